@@ -1,0 +1,39 @@
+"""The errors of the library: one root, a caller's-mistake family, a broken-invariant family.
+
+Every message says what was expected, what came, where, and what to do about it.
+
+    try:
+        envs = embodied_mem.envs.make("alfworld", tasks="valid_seen")
+    except embodied_mem.errors.DataNotFoundError as error:
+        print(error)
+"""
+
+from __future__ import annotations
+
+
+class EmbodiedMemError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+
+class InvalidInputError(EmbodiedMemError, ValueError):
+    """The caller passed something that cannot be used; the message names it and what is accepted."""
+
+
+class GameFileError(InvalidInputError):
+    """A game file cannot be played; the message names the file, the position in it and the reason."""
+
+
+class DataNotFoundError(EmbodiedMemError, FileNotFoundError):
+    """Data that a world needs is not installed; the message names the command or folder that provides it."""
+
+
+class MissingDependencyError(EmbodiedMemError, ImportError):
+    """An optional package is missing; the message names the extra that installs it."""
+
+
+class CheckpointError(EmbodiedMemError, ValueError):
+    """A checkpoint is absent, incomplete, or belongs to another configuration."""
+
+
+class InternalError(EmbodiedMemError, RuntimeError):
+    """An invariant of the library is broken. This is a bug of ours, please report it."""

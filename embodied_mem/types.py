@@ -1,0 +1,46 @@
+"""Shared vocabulary of the library: what one step and one episode are, as data. Numpy only.
+
+    step = Step(observation="You are in ...", action="go to fridge 1")
+    episode = Episode(task_id="...", goal="put a clean apple in fridge.", steps=(step,), won=True)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One decision: what the agent saw, then did.
+
+    Attributes:
+        observation: text the agent saw before acting.
+        action: the command it gave.
+    """
+
+    observation: str
+    action: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Episode:
+    """One played task, kept raw.
+
+    Attributes:
+        task_id: identifies the task in its world, e.g. `pick_...-Apple-None-Fridge-2/trial_T2019...`.
+        goal: the instruction without its prefix, e.g. `put a clean apple in fridge.`
+        steps: the decisions in order; `steps[0].observation` describes the room.
+        won: whether the goal was reached.
+        final_observation: what the last action answered.
+    """
+
+    task_id: str
+    goal: str
+    steps: tuple[Step, ...]
+    won: bool
+    final_observation: str = ""
+
+    @property
+    def first_observation(self) -> str:
+        """Text of the room as first seen; empty for an episode without steps."""
+        return self.steps[0].observation if self.steps else ""
