@@ -1,0 +1,465 @@
+"""The runtime context that the compiler keeps while acting: what is done, what is next, what is believed of the world.
+
+    state = BriefState.start("put a clean apple in fridge", ("find apple", "clean apple", "put apple in fridge"))
+    state, refused = apply_all((Create("at", "countertop 1"), Create("searched", "countertop 1")), state)
+    state.render()        # "goal: put a clean apple in fridge\\nnow: find apple\\nnext: ..."
+    state, errors = BriefState.parse(state.render())        # the same state, 0 errors
+
+Source: MemCompiler 3.2.2 (Brief State, `b_{t+1} = Apply(delta b_t, b_t)` with create, update, delete, fold). The paper
+gives the parts and the names of the operations; the text form and the exact meaning of each operation are ours.
+
+Text form, one field a line, empty fields left out, list items separated by `; `:
+
+    goal: put a clean apple in fridge        the instruction
+    done: find apple                         completed subgoals, oldest first
+    now: clean apple                         current subgoal
+    next: put apple in fridge                pending subgoals, soonest first
+    at: sinkbasin 1                          agent: where it stands
+    holding: apple 1                         agent: what it carries
+    seen: apple 2 in fridge 1; mug 1 in shelf 2        object -> place (`in` stands for every preposition)
+    searched: countertop 1; drawer 2         facts: any other name holds a list of items
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+from ..errors import InvalidInputError
+
+AGENT_FIELDS = ("at", "holding")
+"""Fields of the agent's own status, in the order in which they are written."""
+
+FOLDED_FACTS = frozenset({"searched", "tried"})
+"""Facts that serve a search and nothing after it; `Fold` drops them when no search is left."""
+
+SEARCH_PREFIX = "find "
+"""A subgoal that begins so is a search."""
+
+_RESERVED = frozenset({"goal", "done", "now", "next", "seen", *AGENT_FIELDS})
+_FACT_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+def is_item(text: str) -> bool:
+    """True if `text` can be an entry: not empty, single spaces between words and none outside, no `;`."""
+    return text != "" and ";" not in text and " ".join(text.split()) == text
+
+
+def is_object_name(text: str) -> bool:
+    """True if `text` can be the object of a `seen` entry: an item in which ` in ` does not begin before its end."""
+    return is_item(text) and f"{text} in ".find(" in ") == len(text)
+
+
+def is_fact_name(text: str) -> bool:
+    """True if `text` can name a fact: lower-case letters, digits and `_`, and not the name of another field."""
+    return text not in _RESERVED and _FACT_NAME.match(text) is not None
+
+
+def _require(condition: bool, what: str, expected: str, got: object) -> None:
+    if not condition:
+        raise InvalidInputError(f"{what}: expected {expected}, got {got!r}")
+
+
+_ITEM = "words with single spaces, without `;` or line breaks"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Create:
+    """A new belief entry.
+
+    Attributes:
+        field: `seen`, `at`, `holding`, `now`, `next`, or a fact's name.
+        item: the entry; for `seen` the object.
+        place: for `seen` where the object is, otherwise empty.
+
+    Raises:
+        InvalidInputError: on construction, if the field takes no such edit or a text cannot be written.
+    """
+
+    field: str
+    item: str
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        _check_edit("Create", self.field, self.item, self.place, not_with=("goal", "done"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Update:
+    """A revised belief: another place for a seen object, another value for `at`, `holding`, `now`, a fact's only item.
+
+    On a fact, `item` replaces all items. `next` cannot be updated. Attributes and errors as `Create`.
+    """
+
+    field: str
+    item: str
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        _check_edit("Update", self.field, self.item, self.place, not_with=("goal", "done", "next"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delete:
+    """An invalidated belief.
+
+    Attributes:
+        field: as `Create`.
+        item: the entry to drop (for `seen` the object; for `at`, `holding`, `now` the present value); empty: the
+            whole field. `Delete("now")` abandons the current subgoal: the next one takes its place, nothing is done.
+
+    Raises:
+        InvalidInputError: on construction, as `Create`.
+    """
+
+    field: str
+    item: str = ""
+
+    def __post_init__(self) -> None:
+        place = "x" if self.field == "seen" else ""
+        _check_edit("Delete", self.field, self.item or "x", place, not_with=("goal", "done"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fold:
+    """The current subgoal is completed.
+
+    It moves to the end of `completed`; the first pending subgoal becomes current (none: nothing is current). Facts in
+    `FOLDED_FACTS` are dropped unless a search (`SEARCH_PREFIX`) is current or pending afterwards: a receptacle that was
+    searched for the first of two objects need not be searched again for the second. All other beliefs stay.
+    """
+
+
+Edit = Create | Update | Delete | Fold
+
+
+def _check_edit(kind: str, field: str, item: str, place: str, not_with: tuple[str, ...]) -> None:
+    what = f"{kind}({field!r}, {item!r}, {place!r})"
+    if field == "seen":
+        _require(is_object_name(item), what, f"an object: {_ITEM}, and no ` in `", item)
+        _require(is_item(place), what, f"a place: {_ITEM}", place)
+        return
+    _require(place == "", what, "no place but with the field `seen`", place)
+    _require(is_item(item), what, _ITEM, item)
+    if field in not_with:
+        raise InvalidInputError(f"{what}: `{field}` cannot be edited so; goal is fixed, done grows by Fold only")
+    _require(field in _RESERVED or is_fact_name(field), what, "a field (lower-case letters, digits, _)", field)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BriefState:
+    """Task progress and environment belief at one step; immutable, hashable.
+
+    Attributes:
+        goal: the instruction, one line.
+        completed: subgoals done, oldest first.
+        current: the subgoal being worked on; empty if none.
+        pending: subgoals after it; empty if there is no current one.
+        agent: (name, value) pairs, names out of `AGENT_FIELDS` in that order.
+        locations: (object, place) pairs in order of creation, objects unique.
+        facts: (name, items) pairs in order of creation, names unique, items unique and at least one.
+
+    Raises:
+        InvalidInputError: on construction, if an invariant above does not hold or a text cannot be written.
+    """
+
+    goal: str = ""
+    completed: tuple[str, ...] = ()
+    current: str = ""
+    pending: tuple[str, ...] = ()
+    agent: tuple[tuple[str, str], ...] = ()
+    locations: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(" ".join(self.goal.split()) == self.goal, "goal", "one line with single spaces", self.goal)
+        for name in ("completed", "pending", "agent", "locations", "facts"):
+            _require(isinstance(getattr(self, name), tuple), name, "a tuple", getattr(self, name))
+        for name, items in (("completed", self.completed), ("pending", self.pending), ("current", (self.current,))):
+            for item in items:
+                _require(is_item(item) or (item == "" and name == "current"), name, _ITEM, item)
+        _require(self.current != "" or not self.pending, "pending", "nothing while there is no current", self.pending)
+        names = tuple(name for name, _ in self.agent)
+        _require(names == tuple(n for n in AGENT_FIELDS if n in names), "agent", f"{AGENT_FIELDS} in order", names)
+        for name, value in self.agent:
+            _require(is_item(value), f"agent.{name}", _ITEM, value)
+        for item, place in self.locations:
+            _require(is_object_name(item), "locations", f"an object: {_ITEM}, and no ` in `", item)
+            _require(is_item(place), f"locations[{item!r}]", _ITEM, place)
+        _require(len(dict(self.locations)) == len(self.locations), "locations", "unique objects", self.locations)
+        for name, items in self.facts:
+            _require(is_fact_name(name), "facts", "a name of lower-case letters that is no other field", name)
+            _require(isinstance(items, tuple) and len(items) > 0, f"facts.{name}", "a tuple with items", items)
+            _require(all(map(is_item, items)), f"facts.{name}", _ITEM, items)
+            _require(len(set(items)) == len(items), f"facts.{name}", "unique items", items)
+        _require(len(dict(self.facts)) == len(self.facts), "facts", "unique names", self.facts)
+
+    @classmethod
+    def start(cls, goal: str, subgoals: Iterable[str] = ()) -> BriefState:
+        """The state before the first step: nothing done, the first subgoal current; white space is normalised."""
+        subgoals = tuple(" ".join(subgoal.split()) for subgoal in subgoals)
+        return cls(" ".join(goal.split()), (), subgoals[0] if subgoals else "", subgoals[1:])
+
+    def place_of(self, name: str) -> str:
+        """Where the object `name` is believed to be; empty if unknown."""
+        return next((place for item, place in self.locations if item == name), "")
+
+    def agent_value(self, field: str) -> str:
+        """The agent's `at` or `holding`; empty if unknown."""
+        return next((value for name, value in self.agent if name == field), "")
+
+    def fact(self, name: str) -> tuple[str, ...]:
+        """Items of the fact `name`; empty if there is none."""
+        return next((items for fact, items in self.facts if fact == name), ())
+
+    def render(self) -> str:
+        """The state as text (module docstring), without a final newline; empty for an empty state."""
+        lines = []
+        if self.goal:
+            lines.append(f"goal: {self.goal}")
+        if self.completed:
+            lines.append(f"done: {'; '.join(self.completed)}")
+        if self.current:
+            lines.append(f"now: {self.current}")
+        if self.pending:
+            lines.append(f"next: {'; '.join(self.pending)}")
+        for name, value in self.agent:
+            lines.append(f"{name}: {value}")
+        if self.locations:
+            lines.append("seen: " + "; ".join([f"{item} in {place}" for item, place in self.locations]))
+        for name, items in self.facts:
+            lines.append(f"{name}: {'; '.join(items)}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def parse(text: str) -> tuple[BriefState, int]:
+        """The state written in `text` and the number of errors; the exact inverse of `render`, total on any text.
+
+        Args:
+            text: any text; lines may come in any order, white space may vary.
+
+        Returns:
+            (state, errors): an entry that cannot be read is left out and counts 1 (a line that is no field, an empty
+            or repeated item, a second value for a single-valued field, `next` without `now`).
+        """
+        return _parse(text)
+
+
+def _parse(text: str) -> tuple[BriefState, int]:
+    errors = 0
+    goal = current = ""
+    completed: list[str] = []
+    pending: list[str] = []
+    agent: dict[str, str] = {}
+    locations: dict[str, str] = {}
+    facts: dict[str, dict[str, None]] = {}
+    for line in text.split("\n"):
+        name, colon, rest = line.partition(":")
+        name = name.strip()
+        if not colon:
+            errors += name != ""
+            continue
+        if name == "goal":
+            rest = " ".join(rest.split())
+            if goal or not rest:
+                errors += 1
+            else:
+                goal = rest
+            continue
+        items = [" ".join(item.split()) for item in rest.split(";")]
+        if name == "now" or name in AGENT_FIELDS:
+            known = current if name == "now" else agent.get(name, "")
+            if known or len(items) > 1 or not items[0]:
+                errors += 1
+            elif name == "now":
+                current = items[0]
+            else:
+                agent[name] = items[0]
+            continue
+        if name == "seen":
+            for item in items:
+                thing, found, place = item.partition(" in ")
+                if not found or not place or thing in locations or not is_object_name(thing):
+                    errors += 1
+                else:
+                    locations[thing] = place
+            continue
+        if name in ("done", "next"):
+            target = completed if name == "done" else pending
+            target.extend(filter(None, items))
+            errors += items.count("")
+            continue
+        if name == "goal" or not is_fact_name(name):
+            errors += 1
+            continue
+        known_items = facts.get(name, {})
+        for item in items:
+            if not item or item in known_items:
+                errors += 1
+            else:
+                known_items[item] = None
+        if known_items:
+            facts[name] = known_items
+    if pending and not current:
+        errors += 1
+        current = pending.pop(0)
+    state = _make(
+        goal,
+        tuple(completed),
+        current,
+        tuple(pending),
+        tuple((name, agent[name]) for name in AGENT_FIELDS if name in agent),
+        tuple(locations.items()),
+        tuple((name, tuple(items)) for name, items in facts.items()),
+    )
+    return state, errors
+
+
+_SLOTS = tuple(getattr(BriefState, field.name) for field in dataclasses.fields(BriefState))
+
+
+def _make(*values) -> BriefState:
+    """A state from fields that are known to be valid, without checking them again."""
+    state = object.__new__(BriefState)
+    for slot, value in zip(_SLOTS, values):
+        slot.__set__(state, value)
+    return state
+
+
+def _replace(state: BriefState, **changes) -> BriefState:
+    new = object.__new__(BriefState)
+    for name, slot in zip(BriefState.__slots__, _SLOTS):
+        slot.__set__(new, changes[name] if name in changes else slot.__get__(state))
+    return new
+
+
+def apply(edit: Edit, state: BriefState) -> BriefState:
+    """`state` after `edit`; the same state if the edit is illegal there (see `refusal`). Pure."""
+    new = _apply(edit, state)
+    return state if isinstance(new, str) else new
+
+
+def refusal(edit: Edit, state: BriefState) -> str:
+    """Why `edit` is illegal in `state`, for a person; empty if it is legal."""
+    new = _apply(edit, state)
+    return new if isinstance(new, str) else ""
+
+
+def apply_all(edits: Iterable[Edit], state: BriefState) -> tuple[BriefState, int]:
+    """`(state after all edits in order, number of refused edits)`; a refused edit changes nothing. Pure.
+
+    Refused: creating what exists, updating or deleting what does not, and without a current subgoal `Fold` and
+    `Create("next")`.
+    """
+    refused = 0
+    for edit in edits:
+        new = _apply(edit, state)
+        if isinstance(new, str):
+            refused += 1
+        else:
+            state = new
+    return state, refused
+
+
+def _apply(edit: Edit, state: BriefState) -> BriefState | str:
+    """The state after `edit`, or the reason of its refusal."""
+    if isinstance(edit, Fold):
+        return _fold(state)
+    if not isinstance(edit, (Create, Update, Delete)):
+        raise InvalidInputError(f"edit: expected Create, Update, Delete or Fold, got {edit!r}")
+    field = edit.field
+    if field == "now":
+        return _edit_current(edit, state)
+    if field == "next":
+        return _edit_pending(edit, state)
+    if field in AGENT_FIELDS:
+        value = _edit_value(edit, state.agent_value(field))
+        if value is None:
+            return _reason(edit)
+        agent = {**dict(state.agent), field: value}
+        return _replace(state, agent=tuple((name, agent[name]) for name in AGENT_FIELDS if agent.get(name)))
+    if field == "seen":
+        known = dict(state.locations)
+        if isinstance(edit, Delete) and not edit.item:
+            return _replace(state, locations=()) if known else _reason(edit)
+        if (edit.item in known) == isinstance(edit, Create):
+            return _reason(edit)
+        if isinstance(edit, Delete):
+            del known[edit.item]
+        else:
+            known[edit.item] = edit.place
+        return _replace(state, locations=tuple(known.items()))
+    return _edit_fact(edit, state)
+
+
+def _reason(edit: Create | Update | Delete) -> str:
+    entry = f"{edit.field}: {edit.item}" if edit.item else edit.field
+    return f"`{entry}` exists already" if isinstance(edit, Create) else f"there is no `{entry}`"
+
+
+def _edit_value(edit: Create | Update | Delete, known: str) -> str | None:
+    """The new value of a single-valued field; empty when deleted, None when refused."""
+    if isinstance(edit, Create):
+        return edit.item if not known else None
+    if isinstance(edit, Update):
+        return edit.item if known else None
+    return "" if known and edit.item in ("", known) else None
+
+
+def _edit_current(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
+    value = _edit_value(edit, state.current)
+    if value is None:
+        return _reason(edit)
+    if value:
+        return _replace(state, current=value)
+    return _replace(state, current=state.pending[0] if state.pending else "", pending=state.pending[1:])
+
+
+def _edit_pending(edit: Create | Delete, state: BriefState) -> BriefState | str:
+    if isinstance(edit, Create):
+        if not state.current:
+            return "`next` needs a current subgoal; create `now` first"
+        return _replace(state, pending=(*state.pending, edit.item))
+    if not edit.item:
+        return _replace(state, pending=()) if state.pending else _reason(edit)
+    if edit.item not in state.pending:
+        return _reason(edit)
+    index = state.pending.index(edit.item)
+    return _replace(state, pending=state.pending[:index] + state.pending[index + 1 :])
+
+
+def _edit_fact(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
+    facts = dict(state.facts)
+    items = facts.get(edit.field, ())
+    if isinstance(edit, Create):
+        if edit.item in items:
+            return _reason(edit)
+        facts[edit.field] = (*items, edit.item)
+    elif isinstance(edit, Update):
+        if not items:
+            return f"there is no `{edit.field}`"
+        facts[edit.field] = (edit.item,)
+    else:
+        if not items or (edit.item and edit.item not in items):
+            return _reason(edit)
+        facts[edit.field] = tuple(item for item in items if item != edit.item) if edit.item else ()
+        if not facts[edit.field]:
+            del facts[edit.field]
+    return _replace(state, facts=tuple(facts.items()))
+
+
+def _fold(state: BriefState) -> BriefState | str:
+    if not state.current:
+        return "there is no current subgoal to fold"
+    left = state.pending
+    facts = state.facts
+    if not any(subgoal.startswith(SEARCH_PREFIX) for subgoal in left):
+        facts = tuple((name, items) for name, items in facts if name not in FOLDED_FACTS)
+    return _replace(
+        state,
+        completed=(*state.completed, state.current),
+        current=left[0] if left else "",
+        pending=left[1:],
+        facts=facts,
+    )

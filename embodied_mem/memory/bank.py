@@ -1,0 +1,374 @@
+"""Experience across episodes: raw successful trajectories, each with the reason why it succeeded, found by goal.
+
+    bank = MemoryBank()
+    bank.add(episode)                                        # the rationale is written by rules unless given
+    experiences = bank.retrieve("put a clean apple in fridge.", top_k=2, context=first_observation,
+                                exclude_task_ids=(task_id,))
+    experiences[0].render()        # "here: heat some apple ...; apple 1 was in fridge 1; ...\\nacts: go to ..."
+    bank.save("bank.jsonl.gz"); bank = MemoryBank.load("bank.jsonl.gz")
+
+Source: MemCompiler 3.1, eq. 1, `M = Retrieve(B, g)`. Deviation: the first observation can take part in the score, and
+only successful episodes are kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from ..types import Episode, Step
+from .lexical import Embedder, LexicalEmbedder
+from .rationale import goal_object, key_actions, rationale_for, room_text
+
+FORMAT = "embodied_mem.memory_bank"
+VERSION = 1
+
+_TRIAL = re.compile(r"trial_T\w+")
+_GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
+
+
+def trial_key(task_id: str) -> str:
+    """What identifies the task behind a task id in any of its spellings.
+
+    The trial's own name (`trial_T...`) if there is one, else the last two parts of the path without a game file's name.
+    So `a/b/trial_T1/game.tw-pddl`, `b/trial_T1` and `trial_T1` are one task.
+    """
+    found = _TRIAL.search(task_id)
+    if found:
+        return found[0]
+    path = _GAME_FILE.sub("", task_id.replace("\\", "/")).strip("/")
+    return "/".join(path.split("/")[-2:])
+
+
+@dataclasses.dataclass(frozen=True)
+class Experience:
+    """A remembered success and why it was found.
+
+    Attributes:
+        episode: the raw trajectory.
+        rationale: why it succeeded.
+        score: what it was ranked by (`MemoryBank.retrieve`).
+        goal_similarity: cosine of the goals' vectors.
+        room_similarity: cosine of the rooms' vectors; 0 without a context.
+        same_object: whether both goals are about the same kind of object.
+        same_room: whether the room descriptions are the same text; None without a context.
+    """
+
+    episode: Episode
+    rationale: str
+    score: float = 0.0
+    goal_similarity: float = 0.0
+    room_similarity: float = 0.0
+    same_object: bool = False
+    same_room: bool | None = None
+
+    @property
+    def why_found(self) -> str:
+        """The reason of its rank, for a person."""
+        parts = ["same object" if self.same_object else "other object", f"goal similarity {self.goal_similarity:.2f}"]
+        if self.same_room is not None:
+            room = "same room" if self.same_room else "other room"
+            parts.append(f"{room}, room similarity {self.room_similarity:.2f}")
+        return "; ".join(parts)
+
+    def render(self, max_actions: int = 8) -> str:
+        """The experience as one or two short lines in a regular wording.
+
+        `here: <goal>; <rationale>` (`elsewhere:` from another room, `past:` without a context), then, with
+        `max_actions` > 0, `acts: <action>; ...` with at most that many of the actions that led to the goal, first ones
+        first.
+        """
+        label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
+        goal = " ".join(self.episode.goal.split()).rstrip(".")
+        text = f"{label}: {goal}; {self.rationale}"
+        actions = key_actions(self.episode)[: max(max_actions, 0)]
+        return f"{text}\nacts: {'; '.join(actions)}" if actions else text
+
+
+class _Texts:
+    """Distinct texts and their vectors; every text is embedded once."""
+
+    def __init__(self, embedder: Embedder):
+        self._embedder = embedder
+        self._index: dict[str, int] = {}
+        self._vectors = np.zeros((0, 0), np.float32)
+
+    def indices(self, texts: Sequence[str]) -> list[int]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._index]
+        if new:
+            vectors = np.ascontiguousarray(self._embedder.embed(new), np.float32)
+            if vectors.ndim != 2 or len(vectors) != len(new) or not np.isfinite(vectors).all():
+                raise InvalidInputError(
+                    f"embedder {self._embedder.name}: expected finite float32[{len(new)}, d], got {vectors.shape}"
+                )
+            size = len(self._index)
+            if size + len(new) > len(self._vectors):
+                grown = np.zeros((max(2 * len(self._vectors), size + len(new)), vectors.shape[1]), np.float32)
+                if size:
+                    grown[:size] = self._vectors[:size]
+                self._vectors = grown
+            self._vectors[size : size + len(new)] = vectors
+            self._index.update(zip(new, range(size, size + len(new))))
+        return [self._index[text] for text in texts]
+
+    def similarities(self, text: str) -> np.ndarray:
+        """Cosines float32[n] of `text` with all distinct texts, in the order in which they came."""
+        size = len(self._index)
+        known = self._index.get(text)
+        vector = self._vectors[known] if known is not None else self._embedder.embed([text])[0]
+        return self._vectors[:size] @ vector
+
+
+class MemoryBank:
+    """Successful episodes with their rationales, searched exactly.
+
+    Not thread-safe for writing; concurrent `retrieve` calls are fine while nobody adds.
+
+    Args:
+        embedder: texts to unit vectors; None for `LexicalEmbedder()`.
+        context_weight: weight of the room in the score, see `retrieve`.
+        object_weight: weight of the goal's object in the score.
+    """
+
+    def __init__(self, embedder: Embedder | None = None, *, context_weight: float = 2.0, object_weight: float = 4.0):
+        self.embedder = embedder if embedder is not None else LexicalEmbedder()
+        self.context_weight = float(context_weight)
+        self.object_weight = float(object_weight)
+        self._episodes: list[Episode] = []
+        self._rationales: list[str] = []
+        self._known: dict[Episode, int] = {}
+        self._goals = _Texts(self.embedder)
+        self._rooms = _Texts(self.embedder)
+        self._objects: dict[str, int] = {}
+        self._by_trial: dict[str, list[int]] = {}
+        self._columns: list[tuple[int, int, int]] = []
+        self._table: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    @property
+    def records(self) -> list[tuple[Episode, str]]:
+        """All (episode, rationale) pairs in order of insertion."""
+        return list(zip(self._episodes, self._rationales))
+
+    def add(self, episode: Episode, rationale: str | None = None) -> int:
+        """Index of the record of `episode`, newly stored or, if the very same episode is stored already, that one's.
+
+        Raises:
+            InvalidInputError: the episode was not won.
+        """
+        return self.add_many([episode], [rationale])[0]
+
+    def add_many(self, episodes: Sequence[Episode], rationales: Sequence[str | None] | None = None) -> list[int]:
+        """Indices of the records of `episodes`; on an error none is stored. Texts are embedded in one call."""
+        if rationales is None:
+            rationales = [None] * len(episodes)
+        if len(rationales) != len(episodes):
+            raise InvalidInputError(f"rationales: expected {len(episodes)}, one per episode, got {len(rationales)}")
+        for episode in episodes:
+            if not episode.won:
+                raise InvalidInputError(f"episode {episode.task_id!r}: expected a successful one, got won=False")
+        texts = [" ".join(rationale.split()) if rationale is not None else None for rationale in rationales]
+        texts = [rationale_for(episode) if text is None else text for episode, text in zip(episodes, texts)]
+        goals = self._goals.indices([episode.goal for episode in episodes])
+        rooms = self._rooms.indices([room_text(episode.first_observation) for episode in episodes])
+        indices = []
+        for episode, rationale, goal, room in zip(episodes, texts, goals, rooms):
+            index = self._known.get(episode)
+            if index is None:
+                index = self._known[episode] = len(self._episodes)
+                self._episodes.append(episode)
+                self._rationales.append(rationale)
+                kind = goal_object(episode.goal)
+                self._columns.append((goal, room, self._objects.setdefault(kind, len(self._objects)) if kind else -1))
+                self._by_trial.setdefault(trial_key(episode.task_id), []).append(index)
+                self._table = None
+            indices.append(index)
+        return indices
+
+    def retrieve(
+        self, goal: str, top_k: int = 1, context: str = "", exclude_task_ids: Iterable[str] = ()
+    ) -> list[Experience]:
+        """The `top_k` best experiences for `goal`, best first; fewer if the bank has fewer that are not excluded.
+
+            score = cos(goal, goal_i) + object_weight * [same object] + context_weight * max(0, cos(room, room_i))^8
+
+        The power separates the same room from rooms of the same kind, which share most of their furniture. With the
+        default weights the order is: same object and same room, then same object elsewhere, then others. Ties go
+        to the record that was added first. The search is exact.
+
+        Args:
+            goal: the instruction.
+            top_k: number of experiences, >= 0.
+            context: the first observation of the episode; empty if the room should not count.
+            exclude_task_ids: tasks whose experiences must not appear, in any spelling (`trial_key`).
+
+        Raises:
+            InvalidInputError: `top_k` is negative, or `exclude_task_ids` is one text.
+        """
+        if top_k < 0:
+            raise InvalidInputError(f"top_k: expected >= 0, got {top_k}")
+        if isinstance(exclude_task_ids, str):
+            raise InvalidInputError("exclude_task_ids: expected a sequence of task ids, got one text; pass (task_id,)")
+        if not self._episodes or top_k == 0:
+            return []
+        if self._table is None:
+            self._table = np.array(self._columns, np.int64).T.copy()
+        goals, rooms, objects = self._table
+        goal_similarity = self._goals.similarities(goal)[goals]
+        same_object = objects == self._objects.get(goal_object(goal), -2)
+        score = goal_similarity + self.object_weight * same_object
+        room = room_text(context)
+        if room:
+            similarities = self._rooms.similarities(room)
+            score = score + (self.context_weight * np.maximum(similarities, 0) ** 8)[rooms]
+        excluded: list[int] = []
+        for task_id in exclude_task_ids:
+            excluded.extend(self._by_trial.get(trial_key(task_id), ()))
+        score[excluded] = -np.inf
+        count = min(top_k, len(score) - len(set(excluded)))
+        return [
+            Experience(
+                self._episodes[i],
+                self._rationales[i],
+                float(score[i]),
+                float(goal_similarity[i]),
+                float(similarities[rooms[i]]) if room else 0.0,
+                bool(same_object[i]),
+                room_text(self._episodes[i].first_observation) == room if room else None,
+            )
+            for i in _best(score, count)
+        ]
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write all records to the file `path`, whole or not at all; a name that ends in `.gz` is compressed.
+
+        Format: UTF-8 lines. The first is a JSON header {format, version, records, bytes, sha256, embedder,
+        context_weight, object_weight}, where bytes and sha256 are of everything after it; then one JSON object per
+        record in order of insertion: {task_id, goal, rationale, steps: [[observation, action], ...],
+        final_observation}. Vectors are not stored. The same bank always gives the same bytes.
+        """
+        body = "".join(
+            json.dumps(
+                {
+                    "task_id": episode.task_id,
+                    "goal": episode.goal,
+                    "rationale": rationale,
+                    "steps": [[step.observation, step.action] for step in episode.steps],
+                    "final_observation": episode.final_observation,
+                }
+            )
+            + "\n"
+            for episode, rationale in self.records
+        ).encode()
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "records": len(self),
+            "bytes": len(body),
+            "sha256": hashlib.sha256(body).hexdigest(),
+            "embedder": self.embedder.name,
+            "context_weight": self.context_weight,
+            "object_weight": self.object_weight,
+        }
+        data = json.dumps(header).encode() + b"\n" + body
+        path = pathlib.Path(path)
+        _write_atomically(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, embedder: Embedder | None = None) -> MemoryBank:
+        """The bank written to `path` by `save`, with the weights that it had; texts are embedded anew.
+
+        Args:
+            path: the file.
+            embedder: None for the lexical one; must have the name that the file tells.
+
+        Raises:
+            InvalidInputError: not such a file, damaged or cut short, or written with another embedder.
+        """
+        header, lines = _read(pathlib.Path(path))
+        bank = cls(embedder, context_weight=header["context_weight"], object_weight=header["object_weight"])
+        if header["embedder"] != bank.embedder.name:
+            raise InvalidInputError(
+                f"{path}: expected embedder {header['embedder']!r}, with which it was written, got "
+                f"{bank.embedder.name!r}; pass embedder=..."
+            )
+        episodes, rationales = [], []
+        for line in lines:
+            record = json.loads(line)
+            steps = tuple(Step(observation, action) for observation, action in record["steps"])
+            final = record["final_observation"]
+            episodes.append(Episode(record["task_id"], record["goal"], steps, True, final))
+            rationales.append(record["rationale"])
+        bank.add_many(episodes, rationales)
+        return bank
+
+
+def _best(score: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the `count` highest scores, highest first, ties by index."""
+    if count <= 0:
+        return np.zeros(0, np.int64)
+    threshold = np.partition(score, len(score) - count)[len(score) - count]
+    candidates = np.flatnonzero(score >= threshold)
+    return candidates[np.argsort(-score[candidates], kind="stable")][:count]
+
+
+def _read(path: pathlib.Path) -> tuple[dict, list[bytes]]:
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, ValueError) as error:
+            raise InvalidInputError(f"{path}: expected a whole gzip file, got {error}; it is damaged or cut") from error
+        except Exception as error:  # zlib.error, which derives from Exception only
+            raise InvalidInputError(f"{path}: expected gzip data, got {error}; the file is damaged") from error
+    head, newline, body = data.partition(b"\n")
+    try:
+        header = json.loads(head)
+        known = newline == b"\n" and header["format"] == FORMAT
+        version, size, digest, count = (header[name] for name in ("version", "bytes", "sha256", "records"))
+        _ = header["embedder"], float(header["context_weight"]), float(header["object_weight"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path}: expected a memory bank's header in line 1, got {head[:80]!r}") from error
+    if not known or version != VERSION:
+        raise InvalidInputError(f"{path}: expected {FORMAT} version {VERSION}, got {head[:80]!r}")
+    if len(body) != size:
+        raise InvalidInputError(f"{path}: expected {size} bytes after the header, got {len(body)}; the file is cut")
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise InvalidInputError(f"{path}: the checksum of the records does not match; the file is damaged")
+    lines = body.split(b"\n")[:-1]
+    if len(lines) != count:
+        raise InvalidInputError(f"{path}: expected {count} records, got {len(lines)}; the file is damaged")
+    return header, lines
+
+
+def _write_atomically(path: pathlib.Path, data: bytes) -> None:
+    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,92 @@
+"""Texts as vectors without a model: the embedder protocol and a deterministic lexical embedder.
+
+    embedder = LexicalEmbedder()
+    vectors = embedder.embed(["put a clean apple in fridge.", "heat some apple and put it in diningtable."])
+    vectors @ vectors.T            # cosine similarities
+
+Needs no download, no fitting and no random numbers; the same text gives the same bits in every process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ..errors import InvalidInputError
+
+_WORD = re.compile(r"[^\W_]+")
+_FREQUENT_WORDS = """
+    a an the some it them and or of to in on at with under from into then is are be you your i this that there in
+    see find put place move look examine take task middle room looking quickly around one two
+"""
+_FREQUENT = frozenset(_FREQUENT_WORDS.split())
+_FREQUENT_WEIGHT = 0.2
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Whatever turns texts into vectors.
+
+    Attributes:
+        name: identifies the embedder and its settings in files and reports.
+    """
+
+    name: str
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors float32[n, d], one row per text; a row of zeros for a text without content."""
+        ...
+
+
+class LexicalEmbedder:
+    """Hashed bag of words and neighbouring word pairs.
+
+    Row of a text: for each lower-cased word and each pair of neighbours f with count c, `weight(f) * (1 + ln c)` is
+    added, with a sign, at the position that a CRC-32 of f names; the row is then scaled to length 1. Instead of
+    document frequencies, which would change with every text that is added, a fixed list of frequent words weighs 0.2
+    and other words 1; a pair weighs half the product of its words. Two features share a position with probability
+    1/dimension.
+
+    Args:
+        dimension: length of a row.
+    """
+
+    def __init__(self, dimension: int = 512):
+        if dimension < 1:
+            raise InvalidInputError(f"dimension: expected >= 1, got {dimension}")
+        self.dimension = dimension
+        self.name = f"lexical-{dimension}-1"
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
+        if isinstance(texts, str):
+            raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
+        rows = np.zeros((len(texts), self.dimension), np.float64)
+        for row, text in zip(rows, texts):
+            for feature, weight in _features(text).items():
+                code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
+                row[(code >> 1) % self.dimension] += weight if code & 1 else -weight
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def _features(text: str) -> dict[str, float]:
+    words = _WORD.findall(text.lower())
+    counts = Counter(words)
+    counts.update(map(" ".join, itertools.pairwise(words)))
+    weights = {}
+    for feature, count in counts.items():
+        first, _, second = feature.partition(" ")
+        weight = _word_weight(first) * (_word_weight(second) / 2 if second else 1.0)
+        weights[feature] = weight * (1 + np.log(count))
+    return weights
+
+
+def _word_weight(word: str) -> float:
+    return _FREQUENT_WEIGHT if word in _FREQUENT else 1.0
