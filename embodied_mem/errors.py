@@ -37,3 +37,7 @@ class CheckpointError(EmbodiedMemError, ValueError):
 
 class InternalError(EmbodiedMemError, RuntimeError):
     """An invariant of the library is broken. This is a bug of ours, please report it."""
+
+
+class DivergedError(EmbodiedMemError, ArithmeticError):
+    """Training produced a number that is not finite; the message names the run, the step and the metric."""
