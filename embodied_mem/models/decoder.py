@@ -1,0 +1,397 @@
+"""One decoder-only transformer in Flax NNX for Llama-, Qwen2- and Qwen3-style shapes, with a functional KV cache.
+
+    decoder = Decoder(preset("tiny"), rngs=nnx.Rngs(0))
+    hidden = decoder(tokens, mask=mask)                          # [B, L, D], training
+    log_probs = token_log_probs(decoder, targets, tokens=tokens, mask=mask)
+    hidden, cache = decoder.prefill(tokens, mask=mask, capacity=512)
+    hidden, cache = decoder.extend(cache, next_tokens)           # one token or many, tokens or embeddings
+
+Padding may stand left (prompts of a batch that continue at one column) or right (training), or anywhere: `mask` says
+which positions are real, RoPE positions count real positions only, and nothing attends to padding. Parameters of
+all layers are stacked on a leading axis, so that they shard, scan and load alike for any depth.
+
+Deviations from the published code of these families: none in float32; below it, RMSNorm multiplies by its scale before
+and not after the cast to the compute dtype.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models import layers as ops
+from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
+
+Weights = (
+    dict  # {"embedding": [V, D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": [D], "head": ...}
+)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class KVCache:
+    """Keys and values of what a batch has read, as a pytree; all rows share the column that is written next.
+
+    Attributes:
+        keys: per layer [B, kv heads, capacity, head_dim] (a tuple), or one stacked array if `config.scan_layers`.
+        values: likewise.
+        valid: bool[B, capacity], columns that may be attended to.
+        next_position: int32[B], RoPE position of the next real token, i.e. the number of real tokens read.
+        index: int32[], the column that is written next. Writing past the capacity is the caller's error: columns
+            are then overwritten at the end. `generate` sizes its caches so that this cannot happen.
+    """
+
+    keys: tuple[jax.Array, ...] | jax.Array
+    values: tuple[jax.Array, ...] | jax.Array
+    valid: jax.Array
+    next_position: jax.Array
+    index: jax.Array
+
+    @property
+    def capacity(self) -> int:
+        """Number of columns."""
+        return self.valid.shape[1]
+
+
+class Layers(nnx.Module):
+    """Parameters of all layers, each stacked to [num_layers, ...]; names and axes in `config.layer_shapes`."""
+
+    def __init__(self, config: DecoderConfig, *, rngs: nnx.Rngs):
+        dtype = jnp.dtype(config.param_dtype)
+        for name, (shape, _) in layer_shapes(config).items():
+            full = (config.num_layers, *shape)
+            if name.endswith("_norm"):
+                value = jnp.ones(full, dtype)
+            elif name.endswith("_bias"):
+                value = jnp.zeros(full, dtype)
+            else:
+                # 0.02 as GPT-2; what writes to the residual stream is divided by sqrt(2 layers), so that depth
+                # does not change the size of the stream at the start.
+                std = 0.02 / (2 * config.num_layers) ** 0.5 if name in ("output", "down") else config.width**-0.5
+                value = (jax.random.normal(rngs.params(), full, jnp.float32) * std).astype(dtype)
+            setattr(self, name, nnx.Param(value))
+
+    def arrays(self) -> dict[str, jax.Array]:
+        """Returns every stacked array by its name, adapters included."""
+        return {name: value[...] for name, value in vars(self).items() if isinstance(value, nnx.Variable)}
+
+
+class Decoder(nnx.Module):
+    """A decoder; its parameters are `embedding`, `layers.*`, `final_norm` and, untied, `head`."""
+
+    def __init__(self, config: DecoderConfig, *, rngs: nnx.Rngs):
+        dtype = jnp.dtype(config.param_dtype)
+        self.config = config
+        self.lora: LoraConfig | None = None
+        shape = (config.vocab_size, config.width)
+        self.embedding = nnx.Param((jax.random.normal(rngs.params(), shape, jnp.float32) * 0.02).astype(dtype))
+        self.layers = Layers(config, rngs=rngs)
+        self.final_norm = nnx.Param(jnp.ones((config.width,), dtype))
+        if not config.tie_embeddings:
+            head = jax.random.normal(rngs.params(), (config.width, config.vocab_size), jnp.float32) * 0.02
+            self.head = nnx.Param(head.astype(dtype))
+
+    def weights(self) -> Weights:
+        """Returns the parameters in the compute dtype, laid out for the pure functions of this module."""
+        dtype = jnp.dtype(self.config.dtype)
+        stacked = {name: array.astype(dtype) for name, array in self.layers.arrays().items()}
+        layers: dict | tuple = stacked
+        if not self.config.scan_layers:
+            # `split` and not indexing: its transpose is one concatenation, not a padded sum per layer.
+            ones = [1] * self.config.num_layers
+            pieces = {name: jax.lax.split(array, ones) for name, array in stacked.items()}
+            layers = tuple(
+                {name: piece[i].reshape(piece[i].shape[1:]) for name, piece in pieces.items()}
+                for i in range(self.config.num_layers)
+            )
+        weights = {
+            "embedding": self.embedding[...].astype(dtype),
+            "layers": layers,
+            "final_norm": self.final_norm[...].astype(dtype),
+        }
+        if not self.config.tie_embeddings:
+            weights["head"] = self.head[...].astype(dtype)
+        return weights
+
+    def embed(self, tokens: jax.Array) -> jax.Array:
+        """Returns embeddings [B, L, D] of tokens int32[B, L]; soft tokens are written over these by the caller."""
+        return embed(self.config, self.embedding[...].astype(self.config.dtype), tokens)
+
+    def __call__(
+        self,
+        tokens: jax.Array | None = None,
+        *,
+        embeddings: jax.Array | None = None,
+        mask: jax.Array | None = None,
+        positions: jax.Array | None = None,
+        dropout_key: jax.Array | None = None,
+        remat: bool = False,
+    ) -> jax.Array:
+        """Returns final hidden states [B, L, D], after the last norm, of whole sequences.
+
+        Args:
+            tokens: int32[B, L]; exactly one of `tokens` and `embeddings` is given.
+            embeddings: [B, L, D].
+            mask: bool[B, L], True at real positions; None means all.
+            positions: int32[B, L] for RoPE; None counts the real positions.
+            dropout_key: turns on the dropout of adapters.
+            remat: keep one array per layer and compute the rest again in the backward pass.
+        """
+        weights = self.weights()
+        x = _inputs(self.config, weights, tokens, embeddings)
+        mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
+        hidden, _, _ = _run_full(self.config, weights, self.lora, x, mask, positions, dropout_key, remat, False)
+        return hidden
+
+    def logits(self, hidden: jax.Array) -> jax.Array:
+        """Returns next-token logits float32[..., V] of final hidden states [..., D]."""
+        return logits(self.config, self.weights_of_head(), hidden)
+
+    def weights_of_head(self) -> Weights:
+        """Returns only what `logits` reads, in the compute dtype."""
+        name = "embedding" if self.config.tie_embeddings else "head"
+        return {name: getattr(self, name)[...].astype(self.config.dtype)}
+
+    def prefill(
+        self,
+        tokens: jax.Array | None = None,
+        *,
+        embeddings: jax.Array | None = None,
+        mask: jax.Array | None = None,
+        capacity: int,
+    ) -> tuple[jax.Array, KVCache]:
+        """Returns hidden states [B, L, D] of the prompt and a cache with room for `capacity` columns in all."""
+        return prefill(self.config, self.weights(), self.lora, tokens, embeddings, mask, capacity)
+
+    def extend(
+        self,
+        cache: KVCache,
+        tokens: jax.Array | None = None,
+        *,
+        embeddings: jax.Array | None = None,
+        mask: jax.Array | None = None,
+    ) -> tuple[jax.Array, KVCache]:
+        """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
+
+        `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position.
+        """
+        return extend(self.config, self.weights(), self.lora, cache, tokens, embeddings, mask)
+
+
+def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
+    """Returns rows of the table [V, D] for tokens int32[...]; out-of-range tokens are the caller's error."""
+    return table.at[tokens].get(mode="clip")
+
+
+def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Array:
+    """Returns float32[..., V] logits of hidden [..., D]; accumulated in float32."""
+    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (weights["head"], 0)
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    product = jax.lax.dot_general(flat, table, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32)
+    return product.reshape(*hidden.shape[:-1], -1)
+
+
+def positions_of(mask: jax.Array) -> jax.Array:
+    """Returns int32[B, L], the number of real positions before each one; padding repeats its neighbour's number."""
+    return jnp.maximum(jnp.cumsum(mask.astype(jnp.int32), axis=1) - 1, 0)
+
+
+def _inputs(config: DecoderConfig, weights: Weights, tokens, embeddings) -> jax.Array:
+    if (tokens is None) == (embeddings is None):
+        raise InvalidInputError("decoder: expected exactly one of tokens and embeddings, got both or neither")
+    if embeddings is None:
+        if tokens.ndim != 2:
+            raise InvalidInputError(f"decoder: expected tokens [B, L], got shape {tokens.shape}")
+        return embed(config, weights["embedding"], tokens)
+    if embeddings.ndim != 3 or embeddings.shape[-1] != config.width:
+        raise InvalidInputError(f"decoder: expected embeddings [B, L, {config.width}], got shape {embeddings.shape}")
+    return embeddings.astype(config.dtype)
+
+
+def _layer_options(lora: LoraConfig | None) -> dict[str, float]:
+    return {} if lora is None else {"lora_scale": lora.scale, "lora_dropout": lora.dropout}
+
+
+def _run_full(config, weights, lora, x, mask, positions, dropout_key, remat, keep_cache):
+    """Returns (hidden, keys, values) of whole sequences; keys and values only if `keep_cache`."""
+    positions = positions_of(mask) if positions is None else positions
+    cos, sin = ops.rope_tables(config, positions)
+
+    def layer(x, layer_weights, key):
+        def attend(query, keys, values):
+            context = ops.causal_attention(query, keys, values, mask=mask, block=config.attention_block)
+            return context, (keys, values) if keep_cache else None
+
+        options = _layer_options(lora)
+        return ops.apply_layer(config, layer_weights, x, cos, sin, attend, dropout_key=key, **options)
+
+    if remat:
+        layer = jax.checkpoint(layer)
+    keys = None if dropout_key is None else jax.random.split(dropout_key, config.num_layers)
+    if config.scan_layers:
+        x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (weights["layers"], keys))
+        cached_keys, cached_values = kept if keep_cache else (None, None)
+    else:
+        kept = []
+        for i, layer_weights in enumerate(weights["layers"]):
+            x, pair = layer(x, layer_weights, None if keys is None else keys[i])
+            kept.append(pair)
+        cached_keys, cached_values = zip(*kept, strict=True) if keep_cache else (None, None)
+    return ops.rms_norm(x, weights["final_norm"], config.norm_eps), cached_keys, cached_values
+
+
+def prefill(config, weights, lora, tokens, embeddings, mask, capacity: int) -> tuple[jax.Array, KVCache]:
+    """Returns hidden states and a cache of `capacity` columns whose first ones hold the prompt; see `Decoder.prefill`.
+
+    Raises:
+        InvalidInputError: when the prompt is longer than the capacity.
+    """
+    x = _inputs(config, weights, tokens, embeddings)
+    length = x.shape[1]
+    if capacity < length:
+        raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
+    mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
+    hidden, keys, values = _run_full(config, weights, lora, x, mask, None, None, False, True)
+
+    def grow(array):
+        return jnp.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, capacity - length), (0, 0)])
+
+    cache = KVCache(
+        keys=jax.tree.map(grow, keys),
+        values=jax.tree.map(grow, values),
+        valid=jnp.pad(mask, ((0, 0), (0, capacity - length))),
+        next_position=mask.sum(1, dtype=jnp.int32),
+        index=jnp.asarray(length, jnp.int32),
+    )
+    return hidden, cache
+
+
+def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> tuple[jax.Array, KVCache]:
+    """Returns hidden states of S further positions and the extended cache; see `Decoder.extend`."""
+    x = _inputs(config, weights, tokens, embeddings)
+    batch, length = x.shape[:2]
+    if length > cache.capacity:
+        raise InvalidInputError(f"extend: expected at most {cache.capacity} positions (the capacity), got {length}")
+    mask = jnp.ones((batch, length), bool) if mask is None else mask.astype(bool)
+    counted = jnp.cumsum(mask.astype(jnp.int32), axis=1)
+    positions = jnp.maximum(cache.next_position[:, None] + counted - 1, 0)
+    cos, sin = ops.rope_tables(config, positions)
+    valid = jax.lax.dynamic_update_slice(cache.valid, mask, (0, cache.index))
+    columns = jnp.arange(cache.capacity)[None, :]
+    causal = columns <= cache.index + jnp.arange(length)[:, None]
+    allowed = valid[:, None, :] & causal[None]
+    options = _layer_options(lora)
+
+    if config.scan_layers:
+
+        def step(carry, per):
+            x, all_keys, all_values = carry
+            i, layer_weights = per
+
+            def attend(query, keys, values):
+                at = (i, 0, 0, cache.index, 0)
+                grown_keys = jax.lax.dynamic_update_slice(all_keys, keys[None], at)
+                grown_values = jax.lax.dynamic_update_slice(all_values, values[None], at)
+                read = functools.partial(jax.lax.dynamic_index_in_dim, index=i, keepdims=False)
+                context = ops.cached_attention(query, read(grown_keys), read(grown_values), allowed=allowed)
+                return context, (grown_keys, grown_values)
+
+            x, (all_keys, all_values) = ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
+            return (x, all_keys, all_values), None
+
+        per = (jnp.arange(config.num_layers), weights["layers"])
+        (x, new_keys, new_values), _ = jax.lax.scan(step, (x, cache.keys, cache.values), per)
+    else:
+        new_keys, new_values = [], []
+        for i, layer_weights in enumerate(weights["layers"]):
+
+            def attend(query, keys, values, i=i):
+                grown_keys = jax.lax.dynamic_update_slice(cache.keys[i], keys, (0, 0, cache.index, 0))
+                grown_values = jax.lax.dynamic_update_slice(cache.values[i], values, (0, 0, cache.index, 0))
+                context = ops.cached_attention(query, grown_keys, grown_values, allowed=allowed)
+                return context, (grown_keys, grown_values)
+
+            x, pair = ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
+            new_keys.append(pair[0])
+            new_values.append(pair[1])
+        new_keys, new_values = tuple(new_keys), tuple(new_values)
+    hidden = ops.rms_norm(x, weights["final_norm"], config.norm_eps)
+    extended = KVCache(new_keys, new_values, valid, cache.next_position + counted[:, -1], cache.index + length)
+    return hidden, extended
+
+
+class TokenScores(NamedTuple):
+    """What the losses need of each position's next-token distribution, each float32[B, L]; unused ones cost nothing.
+
+    Attributes:
+        log_probs: of the target.
+        mean_log_probs: mean over the vocabulary (label smoothing).
+        entropy: nats.
+    """
+
+    log_probs: jax.Array
+    mean_log_probs: jax.Array
+    entropy: jax.Array
+
+
+def score_tokens(
+    decoder: Decoder,
+    hidden: jax.Array,
+    targets: jax.Array,
+    *,
+    temperature: float | jax.Array = 1.0,
+    chunk_size: int = 0,
+) -> TokenScores:
+    """Returns `TokenScores` of targets int32[B, L] under the temperature-scaled distribution at hidden [B, L, D].
+
+    `targets[b, l]` is the token that follows position l. With `chunk_size` > 0 the logits of that many columns at a
+    time exist, and are computed again in the backward pass: memory B x chunk x V instead of B x L x V.
+    """
+    if targets.shape != hidden.shape[:2]:
+        raise InvalidInputError(f"score_tokens: expected targets {hidden.shape[:2]}, got {targets.shape}")
+    weights = decoder.weights_of_head()
+
+    def score(hidden, targets):
+        scaled = logits(decoder.config, weights, hidden) / temperature
+        log_total = jax.nn.logsumexp(scaled, axis=-1)
+        chosen = jnp.take_along_axis(scaled, targets[..., None], axis=-1)[..., 0] - log_total
+        probabilities = jnp.exp(scaled - log_total[..., None])
+        entropy = log_total - (probabilities * scaled).sum(-1)
+        return TokenScores(chosen, scaled.mean(-1) - log_total, entropy)
+
+    batch, length = targets.shape
+    if not chunk_size or chunk_size >= length:
+        return score(hidden, targets)
+    pad = -length % chunk_size
+    hidden = jnp.pad(hidden, ((0, 0), (0, pad), (0, 0))).reshape(batch, -1, chunk_size, hidden.shape[-1])
+    targets = jnp.pad(targets, ((0, 0), (0, pad))).reshape(batch, -1, chunk_size)
+    chunks = (hidden.swapaxes(0, 1), targets.swapaxes(0, 1))
+    scores = jax.lax.map(lambda pair: jax.checkpoint(score)(*pair), chunks)
+    return TokenScores(*(s.swapaxes(0, 1).reshape(batch, -1)[:, :length] for s in scores))
+
+
+def token_log_probs(
+    decoder: Decoder,
+    targets: jax.Array,
+    *,
+    tokens: jax.Array | None = None,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | None = None,
+    temperature: float | jax.Array = 1.0,
+    chunk_size: int = 0,
+    dropout_key: jax.Array | None = None,
+    remat: bool = False,
+) -> jax.Array:
+    """Returns float32[B, L], the log-prob of each target int32[B, L] as the token after its position.
+
+    The distribution is softmax(logits / temperature), untruncated: what `generate` reports for what it sampled.
+    Arguments as in `Decoder.__call__` and `score_tokens`.
+    """
+    hidden = decoder(tokens, embeddings=embeddings, mask=mask, dropout_key=dropout_key, remat=remat)
+    return score_tokens(decoder, hidden, targets, temperature=temperature, chunk_size=chunk_size).log_probs

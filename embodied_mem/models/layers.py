@@ -1,0 +1,166 @@
+"""The arithmetic of a decoder layer as pure functions of arrays; `decoder.py` owns the parameters and the cache.
+
+    cos, sin = rope_tables(config, positions)
+    x, keys, values = apply_layer(config, weights, x, cos, sin, attend=partial(causal_attention, ...))
+
+Arrays are [B, L, ...] outside attention and [B, kv heads, L, head_dim] for keys and values. Norms, attention
+weights and rotary tables are float32 whatever the compute dtype is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from embodied_mem.models.config import DecoderConfig
+
+MASKED = -1e30  # finite, so that a row that may attend to nothing gives numbers (never read) and not NaN
+
+
+def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
+    """Returns x / sqrt(mean(x^2) + eps) * scale over the last axis, computed in float32, in the dtype of `x`."""
+    x32 = x.astype(jnp.float32)
+    inverse = jax.lax.rsqrt(jnp.mean(jnp.square(x32), axis=-1, keepdims=True) + eps)
+    return (x32 * inverse * scale.astype(jnp.float32)).astype(x.dtype)
+
+
+def rope_frequencies(config: DecoderConfig) -> jax.Array:
+    """Returns the rotary angle per position, float32[head_dim / 2], with Llama 3.1 scaling where configured."""
+    frequencies = config.rope_theta ** -(jnp.arange(0, config.head_dim, 2, dtype=jnp.float32) / config.head_dim)
+    scaling = config.rope_scaling
+    if scaling is None:
+        return frequencies
+    wavelengths = 2 * math.pi / frequencies
+    low, high = scaling.low_frequency_factor, scaling.high_frequency_factor
+    kept = jnp.clip((scaling.original_length / wavelengths - low) / (high - low), 0.0, 1.0)
+    return frequencies * (kept + (1 - kept) / scaling.factor)
+
+
+def rope_tables(config: DecoderConfig, positions: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns cos and sin of the rotary angles, float32[B, L, head_dim / 2], for positions int32[B, L]."""
+    angles = positions.astype(jnp.float32)[..., None] * rope_frequencies(config)
+    return jnp.cos(angles), jnp.sin(angles)
+
+
+def apply_rope(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    """Returns `x` [B, L, heads, head_dim] rotated; the two halves of a head are the pairs, as in published weights."""
+    half = x.shape[-1] // 2
+    first, second = x[..., :half].astype(jnp.float32), x[..., half:].astype(jnp.float32)
+    cos, sin = cos[:, :, None, :], sin[:, :, None, :]
+    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1).astype(x.dtype)
+
+
+def _attend(query: jax.Array, keys: jax.Array, values: jax.Array, bias: jax.Array) -> jax.Array:
+    """Returns attention [B, K, G, Q, E] of query [B, K, G, Q, E] over keys, values [B, K, T, E]; bias [B, Q, T].
+
+    The G query heads of one key head become rows of one product, so keys are never repeated.
+    """
+    batch, kv_heads, groups, length, dim = query.shape
+    scores = jax.lax.dot_general(
+        query.reshape(batch, kv_heads, groups * length, dim),
+        keys,
+        (((3,), (3,)), ((0, 1), (0, 1))),
+        preferred_element_type=jnp.float32,
+    ).reshape(batch, kv_heads, groups, length, -1)
+    scores = scores + bias[:, None, None]
+    scores = jnp.exp(scores - jax.lax.stop_gradient(scores.max(-1, keepdims=True)))
+    total = scores.sum(-1, keepdims=True)
+    context = jax.lax.dot_general(
+        scores.astype(values.dtype).reshape(batch, kv_heads, groups * length, -1),
+        values,
+        (((3,), (2,)), ((0, 1), (0, 1))),
+        preferred_element_type=jnp.float32,
+    ).reshape(query.shape)
+    return (context / total).astype(values.dtype)
+
+
+def causal_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, mask: jax.Array, block: int) -> jax.Array:
+    """Returns attention of every position over itself and earlier unmasked positions.
+
+    Args:
+        query: [B, K, G, L, E], already scaled by 1/sqrt(E).
+        keys: [B, K, L, E].
+        values: [B, K, L, E].
+        mask: bool[B, L], False at padding.
+        block: queries per block; a block sees keys up to its own end, so work above the diagonal is skipped.
+    """
+    length = query.shape[3]
+    block = block or length
+    padding = jnp.where(mask, 0.0, MASKED).astype(jnp.float32)
+    outputs = []
+    for start in range(0, length, block):
+        end = min(start + block, length)
+        causal = jnp.arange(end)[None, :] <= jnp.arange(start, end)[:, None]
+        bias = jnp.where(causal[None], padding[:, None, :end], MASKED)
+        outputs.append(_attend(query[:, :, :, start:end], keys[:, :, :end], values[:, :, :end], bias))
+    return outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=3)
+
+
+def cached_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, allowed: jax.Array) -> jax.Array:
+    """Returns attention of query [B, K, G, S, E] over cache columns [B, K, T, E] where allowed bool[B, S, T]."""
+    return _attend(query, keys, values, jnp.where(allowed, 0.0, MASKED).astype(jnp.float32))
+
+
+def _project(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """Returns x [B, L, D] times weight [D, ...] as one flat matrix product, [B, L, ...]."""
+    batch, length, width = x.shape
+    product = jnp.dot(x.reshape(batch * length, width), weight.reshape(width, -1))
+    return product.reshape(batch, length, *weight.shape[1:])
+
+
+def apply_layer(
+    config: DecoderConfig,
+    weights: dict[str, jax.Array],
+    x: jax.Array,
+    cos: jax.Array,
+    sin: jax.Array,
+    attend: Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, object]],
+    lora_scale: float = 0.0,
+    lora_dropout: float = 0.0,
+    dropout_key: jax.Array | None = None,
+) -> tuple[jax.Array, object]:
+    """Returns the layer's output [B, L, D] and whatever `attend` handed back (the extended cache, or None).
+
+    Args:
+        config: the decoder's shape.
+        weights: arrays of one layer, named as in `config.layer_shapes`, plus adapters where there are any.
+        x: [B, L, D].
+        cos: float32[B, L, head_dim / 2], see `rope_tables`; `sin` likewise.
+        sin: see `cos`.
+        attend: (query [B, K, G, L, E] scaled, keys [B, K, L, E], values) -> (context [B, K, G, L, E], state).
+        lora_scale: alpha / rank of the adapters.
+        lora_dropout: share of adapter inputs set to zero; only with `dropout_key`.
+        dropout_key: randomness of this layer, or None for no dropout.
+    """
+    batch, length, width = x.shape
+    heads, kv_heads, dim = config.num_heads, config.num_kv_heads, config.head_dim
+
+    normed = rms_norm(x, weights["attention_norm"], config.norm_eps)
+    adapter_input = normed
+    if dropout_key is not None and lora_dropout > 0:
+        keep = jax.random.bernoulli(dropout_key, 1 - lora_dropout, normed.shape)
+        adapter_input = jnp.where(keep, normed / (1 - lora_dropout), 0).astype(normed.dtype)
+    projected = {}
+    for name in ("query", "key", "value"):
+        projected[name] = _project(normed, weights[name])
+        if f"{name}_lora_a" in weights:
+            low = _project(adapter_input, weights[f"{name}_lora_a"])
+            projected[name] += _project(low, weights[f"{name}_lora_b"]) * lora_scale
+        if f"{name}_bias" in weights:
+            projected[name] += weights[f"{name}_bias"]
+        if f"{name}_norm" in weights:
+            projected[name] = rms_norm(projected[name], weights[f"{name}_norm"], config.norm_eps)
+    query = apply_rope(projected["query"], cos, sin) * (dim**-0.5)
+    query = query.reshape(batch, length, kv_heads, heads // kv_heads, dim).transpose(0, 2, 3, 1, 4)
+    keys = apply_rope(projected["key"], cos, sin).transpose(0, 2, 1, 3)
+    values = projected["value"].transpose(0, 2, 1, 3)
+    context, state = attend(query, keys, values)
+    context = context.transpose(0, 3, 1, 2, 4).reshape(batch, length, heads * dim)
+    x = x + _project(context, weights["output"].reshape(heads * dim, width))
+
+    normed = rms_norm(x, weights["mlp_norm"], config.norm_eps)
+    hidden = jax.nn.silu(_project(normed, weights["gate"])) * _project(normed, weights["up"])
+    return x + _project(hidden, weights["down"]), state

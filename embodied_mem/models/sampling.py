@@ -1,0 +1,297 @@
+"""Batched sampling from a decoder, one compiled program per (batch, prompt length, new tokens, settings).
+
+    tokens, mask = pad_prompts(prompts, buckets=(128, 256, 512), pad_token=0)
+    keys = jax.random.split(jax.random.key(0), len(prompts))             # one per row
+    out = generate(decoder, keys, SamplingSettings(eos_tokens=(3,)), tokens=tokens, mask=mask, max_new_tokens=32)
+    out.tokens, out.log_probs, out.completion_mask                       # [B, T] each
+    hidden, cache = append(decoder, out.cache, tokens=soft_placeholders) # needs extra_capacity=N above
+
+Prompts are padded on the left, so that every row is continued at the same column and the cache is written by one
+contiguous update. A row that has finished goes on as masked columns, which nothing attends to. The
+loop ends when all rows have finished. Each row draws from its own key and from the step's number alone, so that what
+it says does not depend on its neighbours, its padding, or the size of the batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models import decoder as model
+from embodied_mem.models.decoder import Decoder, KVCache
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingSettings:
+    """How a token is drawn; compiled in, so a new value is a new program.
+
+    Attributes:
+        temperature: logits are divided by it; 0 takes the most likely token.
+        top_k: only the k most likely tokens can be drawn; 0 means all.
+        top_p: only the smallest set of most likely tokens whose probability reaches p (after temperature and top_k,
+            renormalised) can be drawn; 1 means all.
+        eos_tokens: any of these ends a row; it belongs to the completion.
+        pad_token: what is written after the end.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    eos_tokens: tuple[int, ...] = ()
+    pad_token: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0:
+            raise InvalidInputError(f"sampling.temperature: expected >= 0, got {self.temperature!r}")
+        if not (isinstance(self.top_k, int) and self.top_k >= 0):
+            raise InvalidInputError(f"sampling.top_k: expected an integer >= 0 (0: all tokens), got {self.top_k!r}")
+        if not 0 < self.top_p <= 1:
+            raise InvalidInputError(f"sampling.top_p: expected in (0, 1], got {self.top_p!r}")
+        if not isinstance(self.eos_tokens, tuple):
+            raise InvalidInputError(f"sampling.eos_tokens: expected a tuple of ints, got {self.eos_tokens!r}")
+
+    @property
+    def log_prob_temperature(self) -> float:
+        """Temperature of the distribution whose log-probs are reported: 1 for greedy decoding."""
+        return self.temperature or 1.0
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Generation:
+    """What `generate` returns; every array stays on the device.
+
+    Attributes:
+        tokens: int32[B, T], `pad_token` after the end.
+        log_probs: float32[B, T] under softmax(logits / temperature) over the whole vocabulary: top-k and top-p
+            restrict what is drawn and not this number, so that the trainer, which recomputes it by a forward
+            pass, compares like with like. Temperature 0 reports temperature 1. Zero after the end.
+        completion_mask: bool[B, T], True up to and including the end token.
+        lengths: int32[B], True entries of `completion_mask`.
+        finished: bool[B], whether an end token was drawn.
+        num_steps: int32[], decoding steps taken.
+        last_hidden: [B, D], final hidden state of each row's last token (of its prompt for T = 0).
+        cache: holds prompt and completion, ready for `append`.
+    """
+
+    tokens: jax.Array
+    log_probs: jax.Array
+    completion_mask: jax.Array
+    lengths: jax.Array
+    finished: jax.Array
+    num_steps: jax.Array
+    last_hidden: jax.Array
+    cache: KVCache
+
+
+def pad_prompts(
+    prompts: Sequence[Sequence[int]], *, buckets: Sequence[int], pad_token: int = 0, batch_size: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (tokens int32[B, L], mask bool[B, L]), left-padded to the smallest bucket that holds the longest prompt.
+
+    Args:
+        prompts: token ids per row; none may be empty.
+        buckets: the allowed lengths; few of them means few compiled programs.
+        pad_token: fills the left.
+        batch_size: pads the batch with rows that repeat the first prompt, so that a smaller last batch compiles nothing
+            new; the caller ignores those rows.
+
+    Raises:
+        InvalidInputError: for an empty prompt, or one longer than the largest bucket (its row and length are named;
+            nothing is cut off silently).
+    """
+    if not prompts:
+        raise InvalidInputError("prompts: expected at least one, got none")
+    lengths = [len(prompt) for prompt in prompts]
+    if min(lengths) == 0:
+        raise InvalidInputError(f"prompts[{lengths.index(0)}]: expected at least one token, got none")
+    longest = max(lengths)
+    fitting = [bucket for bucket in sorted(buckets) if bucket >= longest]
+    if not fitting:
+        raise InvalidInputError(
+            f"prompts[{lengths.index(longest)}]: expected at most {max(buckets)} tokens (the largest bucket), "
+            f"got {longest}; shorten the prompt or add a bucket"
+        )
+    rows = max(len(prompts), batch_size or 0)
+    if batch_size is not None and rows > batch_size:
+        raise InvalidInputError(f"prompts: expected at most batch_size={batch_size} rows, got {len(prompts)}")
+    tokens = np.full((rows, fitting[0]), pad_token, np.int32)
+    mask = np.zeros((rows, fitting[0]), bool)
+    for row in range(rows):
+        prompt = prompts[row if row < len(prompts) else 0]
+        tokens[row, fitting[0] - len(prompt) :] = prompt
+        mask[row, fitting[0] - len(prompt) :] = True
+    return tokens, mask
+
+
+def sample_token(
+    logits: jax.Array, keys: jax.Array, step: jax.Array, settings: SamplingSettings
+) -> tuple[jax.Array, jax.Array]:
+    """Returns (tokens int32[B], log_probs float32[B]) drawn from logits float32[B, V] by each row's key and the step.
+
+    Log-probs as in `Generation`. The draw is the largest of (scaled logit + Gumbel noise) over the allowed tokens.
+    """
+    scaled = logits / settings.log_prob_temperature
+    vocab = logits.shape[-1]
+    log_total = jax.nn.logsumexp(scaled, axis=-1)
+    if settings.temperature == 0:
+        tokens = jnp.argmax(scaled, axis=-1).astype(jnp.int32)
+    else:
+        width = min(settings.top_k, vocab) if settings.top_k else vocab
+        truncated = settings.top_k > 0 or settings.top_p < 1
+        candidates, ids = jax.lax.top_k(scaled, width) if truncated else (scaled, None)
+        if settings.top_p < 1:
+            probabilities = jax.nn.softmax(candidates, axis=-1)
+            before = jnp.cumsum(probabilities, axis=-1) - probabilities
+            candidates = jnp.where(before < settings.top_p, candidates, -jnp.inf)
+        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
+        noise = jax.vmap(lambda key: jax.random.gumbel(key, (width,)))(step_keys)
+        choice = jnp.argmax(candidates + noise, axis=-1)
+        tokens = choice if ids is None else jnp.take_along_axis(ids, choice[:, None], axis=-1)[:, 0]
+        tokens = tokens.astype(jnp.int32)
+    log_probs = jnp.take_along_axis(scaled, tokens[:, None], axis=-1)[:, 0] - log_total
+    return tokens, log_probs
+
+
+def decode(
+    config, weights, lora, cache: KVCache, hidden: jax.Array, keys: jax.Array, settings, max_new_tokens: int
+) -> Generation:
+    """Returns a `Generation` that continues a prefilled cache; pure and traceable, for use inside a larger program.
+
+    Args:
+        config: the decoder's config; `weights` and `lora` likewise its own (`decoder.weights()`, `decoder.lora`).
+        weights: see `config`.
+        lora: see `config`.
+        cache: from `prefill`, with room for `max_new_tokens` columns.
+        hidden: [B, D], final hidden state at each row's last token.
+        keys: PRNG keys [B].
+        settings: see `SamplingSettings`.
+        max_new_tokens: T.
+    """
+    batch = hidden.shape[0]
+    eos = jnp.asarray(settings.eos_tokens, jnp.int32)
+
+    def unfinished(state):
+        step, _, _, finished, *_ = state
+        return (step < max_new_tokens) & ~finished.all()
+
+    def body(state):
+        step, cache, hidden, finished, tokens, log_probs, mask = state
+        token, log_prob = sample_token(model.logits(config, weights, hidden), keys, step, settings)
+        alive = ~finished
+        token = jnp.where(alive, token, settings.pad_token)
+        tokens = jax.lax.dynamic_update_slice(tokens, token[:, None], (0, step))
+        log_probs = jax.lax.dynamic_update_slice(log_probs, jnp.where(alive, log_prob, 0.0)[:, None], (0, step))
+        mask = jax.lax.dynamic_update_slice(mask, alive[:, None], (0, step))
+        # The end token is read too, so that the cache holds the whole completion and can be appended to.
+        new_hidden, cache = model.extend(config, weights, lora, cache, token[:, None], None, alive[:, None])
+        hidden = jnp.where(alive[:, None], new_hidden[:, 0], hidden)
+        if settings.eos_tokens:
+            finished = finished | (token[:, None] == eos).any(-1)
+        return step + 1, cache, hidden, finished, tokens, log_probs, mask
+
+    state = (
+        jnp.asarray(0, jnp.int32),
+        cache,
+        hidden,
+        jnp.zeros((batch,), bool),
+        jnp.full((batch, max_new_tokens), settings.pad_token, jnp.int32),
+        jnp.zeros((batch, max_new_tokens), jnp.float32),
+        jnp.zeros((batch, max_new_tokens), bool),
+    )
+    step, cache, hidden, finished, tokens, log_probs, mask = jax.lax.while_loop(unfinished, body, state)
+    return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "extra_capacity"))
+def _generate(graphdef, state, keys, tokens, embeddings, mask, *, settings, max_new_tokens, extra_capacity):
+    decoder = nnx.merge(graphdef, state)
+    config, weights, lora = decoder.config, decoder.weights(), decoder.lora
+    length = (tokens if tokens is not None else embeddings).shape[1]
+    capacity = length + max_new_tokens + extra_capacity
+    hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity)
+    return decode(config, weights, lora, cache, hidden[:, -1], keys, settings, max_new_tokens)
+
+
+def generate(
+    decoder: Decoder,
+    keys: jax.Array,
+    settings: SamplingSettings,
+    *,
+    tokens: jax.Array | np.ndarray | None = None,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | np.ndarray | None = None,
+    max_new_tokens: int,
+    extra_capacity: int = 0,
+) -> Generation:
+    """Returns completions of left-padded prompts; compiled once per shape and settings, shared by equal configs.
+
+    Args:
+        decoder: the model, with or without adapters (they are used without dropout).
+        keys: PRNG keys [B], one per row.
+        settings: how tokens are drawn.
+        tokens: int32[B, L]; or `embeddings` [B, L, D], e.g. with soft tokens written in. The last column is real.
+        embeddings: see `tokens`.
+        mask: bool[B, L], True at real positions; None means all.
+        max_new_tokens: T, at least 1.
+        extra_capacity: columns left free in the cache, for `append`.
+
+    Raises:
+        InvalidInputError: when shapes do not fit, or prompt, completion and extra columns exceed `max_length`.
+    """
+    given = tokens if tokens is not None else embeddings
+    if given is None or (tokens is not None and embeddings is not None):
+        raise InvalidInputError("generate: expected exactly one of tokens and embeddings, got both or neither")
+    batch, length = given.shape[:2]
+    total = length + max_new_tokens + extra_capacity
+    if max_new_tokens < 1:
+        raise InvalidInputError(f"generate: max_new_tokens: expected >= 1, got {max_new_tokens}")
+    if total > decoder.config.max_length:
+        raise InvalidInputError(
+            f"generate: expected prompt + max_new_tokens + extra_capacity <= max_length={decoder.config.max_length}, "
+            f"got {length} + {max_new_tokens} + {extra_capacity} = {total}"
+        )
+    if keys.shape[:1] != (batch,):
+        raise InvalidInputError(f"generate: keys: expected one per row ({batch}), got shape {keys.shape}")
+    mask = np.ones((batch, length), bool) if mask is None else mask
+    if mask.shape != (batch, length):
+        raise InvalidInputError(f"generate: mask: expected shape {(batch, length)}, got {mask.shape}")
+    graphdef, state = nnx.split(decoder)
+    return _generate(
+        graphdef, state, keys, tokens, embeddings, mask,
+        settings=settings, max_new_tokens=max_new_tokens, extra_capacity=extra_capacity,
+    )  # fmt: skip
+
+
+def num_compiled() -> int:
+    """Returns how many programs `generate` has compiled in this process."""
+    return _generate._cache_size()
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef",))
+def _append(graphdef, state, cache, tokens, embeddings, mask):
+    return nnx.merge(graphdef, state).extend(cache, tokens, embeddings=embeddings, mask=mask)
+
+
+def append(
+    decoder: Decoder,
+    cache: KVCache,
+    *,
+    tokens: jax.Array | np.ndarray | None = None,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | np.ndarray | None = None,
+) -> tuple[jax.Array, KVCache]:
+    """Returns (hidden [B, S, D], cache) after S further positions that follow each row's own last token.
+
+    Soft-Mem reads its N placeholder positions this way: `tokens` is int32[B, N] of the placeholder token. The cache
+    must have S free columns (`extra_capacity` of `generate`).
+    """
+    graphdef, state = nnx.split(decoder)
+    return _append(graphdef, state, cache, tokens, embeddings, mask)
