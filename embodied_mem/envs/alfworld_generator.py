@@ -1,0 +1,445 @@
+"""New ALFWorld games without any ALFWorld data: seeded, unlimited, each proved solvable.
+
+As in ALFRED, games come from scenes. A scene is one room that lasts over all its trials: the same receptacles with
+the same numbers, and habits: each type of object has one to three receptacles where it usually is. A trial draws
+where the things are today and asks for one task. Sizes, objects, places and tasks follow household statistics that
+`experiments/measure_statistics.py` measured on ALFWorld's train split (counts only, in `alfworld_household.json`).
+
+    games = generate(num_games=100, seed=0, num_scenes=24, split="train")
+    envs = embodied_mem.envs.make("alfworld", tasks=[game.load() for game in games], num_envs=16)
+    write(games, "my_games")                                   # official layout and format, TextWorld plays it
+    python -m embodied_mem.envs.alfworld_generator --out my_games --num_games 100 --seed 0
+
+Where this differs from the official files: facts are sorted and stated once (there: set order, repeated), nothing is
+inside a bowl or a box at the start (there: in one game in six), and objects that stand on two receptacles at once do
+not occur.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import dataclasses
+import itertools
+import json
+import pathlib
+import random
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from embodied_mem.envs.alfworld_household import ROOMS, Habit, Receptacle, Scene, household_statistics
+from embodied_mem.envs.alfworld_planner import WorldState, shortest_plan
+from embodied_mem.envs.alfworld_problem import game_file, identifier_of, location_of, problem_text
+from embodied_mem.envs.alfworld_text import CHANGES, TASK_TYPES, Task, render_goal
+from embodied_mem.errors import InternalError, InvalidInputError
+
+if TYPE_CHECKING:
+    from embodied_mem.envs.alfworld import Game
+
+SPLITS = ("train", "valid")
+"""Trials of the same scenes that never share a random stream (like ALFWorld's train and valid_seen)."""
+
+DEFAULT_HABIT = 0.7
+"""Share of an object type's mass in its usual places; see `Generator`."""
+
+_CHANGER_TYPES = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
+_HEIGHTS = {"Cabinet": (0.4, 2.1), "Drawer": (0.1, 0.8), "Shelf": (0.3, 1.8), "Safe": (0.1, 0.4)}
+_STACKED = ("Cabinet", "Drawer", "Shelf", "StoveBurner")
+_FURNITURE_FREE = ("SinkBasin", "BathtubBasin", "GarbageCan", "Toilet", "Sink")
+
+
+class _Random:
+    """Draws that stay the same in every Python version: only `random.Random.random` is used."""
+
+    def __init__(self, *key: object) -> None:
+        self._next = random.Random("/".join(map(str, key))).random
+
+    def uniform(self, low: float, high: float) -> float:
+        return low + (high - low) * self._next()
+
+    def integer(self, count: int) -> int:
+        """Return one of 0 .. count - 1."""
+        return int(self._next() * count)
+
+    def weighted(self, cumulative: Sequence[float]) -> int:
+        """Return index i with probability proportional to its weight, given the running sums of the weights."""
+        return min(bisect.bisect_right(cumulative, self._next() * cumulative[-1]), len(cumulative) - 1)
+
+    def key_of(self, weights: dict[str, float]) -> str:
+        """Return a key with probability proportional to its weight."""
+        return list(weights)[self.weighted(list(itertools.accumulate(weights.values())))]
+
+
+@dataclasses.dataclass(frozen=True)
+class GeneratedGame:
+    """One game, before it is loaded.
+
+    Attributes:
+        problem: text of its PDDL problem.
+        goal: its task sentence, e.g. "put a clean apple in fridge."
+        folder: official folder name, `<task>-<Object>-None-<Target>-<scene>`.
+        trial: official trial name.
+        split: one of `SPLITS`.
+        walkthrough: commands of a shortest plan in the wording of grammar "0.4"; empty until it is proved.
+    """
+
+    problem: str
+    goal: str
+    folder: str
+    trial: str
+    split: str
+    walkthrough: tuple[str, ...] = ()
+
+    @property
+    def task_id(self) -> str:
+        """`<folder>/<trial>`."""
+        return f"{self.folder}/{self.trial}"
+
+    def load(self) -> Game:
+        """Return the game as the native engine plays it, named by its task id."""
+        from embodied_mem.envs.alfworld import Game
+
+        return Game.from_problem(self.problem, self.goal, self.task_id)
+
+    def proved(self) -> GeneratedGame:
+        """Return the game with a shortest walkthrough, won by replaying it in the native engine.
+
+        Raises:
+            InternalError: the plan does not win; the generator or the planner is wrong.
+        """
+        plan = tuple(shortest_plan(WorldState.from_problem(self.problem, self.goal)))
+        if not plan or not replay(self.load(), plan):
+            raise InternalError(f"{self.task_id}: the plan {list(plan)} does not win the game; please report it")
+        return dataclasses.replace(self, walkthrough=plan)
+
+
+def replay(game: Game, commands: Sequence[str]) -> bool:
+    """Return whether the native engine says won after exactly the last of these commands."""
+    raise NotImplementedError
+
+
+class Generator:
+    """Scenes and games of one seed.
+
+    Args:
+        seed: everything follows from it.
+        habit: share of an object type's mass that lies in its one to three usual receptacles, in [0, 1]. The rest
+            is spread over all receptacles that can hold it, as households do. At the default the share of the
+            most frequent receptacle per scene and type is near the measured one.
+
+    Raises:
+        InvalidInputError: `habit` is outside [0, 1].
+    """
+
+    def __init__(self, seed: int, habit: float = DEFAULT_HABIT) -> None:
+        if not 0 <= habit <= 1:
+            raise InvalidInputError(f"habit: expected a share in [0, 1], got {habit}")
+        self.seed = seed
+        self.habit = habit
+        self._statistics = household_statistics()
+        self._contain = {name: set(held) for name, held in self._statistics["can_contain"].items()}
+        self._having = {name: set(types) for name, types in self._statistics["properties"].items()}
+        self._scenes: dict[int, Scene] = {}
+        self._scene_texts: dict[int, tuple[str, str]] = {}
+
+    def scene(self, number: int) -> Scene:
+        """Return scene `number` (from 0), always the same for this seed and habit."""
+        if number < 0:
+            raise InvalidInputError(f"scene: expected a number from 0, got {number}")
+        if number not in self._scenes:
+            self._scenes[number] = self._make_scene(number)
+        return self._scenes[number]
+
+    def _make_scene(self, number: int) -> Scene:
+        room = ROOMS[number % len(ROOMS)]
+        statistics = self._statistics["rooms"][room]
+        rng = _Random("scene", self.seed, number)
+        receptacles = self._make_receptacles(rng, statistics)
+        inventory = [name for name, had in statistics["objects"].items()
+                     if rng.uniform(0, statistics["scenes"]) < had["scenes"]]  # fmt: skip
+        habits, furnishings = {}, []
+        taken = {receptacle.location for receptacle in receptacles}
+        floor = tuple(self._new_location(rng, taken) for _ in range(12))
+        for name in inventory:
+            had = statistics["objects"][name]
+            if name in self._having["pickupable"]:
+                habit = self._make_habit(rng, name, had["places"], receptacles)
+                if habit is not None:
+                    habits[name] = habit
+                    continue
+            furnishings += self._place_furnishing(rng, name, had, receptacles, taken)
+        copies = {name: statistics["objects"][name]["copies"] for name in habits}
+        goals = self._possible_goals(statistics["goals"], receptacles, habits, furnishings)
+        return Scene(number, room, receptacles, habits, copies, tuple(furnishings), floor, goals)
+
+    def _make_receptacles(self, rng: _Random, statistics: dict) -> tuple[Receptacle, ...]:
+        """Return the room's receptacles: counts, openness and shared standing places as in households."""
+        receptacles, used, taken = [], set(), set()
+        share = statistics["locations_per_receptacle"]
+        for name, counts in statistics["receptacles"].items():
+            location = ""
+            openable = statistics["openable"][name] / statistics["receptacles_total"][name]
+            for _ in range(int(rng.key_of(counts))):
+                low, high = _HEIGHTS.get(name, (0.0, 1.0))
+                while True:
+                    position = (rng.uniform(-4, 4), rng.uniform(low, high), rng.uniform(-4, 4))
+                    identifier = identifier_of(name, position)
+                    if identifier not in used:
+                        break
+                used.add(identifier)
+                if not (location and name in _STACKED and rng.uniform(0, 1) < 2 * (1 - share)):
+                    location = self._new_location(rng, taken)
+                is_openable = rng.uniform(0, 1) < openable
+                receptacles.append(Receptacle(identifier, name, position, location, is_openable))
+        return tuple(sorted(receptacles, key=lambda receptacle: receptacle.identifier))
+
+    def _make_habit(
+        self, rng: _Random, name: str, places: dict[str, int], receptacles: tuple[Receptacle, ...]
+    ) -> Habit | None:
+        """Return where a type of object lives in this room, or None if nothing here can hold it."""
+        able = [i for i, receptacle in enumerate(receptacles) if name in self._contain.get(receptacle.type, ())]
+        number = {type_name: 0 for type_name in places}
+        for i in able:
+            number[receptacles[i].type] = number.get(receptacles[i].type, 0) + 1
+        weights = [places.get(receptacles[i].type, 0) / number[receptacles[i].type] for i in able]
+        if sum(weights) <= 0:
+            return None
+        preferred: list[int] = []
+        rest = list(weights)
+        for _ in range(min(1 + rng.integer(3), sum(weight > 0 for weight in weights))):
+            chosen = rng.weighted(list(itertools.accumulate(rest)))
+            preferred.append(chosen)
+            rest[chosen] = 0.0
+        parts = [2.0**-rank for rank in range(len(preferred))]
+        total = sum(weights)
+        mixed = [(1 - self.habit) * weight / total for weight in weights]
+        for chosen, part in zip(preferred, parts, strict=True):
+            mixed[chosen] += self.habit * part / sum(parts)
+        return Habit(tuple(able[i] for i in preferred), tuple(able), tuple(itertools.accumulate(mixed)))
+
+    def _place_furnishing(
+        self, rng: _Random, name: str, had: dict, receptacles: tuple[Receptacle, ...], taken: set[str]
+    ) -> list[tuple[str, str, str, str]]:
+        """Return the things of one type that never move: where households have them, or on the floor."""
+        present = {"", *(receptacle.type for receptacle in receptacles)} - set(_FURNITURE_FREE)
+        spots = {place: count for place, count in had["places"].items() if place in present}
+        placed, used = [], set()
+        for _ in range(int(rng.key_of(had["copies"]))):
+            position = (rng.uniform(-4, 4), rng.uniform(0, 2), rng.uniform(-4, 4))
+            place = rng.key_of(spots) if spots else ""
+            identifier = identifier_of(name, position)
+            if identifier in used:
+                continue
+            used.add(identifier)
+            if place and name not in self._having["pickupable"]:
+                holders = [receptacle for receptacle in receptacles if receptacle.type == place]
+                holder = holders[rng.integer(len(holders))]
+                placed.append((identifier, name, holder.identifier, holder.location))
+            elif rng.uniform(0, 1) < 0.2:
+                placed.append((identifier, name, "", receptacles[rng.integer(len(receptacles))].location))
+            else:
+                placed.append((identifier, name, "", self._new_location(rng, taken)))
+        return placed
+
+    def _possible_goals(
+        self,
+        goals: dict[str, dict[str, int]],
+        receptacles: tuple[Receptacle, ...],
+        habits: dict[str, Habit],
+        furnishings: list[tuple[str, str, str, str]],
+    ) -> dict[str, dict[str, float]]:
+        """Return the tasks of households that this room can serve, with their weights."""
+        present = {receptacle.type for receptacle in receptacles}
+        lamps = {name for _, name, holder, _ in furnishings if holder and name in self._having["toggleable"]}
+        possible: dict[str, dict[str, float]] = {}
+        for task_type, pairs in goals.items():
+            change = CHANGES.get(task_type, "")
+            if change and _CHANGER_TYPES[change] not in present:
+                continue
+            for pair, weight in pairs.items():
+                name, target = pair.split()
+                if name not in habits or (change and name not in self._having[f"{change}able"]):
+                    continue
+                if task_type == "look_at_obj_in_light":
+                    served = target in lamps
+                else:
+                    served = target in present and name in self._contain[target]
+                    banned = self._banned_types(task_type, target)
+                    served = served and any(receptacles[i].type not in banned for i in habits[name].receptacles)
+                if served:
+                    possible.setdefault(task_type, {})[pair] = weight
+        return possible
+
+    @staticmethod
+    def _new_location(rng: _Random, taken: set[str]) -> str:
+        """Return a standing place that nothing uses yet, and mark it as used."""
+        while True:
+            turn, tilt = rng.integer(4), 15 * (1 + rng.integer(4))
+            location = location_of(rng.integer(33) - 16, rng.integer(33) - 16, turn, tilt)
+            if location not in taken:
+                taken.add(location)
+                return location
+
+    @staticmethod
+    def _banned_types(task_type: str, target: str) -> tuple[str, ...]:
+        """Return the receptacle types that the goal's objects never start in, as in the official games."""
+        if task_type in ("pick_and_place_simple", "pick_two_obj_and_place"):
+            return (target,)
+        return ("Fridge",) if task_type == "pick_cool_then_place_in_recep" else ()
+
+    def game(self, scene_number: int, trial: int, split: str = "train", task_type: str | None = None) -> GeneratedGame:
+        """Return trial `trial` of a scene: where things are today, and one task.
+
+        Args:
+            scene_number: index of the scene.
+            trial: index of the trial; with the split and the scene it fixes everything.
+            split: one of `SPLITS`; trials of different splits share no random numbers.
+            task_type: one of `TASK_TYPES`, or None to draw one that the scene can serve.
+
+        Raises:
+            InvalidInputError: an unknown split or task type, or one that this scene cannot serve.
+        """
+        if split not in SPLITS:
+            raise InvalidInputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+        scene = self.scene(scene_number)
+        if task_type is not None and task_type not in scene.goals:
+            raise InvalidInputError(
+                f"task_type: scene {scene_number} ({scene.room}) serves {', '.join(scene.goals)}, got {task_type!r}"
+            )
+        rng = _Random("trial", self.seed, scene_number, split, trial, task_type)
+        if task_type is None:
+            task_type = list(scene.goals)[rng.integer(len(scene.goals))]
+        name, target = rng.key_of(scene.goals[task_type]).split()
+        is_look = task_type == "look_at_obj_in_light"
+        num_needed = 2 if task_type == "pick_two_obj_and_place" else 1
+        task = Task(
+            task_type,
+            name.lower(),
+            "" if is_look else target.lower(),
+            target.lower() if is_look else "",
+            num_needed,
+        )
+        banned = self._banned_types(task_type, target)
+        objects = []
+        for type_name, habit in scene.habits.items():
+            num_copies = int(rng.key_of(scene.copies[type_name]))
+            if type_name == name:
+                num_copies = max(num_copies, num_needed)
+            objects += self._place_copies(rng, scene, type_name, habit, num_copies, banned if type_name == name else ())
+        goal = render_goal(task, rng.integer(2))
+        trial_name = f"trial_{split}_{trial:06d}"
+        start = scene.floor[rng.integer(len(scene.floor))]
+        problem = problem_text(scene, objects, start, task_type, name, target, trial_name)
+        return GeneratedGame(problem, goal, f"{task_type}-{name}-None-{target}-{scene_number}", trial_name, split)
+
+    @staticmethod
+    def _place_copies(
+        rng: _Random, scene: Scene, name: str, habit: Habit, num_copies: int, banned: tuple[str, ...]
+    ) -> list[tuple[str, str, str, str]]:
+        """Return (id, type, receptacle id, location) of today's copies of one type, none in a banned type of place."""
+        cumulative, places = habit.cumulative, habit.receptacles
+        if banned:
+            parts = [high - low for low, high in itertools.pairwise((0.0, *cumulative))]
+            kept = [k for k, i in enumerate(places) if scene.receptacles[i].type not in banned]
+            places = tuple(places[k] for k in kept)
+            cumulative = tuple(itertools.accumulate(max(parts[k], 1e-9) for k in kept))
+        placed: list[tuple[str, str, str, str]] = []
+        used = set()
+        while len(placed) < num_copies:
+            receptacle = scene.receptacles[places[rng.weighted(cumulative)]]
+            x, y, z = receptacle.position
+            identifier = identifier_of(name, (x + rng.uniform(-0.3, 0.3), y + 0.05, z + rng.uniform(-0.3, 0.3)))
+            if identifier not in used:
+                used.add(identifier)
+                placed.append((identifier, name, receptacle.identifier, receptacle.location))
+        return placed
+
+
+def generate(
+    num_games: int,
+    seed: int,
+    num_scenes: int = 24,
+    split: str = "train",
+    task_types: Sequence[str] | None = None,
+    habit: float = DEFAULT_HABIT,
+    prove: bool = True,
+) -> list[GeneratedGame]:
+    """Return games over a fixed set of scenes, task types in turn, scenes drawn among those that can serve the type.
+
+    Args:
+        num_games: how many; the first n games are the same for any larger number.
+        seed: everything follows from it; the scenes are those of `Generator(seed)`.
+        num_scenes: scenes 0 .. num_scenes - 1, a quarter of them kitchens.
+        split: "train" or "valid": other trials of the same scenes.
+        task_types: the types wanted, by default all that these scenes can serve.
+        habit: see `Generator`.
+        prove: replay a shortest plan of every game in the native engine and keep it as its walkthrough.
+
+    Raises:
+        InvalidInputError: a number out of range, an unknown split or task type, or scenes that cannot serve a type.
+    """
+    if num_games < 0 or num_scenes < 1:
+        raise InvalidInputError(f"expected num_games >= 0 and num_scenes >= 1, got {num_games} and {num_scenes}")
+    if split not in SPLITS:
+        raise InvalidInputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    unknown = set(task_types or ()) - set(TASK_TYPES)
+    if unknown:
+        raise InvalidInputError(f"task_types: expected some of {', '.join(TASK_TYPES)}, got {sorted(unknown)}")
+    generator = Generator(seed, habit)
+    serving = {task_type: [number for number in range(num_scenes) if task_type in generator.scene(number).goals]
+               for task_type in task_types or TASK_TYPES}  # fmt: skip
+    missing = [task_type for task_type, scenes in serving.items() if not scenes]
+    if task_types and missing:
+        raise InvalidInputError(f"task_types: none of the {num_scenes} scenes can serve {missing}; ask for more scenes")
+    wanted = [task_type for task_type in serving if task_type not in missing]
+    rng = _Random("order", seed, split, num_scenes, *wanted)
+    games = []
+    for trial in range(num_games):
+        task_type = wanted[trial % len(wanted)]
+        scenes = serving[task_type]
+        game = generator.game(scenes[rng.integer(len(scenes))], trial, split, task_type)
+        games.append(game.proved() if prove else game)
+    return games
+
+
+def write(games: Iterable[GeneratedGame], root: str | pathlib.Path) -> list[pathlib.Path]:
+    """Write games in ALFWorld's layout, `<root>/json_2.1.1/<split>/<folder>/<trial>/game.tw-pddl`; return the files.
+
+    Raises:
+        MissingDependencyError: the package alfworld, which holds domain and grammar, is not installed.
+    """
+    files = []
+    for game in games:
+        proved = game if game.walkthrough else game.proved()
+        content = game_file(proved.problem, proved.goal, proved.walkthrough)
+        file = pathlib.Path(root) / "json_2.1.1" / proved.split / proved.folder / proved.trial / "game.tw-pddl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content))
+        files.append(file)
+    return files
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write generated games to a folder (the command line of this module)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m embodied_mem.envs.alfworld_generator", description="Write new, solvable ALFWorld games."
+    )
+    parser.add_argument("--out", required=True, help="folder that will hold json_2.1.1/<split>/...")
+    parser.add_argument("--num_games", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--num_scenes", type=int, default=24)
+    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--task_types", nargs="*", choices=TASK_TYPES, default=None)
+    parser.add_argument(
+        "--habit", type=float, default=DEFAULT_HABIT, help="how much scenes keep things in their places"
+    )
+    options = parser.parse_args(arguments)
+    games = generate(
+        options.num_games, options.seed, options.num_scenes, options.split, options.task_types, options.habit
+    )
+    files = write(games, options.out)
+    print(f"{len(files)} games -> {pathlib.Path(options.out) / 'json_2.1.1' / options.split}")
+
+
+if __name__ == "__main__":
+    main()

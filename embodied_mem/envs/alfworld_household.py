@@ -1,0 +1,73 @@
+"""What households look like: measured counts, and the records that describe one generated room.
+
+    household_statistics()["rooms"]["kitchen"]["receptacles"]["Fridge"]      # {"1": 27}: 27 kitchens have one fridge
+
+`experiments/measure_statistics.py` measured the counts on ALFWorld's train split; nothing else was taken from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import pathlib
+
+STATISTICS_FILE = pathlib.Path(__file__).with_name("alfworld_household.json")
+"""What households look like, measured on the train split."""
+
+ROOMS = ("kitchen", "bedroom", "living_room", "bathroom")
+"""Kinds of room; scene i is of kind i % 4."""
+
+
+@functools.lru_cache(maxsize=1)
+def household_statistics() -> dict:
+    """Return the measured statistics (see `experiments/measure_statistics.py` for every field)."""
+    return json.loads(STATISTICS_FILE.read_text())
+
+
+@dataclasses.dataclass(frozen=True)
+class Receptacle:
+    """One receptacle of a scene: its PDDL id, type, position in metres, where one stands to use it."""
+
+    identifier: str
+    type: str
+    position: tuple[float, float, float]
+    location: str
+    openable: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Habit:
+    """Where a type of object is found in a scene: receptacle indices and the running sums of their weights.
+
+    `preferred` are the one to three usual places, most usual first.
+    """
+
+    preferred: tuple[int, ...]
+    receptacles: tuple[int, ...]
+    cumulative: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scene:
+    """One room that lasts over its trials.
+
+    Attributes:
+        number: its index in its generator.
+        room: kind of room, one of `ROOMS`.
+        receptacles: in the order of their ids.
+        habits: object type -> where it is found.
+        copies: object type -> histogram of how many there are in a trial.
+        furnishings: (id, type, receptacle id or "", location) of what never moves: lamps, windows, chairs, ...
+        floor: locations of the room away from receptacles, where agents start.
+        goals: task type -> {"Object Target": weight}, only what this room can serve.
+    """
+
+    number: int
+    room: str
+    receptacles: tuple[Receptacle, ...]
+    habits: dict[str, Habit]
+    copies: dict[str, dict[str, int]]
+    furnishings: tuple[tuple[str, str, str, str], ...]
+    floor: tuple[str, ...]
+    goals: dict[str, dict[str, float]]

@@ -1,0 +1,327 @@
+"""Shortest plans for ALFWorld from the full state: what a player who sees through closed doors would do.
+
+    state = WorldState.from_problem(problem, goal)           # or from an engine, by filling the fields
+    shortest_plan(state)                                     # ["go to fridge 1", "open fridge 1", "take ...", ...]
+
+The plan is the best of all plans that use each needed step once: for every choice of object, source, preparing
+receptacle, target and (with a wrong object in hand) place to drop it, the order of the steps is forced, a receptacle
+is opened when it is first needed, and one walks only when the next step is elsewhere. `tests/envs/test_experts.py`
+compares the lengths with breadth-first search over the engine's states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterator
+
+from embodied_mem.envs.alfworld_text import CHANGERS, Task, parse_goal, put_command
+from embodied_mem.errors import InternalError, InvalidInputError
+
+_Step = tuple[str, str, str]
+"""(verb, object, receptacle): "take", "put", "clean", "heat", "cool", "use", or "at" for only being there."""
+
+_DONE = {"clean": "clean", "heat": "hot", "cool": "cool"}
+
+
+@dataclasses.dataclass(slots=True)
+class WorldState:
+    """Everything that decides how an ALFWorld game can be won. Names are those of the text, e.g. "fridge 1".
+
+    Attributes:
+        task: what is asked.
+        at: location of the agent (any key that `location` uses).
+        held: the object in the hand, "" for none.
+        location: receptacle -> its location; receptacles of one location are reached together.
+        closed: receptacles that must be opened before anything is taken out or put in.
+        inside: object -> the receptacles it lies in (mostly one; a pan can stand on two burners).
+        marks: "clean", "hot", "cool", "toggled" -> the objects that are so.
+        able: "cleanable", "heatable", "coolable", "toggleable", "pickupable" -> the objects that can be so.
+        accepts: receptacle type -> object types that fit, as in the text ("fridge" -> {"apple", ...}).
+        types: object or receptacle -> its type where this is not the first word of its name.
+    """
+
+    task: Task
+    at: str
+    held: str
+    location: dict[str, str]
+    closed: set[str]
+    inside: dict[str, tuple[str, ...]]
+    marks: dict[str, set[str]]
+    able: dict[str, set[str]]
+    accepts: dict[str, set[str]]
+    types: dict[str, str]
+
+    @classmethod
+    def from_problem(cls, problem: str, goal: str) -> WorldState:
+        """Return the first state of a game: `problem` is its PDDL problem, `goal` its task sentence."""
+        head, _, rest = problem.lower().partition("(:init")
+        init = rest.partition("(:goal")[0]
+        facts: dict[str, list[list[str]]] = {}
+        for fact in re.findall(r"\(([^()]+)\)", init):
+            predicate, *arguments = fact.split()
+            facts.setdefault(predicate, []).append(arguments)
+        if "atlocation" not in facts or "receptacleatlocation" not in facts:
+            raise InvalidInputError("problem: expected facts atLocation and receptacleAtLocation in its (:init ...)")
+        names = number_names(re.findall(r"(\S+_bar_\S+) - (?:object|receptacle)\b", head))
+        inside: dict[str, list[str]] = {names[o]: [] for o, _ in facts.get("objecttype", [])}
+        for o, r in facts.get("inreceptacle", []):
+            inside.setdefault(names[o], []).append(names[r])
+        accepts: dict[str, set[str]] = {}
+        for place, kind in facts.get("cancontain", []):
+            accepts.setdefault(place.removesuffix("type"), set()).add(kind.removesuffix("type"))
+        types = {names[i]: kind.removesuffix("type") for key in ("objecttype", "receptacletype")
+                 for i, kind in facts.get(key, [])}  # fmt: skip
+
+        def these(predicate: str) -> set[str]:
+            return {names[arguments[0]] for arguments in facts.get(predicate, [])}
+
+        return cls(
+            task=parse_goal(goal),
+            at=facts["atlocation"][0][1],
+            held="",
+            location={names[r]: place for r, place in facts["receptacleatlocation"]},
+            closed=these("openable") - these("opened"),
+            inside={o: tuple(sorted(places)) for o, places in inside.items()},
+            marks={
+                "clean": these("isclean"),
+                "hot": these("ishot"),
+                "cool": these("iscool"),
+                "toggled": these("istoggled"),
+            },
+            able={key: these(key) for key in ("pickupable", "cleanable", "heatable", "coolable", "toggleable")},
+            accepts=accepts,
+            types=types,
+        )
+
+
+def number_names(identifiers: list[str]) -> dict[str, str]:
+    """Return PDDL id (lower case) -> name in the text: within a type, the first id in order has the highest number.
+
+    Source: ALFWorld's AlfredDemangler with shuffle off.
+    """
+    groups: dict[str, list[str]] = {}
+    for identifier in sorted(identifiers):
+        base = identifier.partition("_bar_")[0]
+        groups.setdefault(base + "basin" if "basin" in identifier else base, []).append(identifier)
+    return {
+        identifier: f"{base} {len(group) - rank}"
+        for base, group in groups.items()
+        for rank, identifier in enumerate(group)
+    }
+
+
+def is_won(state: WorldState) -> bool:
+    """Return whether the goal holds in this state."""
+    return _best_steps(state) == []
+
+
+def shortest_plan(state: WorldState, grammar: str = "0.4") -> list[str]:
+    """Return a shortest list of commands that reaches the goal; empty if it holds already.
+
+    Args:
+        state: the full state.
+        grammar: wording of the commands, "0.4" or "0.3".
+
+    Raises:
+        InvalidInputError: the goal cannot be reached from this state, or an unknown grammar.
+    """
+    steps = _best_steps(state)
+    if steps is None:
+        raise InvalidInputError(f"task: no plan reaches {state.task} from this state")
+    commands: list[str] = []
+    at, opened = state.at, set()
+    for verb, name, receptacle in steps:
+        place = state.location[receptacle]
+        if place != at:
+            commands.append(f"go to {receptacle}")
+            at = place
+        if verb in ("take", "put") and receptacle in state.closed and receptacle not in opened:
+            commands.append(f"open {receptacle}")
+            opened.add(receptacle)
+        if verb == "take":
+            commands.append(f"take {name} from {receptacle}")
+        elif verb == "put":
+            commands.append(put_command(name, receptacle, grammar))
+        elif verb == "use":
+            commands.append(f"use {name}")
+        elif verb != "at":
+            commands.append(f"{verb} {name} with {receptacle}")
+    if len(commands) != _length(state, steps):
+        raise InternalError(f"plan: {len(commands)} commands for steps of length {_length(state, steps)}")
+    return commands
+
+
+def _length(state: WorldState, steps: list[_Step]) -> int:
+    """Return how many commands the steps take, walking and opening included."""
+    at, total = state.at, 0
+    opened: set[str] = set()
+    location, closed = state.location, state.closed
+    for verb, _, receptacle in steps:
+        place = location[receptacle]
+        if place != at:
+            total += 1
+            at = place
+        if verb == "at":
+            continue
+        total += 1
+        if receptacle in closed and receptacle not in opened and verb in ("take", "put"):
+            total += 1
+            opened.add(receptacle)
+    return total
+
+
+def _best_steps(state: WorldState) -> list[_Step] | None:
+    """Return the steps of a shortest plan, [] if the goal holds, None if no plan exists."""
+    task = state.task
+    if task.task_type == "look_at_obj_in_light":
+        candidates = _look(state)
+    elif task.count == 2:
+        candidates = _place_two(state)
+    else:
+        candidates = _place_one(state)
+    best, best_length = None, 1 << 30
+    for steps in candidates:
+        for complete in _with_drop(state, steps):
+            length = _length(state, complete)
+            if length < best_length:
+                best, best_length = complete, length
+                if not length:
+                    return []
+    return best
+
+
+def _type(state: WorldState, name: str) -> str:
+    return state.types.get(name) or name.partition(" ")[0]
+
+
+def _accepts(state: WorldState, receptacle: str, name: str) -> bool:
+    return _type(state, name) in state.accepts.get(_type(state, receptacle), ())
+
+
+def _wanted(state: WorldState) -> list[str]:
+    """Return the objects of the goal's type that are in the hand or can be taken."""
+    return [
+        name
+        for name, places in state.inside.items()
+        if _type(state, name) == state.task.object_type and (name == state.held or places)
+    ]
+
+
+def _sources(state: WorldState, name: str) -> list[str]:
+    """Return the receptacles that an object can be taken from."""
+    if name not in state.able["pickupable"]:
+        return []
+    return [place for place in state.inside[name] if place in state.location]
+
+
+def _targets(state: WorldState, objects: list[str], others: list[str]) -> list[str]:
+    """Return the goal's receptacles, without those that are surely no better than another one.
+
+    Of the receptacles that lie away from everything else that matters, one is as good as the next: an open one is
+    kept, or a closed one if there is no other.
+    """
+    special = {state.at, *(state.location.get(other) for other in others)}
+    special |= {state.location.get(place) for name in objects for place in state.inside[name]}
+    holding = {place for name in objects for place in state.inside[name]}
+    kept, spare = [], {}
+    for receptacle, place in state.location.items():
+        if _type(state, receptacle) == state.task.receptacle_type:
+            if place in special or receptacle in holding:
+                kept.append(receptacle)
+            else:
+                spare.setdefault(receptacle in state.closed, receptacle)
+    if spare:
+        kept.append(spare[min(spare)])
+    return kept
+
+
+def _with_drop(state: WorldState, steps: list[_Step]) -> Iterator[list[_Step]]:
+    """Yield the steps with the hand emptied first where they take something while it is full."""
+    held = state.held
+    taking = next((i for i, step in enumerate(steps) if step[0] == "take"), None)
+    if not held or taking is None or any(step[1] == held for step in steps[:taking]):
+        yield steps
+        return
+    places = {state.at, *(state.location[receptacle] for _, _, receptacle in steps)}
+    spare: dict[bool, str] = {}
+    for receptacle, place in state.location.items():
+        if not _accepts(state, receptacle, held):
+            continue
+        if place in places:
+            for i in range(taking + 1):
+                yield [*steps[:i], ("put", held, receptacle), *steps[i:]]
+        else:
+            spare.setdefault(receptacle in state.closed, receptacle)
+    if spare:
+        for i in range(taking + 1):
+            yield [*steps[:i], ("put", held, spare[min(spare)]), *steps[i:]]
+
+
+def _place_one(state: WorldState) -> Iterator[list[_Step]]:
+    """Yield plans that place one object, prepared if the task says so."""
+    task = state.task
+    change = task.change
+    objects = _wanted(state)
+    changers = [r for r in state.location if change and _type(state, r) == CHANGERS[change]]
+    targets = _targets(state, objects, changers)
+    for name in objects:
+        ready = not change or name in state.marks[_DONE[change]]
+        if change and name not in state.able[f"{change}able"]:
+            continue
+        changes: list[list[_Step]] = [[]] if ready else [[(change, name, changer)] for changer in changers]
+        if name == state.held:
+            starts: list[tuple[list[_Step], tuple[str, ...]]] = [([], state.inside[name])]
+        else:
+            starts = [([("take", name, source)], tuple(p for p in state.inside[name] if p != source))
+                      for source in _sources(state, name)]  # fmt: skip
+        for target in targets:
+            if ready and target in state.inside[name]:
+                yield []
+                return
+            for (start, remaining), prepare in itertools.product(starts, changes):
+                if target in remaining:
+                    yield [*start, *prepare]
+                elif _accepts(state, target, name):
+                    yield [*start, *prepare, ("put", name, target)]
+
+
+def _place_two(state: WorldState) -> Iterator[list[_Step]]:
+    """Yield plans that bring two objects into one receptacle."""
+    objects = _wanted(state)
+    for target in _targets(state, objects, []):
+        for pair in itertools.combinations(objects, 2):
+            missing = [name for name in pair if target not in state.inside[name]]
+            if any(not _accepts(state, target, name) for name in missing):
+                continue
+            for order in itertools.permutations(missing):
+                if state.held in order and order[0] != state.held:
+                    continue
+                sources = [[""] if name == state.held else _sources(state, name) for name in order]
+                for chosen in itertools.product(*sources):
+                    steps: list[_Step] = []
+                    for name, source in zip(order, chosen, strict=True):
+                        if source:
+                            steps.append(("take", name, source))
+                        steps.append(("put", name, target))
+                    yield steps
+
+
+def _look(state: WorldState) -> Iterator[list[_Step]]:
+    """Yield plans that hold the object where a lamp is that has been switched on."""
+    task = state.task
+    lamps = [name for name in state.able["toggleable"] if _type(state, name) == task.lamp_type]
+    for lamp in sorted(lamps):
+        for spot in state.inside[lamp]:
+            if spot not in state.location:
+                continue
+            use: list[_Step] = [] if lamp in state.marks["toggled"] else [("use", lamp, spot)]
+            for name in _wanted(state):
+                if name == state.held:
+                    yield [*use, ("at", "", spot)]
+                    continue
+                for source in _sources(state, name):
+                    take = ("take", name, source)
+                    yield [take, *use, ("at", "", spot)]
+                    yield [*use, take, ("at", "", spot)]
