@@ -1,0 +1,141 @@
+"""The executor: the model that acts. It reads a prompt, with or without soft tokens in it, and writes one command.
+
+    executor = Executor(decoder, tokenizer)
+    turn = executor.act(prompts, keys, soft=soft_tokens)
+    turn.actions            # ["go to fridge 1", ...]
+
+It is frozen: training the compiler never changes it (paper, C.3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.compiler.memory_compiler import fit
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.prompts import SOFT_TOKEN
+from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.models import Decoder, SamplingSettings, generate, pad_prompts, write_soft_tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """What the executor did in one step of a batch.
+
+    Attributes:
+        actions: one command per row.
+        tokens_in: prompt tokens per row, soft positions included.
+        tokens_out: generated tokens per row.
+    """
+
+    actions: list[str]
+    tokens_in: list[int]
+    tokens_out: list[int]
+
+
+@nnx.jit
+def _embed(decoder: Decoder, tokens: jax.Array, placeholders: jax.Array, soft: jax.Array) -> jax.Array:
+    return write_soft_tokens(decoder.embed(tokens), placeholders, soft)
+
+
+class Executor:
+    """A frozen decoder with its tokenizer.
+
+    Args:
+        decoder: the model.
+        tokenizer: its tokenizer; must know the end and the soft token.
+        max_action_tokens: longest command in tokens.
+        temperature: 0 is greedy.
+        length_buckets: prompt lengths that are compiled; a longer prompt loses tokens from its middle.
+        batch_buckets: numbers of rows that are compiled.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        tokenizer: Tokenizer,
+        *,
+        max_action_tokens: int = 16,
+        temperature: float = 0.0,
+        length_buckets: Sequence[int] = (128, 256, 384, 512, 768),
+        batch_buckets: Sequence[int] = (16, 64),
+    ):
+        self.decoder = decoder
+        self.tokenizer = tokenizer
+        self.length_buckets = tuple(length_buckets)
+        self.batch_buckets = tuple(sorted(batch_buckets))
+        self._max_new = max_action_tokens
+        self._settings = SamplingSettings(
+            temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id
+        )
+
+    def act(
+        self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None
+    ) -> Turn:
+        """One command per prompt.
+
+        Args:
+            prompts: texts that end where the command begins (`embodied_mem.language.prompts.executor_prompt`).
+            keys: PRNG keys [B].
+            soft: per row float32[N, D] for its placeholder tokens, or None for a row without.
+
+        Raises:
+            InvalidInputError: a row's number of placeholders is not its number of soft tokens.
+        """
+        encoded = [fit(ids, self.length_buckets[-1]) for ids in encode_prompts(self.tokenizer, prompts)]
+        rows = bucket(len(encoded), self.batch_buckets)
+        tokens, mask = pad_prompts(
+            encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
+        )
+        keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
+        inputs = {"tokens": tokens}
+        if soft is not None and any(s is not None for s in soft):
+            inputs = {"embeddings": self._with_soft(tokens, soft)}
+        result = generate(
+            self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new
+        )
+        lengths = np.asarray(result.lengths)[: len(encoded)]
+        written = np.asarray(result.tokens)[: len(encoded)]
+        texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
+        actions = [" ".join(text.split("\n")[0].split()) for text in texts]
+        return Turn(actions, [len(ids) for ids in encoded], lengths.tolist())
+
+    def _with_soft(self, tokens: np.ndarray, soft: Sequence[np.ndarray | None]) -> jax.Array:
+        placeholders = tokens == self.tokenizer.soft_id
+        width = next(s.shape for s in soft if s is not None)
+        values = np.zeros((len(tokens), *width), np.float32)
+        for row, value in enumerate(soft):
+            count = int(placeholders[row].sum())
+            if count != (0 if value is None else len(value)):
+                raise InvalidInputError(
+                    f"soft[{row}]: expected {count} soft tokens for the prompt's placeholders, got "
+                    f"{0 if value is None else len(value)}"
+                )
+            if value is not None:
+                values[row] = value
+        placeholders[len(soft) :] = False
+        return _embed(self.decoder, jnp.asarray(tokens), jnp.asarray(placeholders), jnp.asarray(values))
+
+
+def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
+    """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
+    parts = [prompt.partition(f"\n{SOFT_TOKEN}") for prompt in prompts]
+    heads = tokenizer.encode_batch([head for head, _, _ in parts])
+    tails = tokenizer.encode_batch([f"{mark[1:]}{tail}".replace(SOFT_TOKEN, "") for _, mark, tail in parts])
+    encoded = []
+    for (_, mark, tail), head, rest in zip(parts, heads, tails):
+        count = (1 + tail.count(SOFT_TOKEN)) if mark else 0
+        encoded.append([*head, *[tokenizer.soft_id] * count, *rest])
+    return encoded
+
+
+def bucket(count: int, buckets: Sequence[int]) -> int:
+    """The smallest bucket that holds `count`, or the next multiple of the largest."""
+    fitting = [size for size in sorted(buckets) if size >= count]
+    return fitting[0] if fitting else -(-count // max(buckets)) * max(buckets)

@@ -1,0 +1,159 @@
+"""The memory compiler: reads experiences, Brief State and observation; writes text and soft tokens.
+
+    compiler = MemoryCompiler(decoder, soft_mem, tokenizer)
+    compiled = compiler.compile(prompts, keys)
+    compiled[0].output.guidance        # "find apple in fridge 1"
+    compiled[0].soft                   # float32[N, D_executor]
+
+After the text, N placeholder positions are read with the same cache; their final hidden states give the soft tokens (eq. 5).
+The sampled token ids and soft values are kept with their log-probs, so that training sees what was sampled and not a
+text that is tokenised again.
+
+Source: MemCompiler 3.2.2 and 3.2.3, eqs. 3 to 5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
+from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.models import Decoder, SamplingSettings, SoftMem, append, generate, pad_prompts
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """One sample of the compiler, as text and as what training needs.
+
+    Attributes:
+        output: the parsed text.
+        prompt: token ids of the prompt.
+        tokens: int32[T] sampled ids, the end token included if it was reached.
+        log_probs: float32[T] under the sampling temperature, not truncated by top-k or top-p.
+        soft: float32[N, D] sampled soft tokens, or None.
+        soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None without soft tokens.
+        refused_edits: edits that the Brief State did not admit.
+    """
+
+    output: CompilerOutput
+    prompt: list[int]
+    tokens: np.ndarray
+    log_probs: np.ndarray
+    soft: np.ndarray | None = None
+    soft_log_density: np.ndarray | None = None
+    refused_edits: int = 0
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens read and written, soft positions included."""
+        return len(self.prompt) + len(self.tokens) + (0 if self.soft is None else len(self.soft))
+
+
+@nnx.jit(static_argnames="temperature")
+def _sample_soft(soft_mem: SoftMem, hidden: jax.Array, keys: jax.Array, temperature: float):
+    """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean."""
+    mu, log_sigma = soft_mem(hidden)
+    noise_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
+    noise = jax.vmap(lambda key: jax.random.normal(key, mu.shape[1:], jnp.float32))(noise_keys)
+    soft = soft_mem.draw(mu, log_sigma, noise, temperature=temperature)
+    return soft, soft_mem.log_density(soft, mu, log_sigma, temperature=temperature)
+
+
+class MemoryCompiler:
+    """A decoder that compiles, its Soft-Mem head and its tokenizer.
+
+    Args:
+        decoder: the compiler model pi_C.
+        soft_mem: projection into the executor's embedding space; None for text only.
+        tokenizer: must know the end and the soft token.
+        max_tokens: longest output text in tokens.
+        temperature: of text and soft tokens; 0 is greedy and takes the soft means.
+        top_k: sample among the k likeliest tokens; 0 for all.
+        top_p: sample within this probability mass.
+        length_buckets: prompt lengths that are compiled.
+        batch_buckets: numbers of rows that are compiled.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        soft_mem: SoftMem | None,
+        tokenizer: Tokenizer,
+        *,
+        max_tokens: int = 96,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        length_buckets: Sequence[int] = (256, 384, 512, 768),
+        batch_buckets: Sequence[int] = (16, 64),
+    ):
+        self.decoder = decoder
+        self.soft_mem = soft_mem
+        self.tokenizer = tokenizer
+        self.num_soft = soft_mem.num_tokens if soft_mem is not None else 0
+        self.length_buckets = tuple(length_buckets)
+        self._batch_buckets = tuple(sorted(batch_buckets))
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._settings = SamplingSettings(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            eos_tokens=(tokenizer.eos_id,),
+            pad_token=tokenizer.pad_id,
+        )
+
+    def compile(self, prompts: Sequence[str], keys: jax.Array, *, soft: bool = True) -> list[Compiled]:
+        """One output per prompt.
+
+        Args:
+            prompts: texts from `language.prompts.compiler_prompt`; one longer than the largest bucket loses tokens of its
+                middle, where the experiences that were ranked last stand.
+            keys: PRNG keys [B], one per row, so that a row does not depend on its neighbours.
+            soft: also read the soft positions.
+        """
+        limit = self.length_buckets[-1]
+        encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
+        rows = next((size for size in self._batch_buckets if size >= len(encoded)), len(encoded))
+        tokens, mask = pad_prompts(
+            encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
+        )
+        keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
+        soft = soft and self.soft_mem is not None
+        result = generate(
+            self.decoder, keys, self._settings,
+            tokens=tokens, mask=mask, max_new_tokens=self._max_tokens, extra_capacity=self.num_soft if soft else 0,
+        )  # fmt: skip
+        values = densities = None
+        if soft:
+            placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
+            hidden, _ = append(self.decoder, result.cache, tokens=placeholders)
+            values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))
+        written, log_probs, lengths = map(np.asarray, (result.tokens, result.log_probs, result.lengths))
+        count = len(encoded)
+        texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
+        return [
+            Compiled(
+                parse_output(texts[row]),
+                encoded[row],
+                written[row, : lengths[row]].copy(),
+                log_probs[row, : lengths[row]].copy(),
+                values[row] if soft else None,
+                densities[row] if soft else None,
+            )
+            for row in range(count)
+        ]
+
+
+def fit(ids: list[int], limit: int) -> list[int]:
+    """`ids` without a piece of its middle if it is longer than `limit`: its start and its newest half stay."""
+    if len(ids) <= limit:
+        return ids
+    head = limit // 4
+    return ids[:head] + ids[len(ids) - (limit - head) :]

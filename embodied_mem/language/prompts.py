@@ -1,0 +1,90 @@
+"""What the executor and the compiler read: one prompt format each, the same for every world and every delivery.
+
+Both formats are line based and short, because a model of a million parameters reads them as well as one of billions.
+
+    prompt = executor_prompt(goal, room, turns, memory="", hint="find apple in fridge 1", num_soft=16)
+    prompt = compiler_prompt(experiences, brief_text, last_action, observation)
+
+A delivery may fill `memory` (once per episode: static injection), or `hint` and soft tokens (per step: compiled
+memory). Everything else is identical, so a difference in success comes from the delivery alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+SOFT_TOKEN = "<soft>"
+PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
+
+
+def compact_room(first_observation: str) -> str:
+    """The receptacles of a room as counts, `cabinet 4; fridge 1`, in the order in which the text first names them.
+
+    The text lists every receptacle (`a cabinet 4, a cabinet 3, ...`); instances are numbered from 1, so the highest
+    number of a kind says the same in a tenth of the tokens. Texts that list nothing give an empty string.
+    """
+    highest: dict[str, int] = {}
+    for kind, number in PLACE_PATTERN.findall(first_observation):
+        highest[kind] = max(highest.get(kind, 0), int(number))
+    return "; ".join(f"{kind} {count}" for kind, count in sorted(highest.items()))
+
+
+def plain_goal(goal: str) -> str:
+    """The instruction in one line without final punctuation."""
+    return " ".join(goal.split()).rstrip(".")
+
+
+def executor_prompt(
+    goal: str,
+    room: str,
+    turns: Sequence[tuple[str, str]],
+    *,
+    memory: str = "",
+    hint: str = "",
+    num_soft: int = 0,
+    full_turns: int = 2,
+    max_actions: int = 30,
+) -> str:
+    """Text that the executor continues with one command and a newline.
+
+    Args:
+        goal: the instruction.
+        room: `compact_room` of the first observation.
+        turns: (action, answer) pairs of the episode so far, oldest first.
+        memory: experiences injected at the start of the episode (static delivery), or empty.
+        hint: guidance compiled for this step, or empty.
+        num_soft: number of placeholder positions for soft tokens.
+        full_turns: the latest turns that are shown with their answers; older ones show the action only.
+        max_actions: the latest older actions that are shown at all.
+    """
+    older, recent = (turns[:-full_turns], turns[-full_turns:]) if full_turns else (turns, ())
+    lines = [f"task: {plain_goal(goal)}", f"room: {room}"]
+    if memory:
+        lines.append(f"memory:\n{memory}")
+    if older:
+        lines.append("did: " + "; ".join(action for action, _ in older[-max_actions:]))
+    for action, answer in recent:
+        lines.append(f"> {action}\n{' '.join(answer.split())}")
+    if hint:
+        lines.append(f"hint: {hint}")
+    if num_soft:
+        lines.append(SOFT_TOKEN * num_soft)
+    return "\n".join(lines) + "\n>"
+
+
+def compiler_prompt(memory: str, state: str, last_action: str, observation: str) -> str:
+    """Text that the compiler continues with its output (see `embodied_mem.compiler.output_grammar`).
+
+    Args:
+        memory: the retrieved experiences, one per line; the candidate pool M of eq. 1.
+        state: the Brief State as text, or the action history where the Brief State is ablated.
+        last_action: the command that led to `observation`; empty at the first step.
+        observation: the newest answer of the world.
+    """
+    return f"memory:\n{memory}\n{state}\n> {last_action}\n{' '.join(observation.split())}\n="
+
+
+def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:
+    """What stands in for the Brief State when it is ablated: the goal and the raw action history (paper, Table 3)."""
+    return f"goal: {plain_goal(goal)}\nroom: {room}\ndid: " + "; ".join(actions[-max_actions:])

@@ -1,0 +1,101 @@
+"""Samples as padded token rows, and the order in which they are seen: a pure function of (seed, step).
+
+    rows = [Row(prompt_ids, completion_ids, soft_ids)]
+    batch = pad_rows(rows, pad_id, multiple=64)         # Batch of arrays
+    for indices in batches(lengths, batch_size, seed=0, first_step=120, num_steps=1000): ...
+
+Because the order depends on nothing else, a run that is killed and started again at step 120 reads what it would have read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Row(NamedTuple):
+    """One training sequence.
+
+    Attributes:
+        prompt: token ids that are read.
+        completion: token ids that are learned, the end token included.
+        suffix: token ids read after the completion: the soft positions, or nothing.
+    """
+
+    prompt: Sequence[int]
+    completion: Sequence[int]
+    suffix: Sequence[int] = ()
+
+
+class Batch(NamedTuple):
+    """Right-padded rows.
+
+    Attributes:
+        tokens: int32[B, L].
+        mask: bool[B, L], real positions.
+        targets: int32[B, L], the next token.
+        learned: bool[B, L], positions whose target belongs to the completion.
+        text: bool[B, L], positions of the completion itself.
+        suffix: bool[B, L], positions of the suffix.
+    """
+
+    tokens: np.ndarray
+    mask: np.ndarray
+    targets: np.ndarray
+    learned: np.ndarray
+    text: np.ndarray
+    suffix: np.ndarray
+
+
+def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> Batch:
+    """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
+    sizes = [len(r.prompt) + len(r.completion) + len(r.suffix) for r in rows]
+    width = max(length, -(-max(sizes) // multiple) * multiple)
+    shape = (len(rows), width)
+    tokens = np.full(shape, pad_id, np.int32)
+    mask, learned, text, suffix = (np.zeros(shape, bool) for _ in range(4))
+    for b, row in enumerate(rows):
+        start, end = len(row.prompt), len(row.prompt) + len(row.completion)
+        tokens[b, : sizes[b]] = [*row.prompt, *row.completion, *row.suffix]
+        mask[b, : sizes[b]] = True
+        learned[b, start - 1 : end - 1] = True
+        text[b, start:end] = True
+        suffix[b, end : sizes[b]] = True
+    targets = np.full(shape, pad_id, np.int32)
+    targets[:, :-1] = tokens[:, 1:]
+    return Batch(tokens, mask, targets, learned, text, suffix)
+
+
+def batches(
+    lengths: Sequence[int], batch_size: int, *, seed: int, first_step: int, num_steps: int, window: int = 8
+) -> Iterator[np.ndarray]:
+    """Yields int64[batch_size] sample indices for the steps `first_step` to `num_steps` - 1.
+
+    Every epoch is a new permutation. Within a window of `window` batches samples are grouped by length, so that little
+    is padded, and the batches are then shuffled again.
+    """
+    lengths = np.asarray(lengths)
+    size = len(lengths)
+    per_epoch = max(1, size // batch_size)
+    order: list[np.ndarray] = []
+    epoch = -1
+    for step in range(first_step, num_steps):
+        if step // per_epoch != epoch:
+            epoch = step // per_epoch
+            order = _epoch(lengths, batch_size, np.random.default_rng((seed, epoch)), window, per_epoch)
+        yield order[step % per_epoch]
+
+
+def _epoch(lengths, batch_size, random, window, per_epoch) -> list[np.ndarray]:
+    size = len(lengths)
+    permutation = random.permutation(size)
+    if size < batch_size:
+        permutation = np.resize(permutation, batch_size)
+    groups = []
+    for start in range(0, per_epoch * batch_size, window * batch_size):
+        part = permutation[start : min(start + window * batch_size, per_epoch * batch_size)]
+        part = part[np.argsort(lengths[part], kind="stable")]
+        groups.extend(part.reshape(-1, batch_size))
+    return [groups[i] for i in random.permutation(len(groups))]

@@ -1,0 +1,174 @@
+"""GRPO of the compiler: groups of episodes from one start, binary reward, clipped ratio over text and soft tokens.
+
+    samples, statistics = episodes_to_samples(trajectories, rewards, group_size)
+    gradients = accumulate(...)
+
+For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table 7):
+
+    A_i = (r_i - mean(r)) / std(r)                       a group with equal rewards has no gradient; it is counted
+    loss = -1/M sum over tokens of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A),   rho = pi(o) / pi_old(o)
+
+The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as one
+token whose log-density is the mean over its width (`SoftMem.log_density`). M is the number of these tokens in the batch, so
+that a long trajectory does not weigh less per token. No KL term. Observations and prompts carry no loss.
+
+Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
+the GRPO that it cites uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from embodied_mem.agents.player import Trajectory
+from embodied_mem.models import score_tokens
+from embodied_mem.rl import grpo_clip_loss, group_normalized_advantages
+from embodied_mem.training.config import GRPOConfig
+from embodied_mem.training.data import Batch, Row, pad_rows
+from embodied_mem.training.sft import rows_of
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicySample:
+    """One compiler output with what its trajectory earned.
+
+    Attributes:
+        row: prompt, sampled tokens, soft positions.
+        log_probs: float32[T] when it was sampled.
+        soft: float32[N, D] sampled soft tokens; zeros if none were used.
+        soft_log_density: float32[N].
+        uses_soft: whether the executor read the soft tokens.
+        advantage: of its trajectory.
+    """
+
+    row: Row
+    log_probs: np.ndarray
+    soft: np.ndarray
+    soft_log_density: np.ndarray
+    uses_soft: bool
+    advantage: float
+
+
+def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[np.ndarray, int]:
+    """(float32[len(trajectories)], number of groups with equal rewards); groups stand in a row."""
+    rewards = np.asarray([float(t.won) for t in trajectories], np.float32).reshape(-1, group_size)
+    advantages = np.asarray(group_normalized_advantages(jnp.asarray(rewards)))
+    return advantages.reshape(-1), int((rewards.max(1) == rewards.min(1)).sum())
+
+
+def policy_samples(
+    trajectories: Sequence[Trajectory], advantages: np.ndarray, soft_shape: tuple[int, int], soft_id: int
+) -> list[PolicySample]:
+    """Every compiler output of the trajectories with an advantage; those without have no gradient and are left out."""
+    samples = []
+    num_soft = soft_shape[0]
+    for trajectory, advantage in zip(trajectories, advantages):
+        if advantage == 0:
+            continue
+        for delivered in trajectory.delivered:
+            record = delivered.record
+            uses_soft = delivered.soft is not None
+            samples.append(
+                PolicySample(
+                    Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft),
+                    record.log_probs,
+                    delivered.soft if uses_soft else np.zeros(soft_shape, np.float32),
+                    record.soft_log_density if uses_soft else np.zeros(num_soft, np.float32),
+                    uses_soft,
+                    float(advantage),
+                )
+            )
+    return samples
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyBatch:
+    """Policy samples as arrays, see `PolicySample`."""
+
+    batch: Batch
+    old_log_probs: np.ndarray
+    soft: np.ndarray
+    old_soft: np.ndarray
+    uses_soft: np.ndarray
+    advantages: np.ndarray
+
+
+jax.tree_util.register_dataclass(
+    PolicyBatch, ["batch", "old_log_probs", "soft", "old_soft", "uses_soft", "advantages"], []
+)
+
+
+def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch:
+    """`samples` as arrays of `size` rows; rows that are missing repeat the first with advantage 0 and no learned token."""
+    filled = [*samples, *[samples[0]] * (size - len(samples))]
+    batch = pad_rows([s.row for s in filled], pad_id, length=length)
+    old = np.zeros(batch.tokens.shape, np.float32)
+    for b, sample in enumerate(filled):
+        old[b, batch.learned[b]] = sample.log_probs
+    real = np.arange(size) < len(samples)
+    batch = batch._replace(learned=batch.learned & real[:, None])
+    return PolicyBatch(
+        batch,
+        old,
+        np.stack([s.soft for s in filled]),
+        np.stack([s.soft_log_density for s in filled]),
+        np.asarray([s.uses_soft for s in filled]) & real,
+        np.asarray([s.advantage for s in filled], np.float32) * real,
+    )
+
+
+def make_grpo_gradient(graphdef, config: GRPOConfig) -> Callable:
+    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over microbatches."""
+
+    def loss_of(trainable, frozen, data: PolicyBatch, total):
+        model = nnx.merge(graphdef, trainable, frozen)
+        batch = data.batch
+        hidden = model.decoder(batch.tokens, mask=batch.mask)
+        scores = score_tokens(model.decoder, hidden, batch.targets, temperature=config.temperature)
+        new, old, mask = scores.log_probs, data.old_log_probs, batch.learned
+        if model.soft_mem is not None and data.soft.shape[1]:
+            mu, log_sigma = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
+            density = model.soft_mem.log_density(data.soft, mu, log_sigma, temperature=config.temperature)
+            new = jnp.concatenate([new, density], 1)
+            old = jnp.concatenate([old, data.old_soft], 1)
+            mask = jnp.concatenate([mask, jnp.broadcast_to(data.uses_soft[:, None], density.shape)], 1)
+        result = grpo_clip_loss(
+            new, old, data.advantages, mask, clip_low=config.clip_low, clip_high=config.clip_high, normalizer=total
+        )
+        difference = jnp.abs(jnp.where(mask, new - old, 0))
+        metrics = {
+            "policy_loss": result.loss,
+            "clipped": result.clip_fraction * mask.sum() / total,
+            "policy_entropy": jnp.where(batch.learned, scores.entropy, 0).sum() / total,
+            "log_prob_gap": difference.max(),
+        }
+        return result.loss, metrics
+
+    @jax.jit
+    def gradient(trainable, frozen, data: PolicyBatch, total):
+        return jax.grad(loss_of, has_aux=True)(trainable, frozen, data, total)
+
+    return gradient
+
+
+def accumulate(gradient, trainable, frozen, samples: Sequence[PolicySample], microbatch: int, pad_id: int):
+    """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded."""
+    order = sorted(range(len(samples)), key=lambda i: sum(map(len, samples[i].row)))
+    total = float(sum(len(s.log_probs) + s.uses_soft * len(s.soft) for s in samples))
+    gradients, metrics = None, {}
+    for start in range(0, len(order), microbatch):
+        data = policy_batch([samples[i] for i in order[start : start + microbatch]], microbatch, pad_id)
+        part, values = gradient(trainable, frozen, data, total)
+        gradients = part if gradients is None else jax.tree.map(jnp.add, gradients, part)
+        for name, value in values.items():
+            kind = max if name == "log_prob_gap" else (lambda a, b: a + b)
+            metrics[name] = kind(metrics.get(name, 0.0), float(value))
+    metrics["grad_norm"] = float(optax.global_norm(gradients))
+    return gradients, metrics

@@ -1,0 +1,181 @@
+"""Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
+
+    step = make_executor_step(executor, optimizer)
+    state, metrics = step(state, batch, references, key)
+
+    step = make_compiler_step(model, optimizer, executor, config)
+    state, metrics = step(state, executor_state, compiler_batch, executor_batch, references, key)
+
+Compiler loss (MemCompiler eqs. 6, 7, 9):
+
+    L = L_text + a L_action + e L_entropy + l L_latent + o L_orth
+
+    L_text     cross-entropy of the output tokens, label-smoothed
+    L_action   cross-entropy of the frozen executor's action tokens with the guidance in its prompt and the sampled soft
+               tokens over its placeholders; the gradient reaches the compiler through the soft tokens only
+    L_latent   semantic alignment, first term of eq. 6: the i-th soft mean should name the i-th token of a reference text
+               out of memory (the places that come next); see `models.soft_mem.semantic_alignment`
+    L_orth     complementarity, second term of eq. 6
+    L_entropy  minus the Gaussian entropy of the soft tokens per dimension. The paper leaves the term open; this reading
+               keeps the channel's variance from collapsing before RL, which needs it to explore.
+
+Rows without guidance have no soft tokens and take part in L_text only (NOACTION and BRIEF give the executor nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+
+from embodied_mem.models import (
+    Decoder,
+    SoftMem,
+    complementarity,
+    gaussian_entropy,
+    score_tokens,
+    semantic_alignment,
+    write_soft_tokens,
+)
+from embodied_mem.training.config import SFTConfig
+from embodied_mem.training.data import Batch
+
+
+class CompilerModel(nnx.Module):
+    """The compiler's trainable whole: decoder and Soft-Mem head."""
+
+    def __init__(self, decoder: Decoder, soft_mem: SoftMem | None):
+        self.decoder = decoder
+        self.soft_mem = soft_mem
+
+
+class TrainState(NamedTuple):
+    """Everything a step changes.
+
+    Attributes:
+        trainable: parameters that are trained.
+        optimizer: the optimizer's state.
+    """
+
+    trainable: nnx.State
+    optimizer: optax.OptState
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+    """Mean of `values` where `mask` is true; 0 if it is nowhere."""
+    return jnp.where(mask, values, 0).sum() / jnp.maximum(mask.sum(), 1)
+
+
+def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
+    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true, which are `count` or none a row."""
+    first = jnp.argmax(mask, axis=1)
+    index = first[:, None] + jnp.arange(count)
+    return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)
+
+
+def make_optimizer(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float, b2: float, eps: float):
+    """AdamW with a clipped gradient norm (Table 7). Vectors (norms, biases) do not decay."""
+
+    def decays(params):
+        return jax.tree.map(lambda p: p.ndim > 1, params)
+
+    return optax.chain(
+        optax.clip_by_global_norm(max_grad_norm),
+        optax.adamw(schedule, b1=0.9, b2=b2, eps=eps, weight_decay=weight_decay, mask=decays),
+    )
+
+
+def apply_gradients(optimizer, state: TrainState, gradients) -> TrainState:
+    """The state after one optimizer step."""
+    updates, new = optimizer.update(gradients, state.optimizer, state.trainable)
+    return TrainState(optax.apply_updates(state.trainable, updates), new)
+
+
+def make_executor_step(graphdef, optimizer, soft_std: float = 0.0261) -> Callable:
+    """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
+
+    Placeholders hold the embeddings of the reference tokens plus Gaussian noise of `soft_std`: what a compiler that is
+    aligned (eq. 6) would write, so that the frozen executor can read its soft tokens later.
+    """
+
+    def loss_of(trainable, batch: Batch, references, key):
+        executor = nnx.merge(graphdef, trainable)
+        soft = executor.embed(references)
+        soft = soft + soft_std * jax.random.normal(key, soft.shape, soft.dtype)
+        loss, accuracy = executor_loss(executor, batch, soft)
+        return loss, {"loss": loss, "token_accuracy": accuracy}
+
+    @jax.jit
+    def step(state: TrainState, batch: Batch, references, key):
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
+        metrics["grad_norm"] = optax.global_norm(gradients)
+        return apply_gradients(optimizer, state, gradients), metrics
+
+    return step
+
+
+def executor_loss(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(cross-entropy, share of likeliest tokens that are right) of the actions, with soft [B, N, D] over placeholders.
+
+    `batch.suffix` marks the placeholders in executor rows.
+    """
+    embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
+    hidden = executor(embeddings=embeddings, mask=batch.mask)
+    logits = executor.logits(hidden)
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
+    right = jnp.argmax(logits, -1) == batch.targets
+    return masked_mean(losses, batch.learned), masked_mean(right.astype(jnp.float32), batch.learned)
+
+
+def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: SFTConfig) -> Callable:
+    """A jitted (state, executor_state, batch, executor_batch, references, guided bool[B], key) -> (state, metrics).
+
+    Args:
+        graphdef: of `CompilerModel`.
+        frozen: its parameters that are not trained (base weights under LoRA).
+        executor_graphdef: of the frozen executor.
+        optimizer: see `make_optimizer`.
+        config: weights of the terms.
+    """
+
+    def loss_of(trainable, executor_state, batch: Batch, executor_batch: Batch, references, guided, key):
+        model = nnx.merge(graphdef, trainable, frozen)
+        executor = nnx.merge(executor_graphdef, executor_state)
+        noise_key, dropout_key = jax.random.split(key)
+        hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key)
+        scores = score_tokens(model.decoder, hidden, batch.targets)
+        smooth = config.label_smoothing
+        token_losses = -(1 - smooth) * scores.log_probs - smooth * scores.mean_log_probs
+        metrics = {"text": masked_mean(token_losses, batch.learned)}
+        metrics["text_nll"] = masked_mean(-scores.log_probs, batch.learned)
+        loss = metrics["text"]
+        if model.soft_mem is not None:
+            h_soft = rows_of(hidden, batch.suffix, references.shape[1])
+            mu, log_sigma = model.soft_mem(h_soft)
+            noise = jax.random.normal(noise_key, mu.shape, mu.dtype)
+            soft = model.soft_mem.draw(mu, log_sigma, noise)
+            metrics["action"], metrics["action_accuracy"] = executor_loss(executor, executor_batch, soft)
+            alignment = semantic_alignment(mu, references, executor.embedding[...])
+            metrics["latent"] = masked_mean(alignment, guided)
+            metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
+            metrics["entropy"] = -masked_mean(gaussian_entropy(log_sigma), guided)
+            loss += config.action * metrics["action"] + config.latent * metrics["latent"]
+            loss += config.orthogonality * metrics["orth"]
+            if model.soft_mem.projection == "gaussian":
+                loss += config.entropy * metrics["entropy"]
+        metrics["loss"] = loss
+        return loss, metrics
+
+    @jax.jit
+    def step(state: TrainState, executor_state, batch, executor_batch, references, guided, key):
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(
+            state.trainable, executor_state, batch, executor_batch, references, guided, key
+        )
+        metrics["grad_norm"] = optax.global_norm(gradients)
+        return apply_gradients(optimizer, state, gradients), metrics
+
+    return step

@@ -1,0 +1,316 @@
+"""The stages of a run, each of which resumes from its own checkpoints to the same numbers.
+
+    executor = train_executor(config, tokenizer, samples, run_dir)
+    model = train_compiler(config, tokenizer, samples, executor, run_dir)
+    model = train_grpo(config, tokenizer, model, executor, bank, envs, run_dir)
+
+A stage is a loop over steps; step t depends on the state after t - 1, the configuration and t alone (data order, formats,
+keys and tasks are functions of seed and step). So a process may be killed anywhere: started again it takes the last
+checkpoint and repeats what came after.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.agents.deliveries import make_delivery
+from embodied_mem.agents.executor import Executor, encode_prompts
+from embodied_mem.agents.player import play
+from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.memory import MemoryBank
+from embodied_mem.models import Decoder, SoftMem, preset
+from embodied_mem.parallel.checkpoints import Checkpoints
+from embodied_mem.training import grpo
+from embodied_mem.training.config import Config, SFTConfig
+from embodied_mem.training.data import Batch, Row, batches, pad_rows
+from embodied_mem.training.metrics import MetricsWriter
+from embodied_mem.training.progress import Progress
+from embodied_mem.training.schedules import cosine
+from embodied_mem.training.sft import (
+    CompilerModel,
+    TrainState,
+    apply_gradients,
+    make_compiler_step,
+    make_executor_step,
+    make_optimizer,
+)
+from embodied_mem.training.teacher_data import Sample
+
+EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
+"""Shares of the executor's input formats in its training, one format per batch."""
+
+
+def new_decoder(name: str, config: Config, seed: int) -> Decoder:
+    """A decoder of the preset `name` with the run's vocabulary, initialised from `seed`."""
+    overrides = {"vocab_size": config.model.vocab_size} if not config.model.weights else {}
+    return Decoder(preset(name, **overrides), rngs=nnx.Rngs(seed))
+
+
+def soft_key(config: Config, stage: int, step: int) -> jax.Array:
+    """The PRNG key of one step of one stage."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), stage), step)
+
+
+def run_loop(
+    name: str,
+    run_dir: pathlib.Path,
+    config: Config,
+    num_steps: int,
+    checkpoint_every: int,
+    state,
+    step_of: Callable,
+    batches_from: Callable = lambda step: None,
+):
+    """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
+
+    Args:
+        name: of the stage; its folder below `run_dir`.
+        run_dir: of the run.
+        config: its fingerprint guards the checkpoints.
+        num_steps: total.
+        checkpoint_every: steps between checkpoints; the last step always has one.
+        state: pytree to start from, and the shape of what is restored.
+        step_of: the step.
+        batches_from: first step -> iterator of batches, or None.
+    """
+    checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint()})
+    first = 0
+    if checkpoints.latest() is not None:
+        restored = checkpoints.restore(like=state)
+        state, first = restored.arrays, restored.step
+    if first >= num_steps:
+        return state
+    iterator = batches_from(first)
+    with (
+        MetricsWriter(run_dir / name, next_step=first) as writer,
+        Progress(name, num_steps, start=first) as progress,
+    ):
+        for step in range(first, num_steps):
+            started = time.perf_counter()
+            state, metrics = step_of(state, step, next(iterator) if iterator is not None else None)
+            metrics = {key: float(value) for key, value in metrics.items()}
+            metrics["step_s"] = time.perf_counter() - started
+            writer.write(step, metrics)
+            shown = {k: metrics[k] for k in ("loss", "won", "action_accuracy", "token_accuracy") if k in metrics}
+            progress.update(1, **shown)
+            if (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
+                checkpoints.save(step + 1, state)
+    return state
+
+
+def _sft_optimizer(sft: SFTConfig):
+    schedule = cosine(sft.learning_rate, sft.learning_rate / 10, sft.steps, warmup=sft.warmup)
+    return make_optimizer(schedule, sft.weight_decay, sft.max_grad_norm, b2=0.999, eps=1e-8)
+
+
+def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], num_soft: int) -> np.ndarray:
+    """int32[B, N]: the first N tokens of each reference, filled up with the soft token."""
+    ids = np.full((len(samples), num_soft), tokenizer.soft_id, np.int32)
+    for b, encoded in enumerate(tokenizer.encode_batch([f" {s.reference}" if s.reference else "" for s in samples])):
+        ids[b, : len(encoded)] = encoded[:num_soft]
+    return ids
+
+
+def executor_batch(
+    tokenizer: Tokenizer, samples: Sequence[Sample], kind: str, config: Config, length: int = 0
+) -> Batch:
+    """Executor rows in one format; `suffix` marks the placeholders of soft tokens."""
+    num_soft = config.memory.num_soft if kind == "compiled" else 0
+    prompts = encode_prompts(
+        tokenizer,
+        [
+            s.executor_text(
+                memory=kind == "static",
+                hint=kind.startswith("compiled"),
+                num_soft=num_soft,
+                full_turns=config.memory.full_turns,
+            )
+            for s in samples
+        ],
+    )
+    actions = tokenizer.encode_batch([f" {s.action}" for s in samples])
+    rows = [Row(prompt, [*action, tokenizer.eos_id]) for prompt, action in zip(prompts, actions)]
+    batch = pad_rows(rows, tokenizer.pad_id, length=length)
+    return batch._replace(suffix=(batch.tokens == tokenizer.soft_id) & batch.mask)
+
+
+def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
+    """The executor, trained from scratch on all input formats that will be compared, to be frozen afterwards."""
+    sft = config.executor_sft
+    executor = new_decoder(config.model.executor, config, seed=config.seed + 1)
+    graphdef, params = nnx.split(executor)
+    optimizer = _sft_optimizer(sft)
+    step_fn = make_executor_step(graphdef, optimizer)
+    lengths = [sum(map(len, s.view[2][-1])) + sum(len(a) for a, _ in s.view[2]) if s.view[2] else 0 for s in samples]
+    names, shares = zip(*EXECUTOR_FORMATS)
+
+    def batches_from(first: int):
+        order = batches(lengths, sft.batch_size, seed=config.seed, first_step=first, num_steps=sft.steps)
+        for step, indices in enumerate(order, first):
+            kind = names[np.random.default_rng((config.seed, 1, step)).choice(len(names), p=shares)]
+            chosen = [samples[i] for i in indices]
+            yield executor_batch(tokenizer, chosen, kind, config), reference_ids(
+                tokenizer, chosen, max(config.memory.num_soft, 1)
+            )
+
+    def step_of(state, step, batch):
+        return step_fn(state, *batch, soft_key(config, 1, step))
+
+    state = TrainState(params, optimizer.init(params))
+    state = run_loop("executor", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
+    return nnx.merge(graphdef, state.trainable)
+
+
+def new_compiler(config: Config, executor: Decoder) -> CompilerModel:
+    """The compiler before training: from scratch it starts from the executor's weights, as pretrained ones both start
+    from a language model, if the two have one shape."""
+    decoder = new_decoder(config.model.compiler, config, seed=config.seed + 2)
+    if decoder.config == executor.config:
+        nnx.update(decoder, jax.tree.map(jnp.copy, nnx.state(executor)))
+    soft_mem = None
+    if config.memory.num_soft:
+        soft_mem = SoftMem(
+            decoder.config.width,
+            executor.config.width,
+            num_tokens=config.memory.num_soft,
+            projection=config.memory.projection,
+            rngs=nnx.Rngs(config.seed + 3),
+        )
+    return CompilerModel(decoder, soft_mem)
+
+
+def train_compiler(
+    config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], executor: Decoder, run_dir: pathlib.Path
+) -> CompilerModel:
+    """The compiler after SFT on the teacher's outputs, the executor frozen."""
+    sft = config.compiler_sft
+    model = new_compiler(config, executor)
+    graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
+    executor_graphdef, executor_state = nnx.split(executor)
+    optimizer = _sft_optimizer(sft)
+    step_fn = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft)
+    lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
+    num_soft = config.memory.num_soft
+
+    def batches_from(first: int):
+        order = batches(lengths, sft.batch_size, seed=config.seed + 1, first_step=first, num_steps=sft.steps)
+        for step, indices in enumerate(order, first):
+            chosen = [samples[i] for i in indices]
+            random = np.random.default_rng((config.seed, 2, step))
+            bare = random.random(len(chosen)) < config.data.no_brief
+            prompts = tokenizer.encode_batch(
+                [s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(chosen, bare)]
+            )
+            outputs = tokenizer.encode_batch([s.output for s in chosen])
+            suffix = [tokenizer.soft_id] * num_soft
+            rows = [Row(p, [*o, tokenizer.eos_id], suffix) for p, o in zip(prompts, outputs)]
+            yield (
+                pad_rows(rows, tokenizer.pad_id),
+                executor_batch(tokenizer, chosen, "compiled", config),
+                reference_ids(tokenizer, chosen, max(num_soft, 1)),
+                np.asarray([bool(s.hint) for s in chosen]),
+            )
+
+    def step_of(state, step, batch):
+        return step_fn(state, executor_state, *batch, soft_key(config, 2, step))
+
+    state = TrainState(params, optimizer.init(params))
+    state = run_loop("compiler", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
+    return nnx.merge(graphdef, state.trainable, frozen)
+
+
+def trainable_filter(config: Config):
+    """Which variables of the compiler are trained: all, or adapters and the Soft-Mem head."""
+    if not config.model.lora:
+        return nnx.Param
+    from embodied_mem.models import LoRAParam
+
+    return lambda path, value: isinstance(value, LoRAParam) or "soft_mem" in path
+
+
+def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings) -> MemoryCompiler:
+    """The acting compiler of a model under this configuration."""
+    return MemoryCompiler(
+        model.decoder, model.soft_mem, tokenizer, max_tokens=config.model.max_compiler_tokens, **settings
+    )
+
+
+def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **settings) -> Executor:
+    """The acting executor under this configuration."""
+    return Executor(executor, tokenizer, max_action_tokens=config.model.max_action_tokens, **settings)
+
+
+def train_grpo(
+    config: Config,
+    tokenizer: Tokenizer,
+    model: CompilerModel,
+    executor: Decoder,
+    bank: MemoryBank,
+    envs,
+    tasks: Sequence[int],
+    run_dir: pathlib.Path,
+) -> CompilerModel:
+    """The compiler after GRPO on the training tasks; the executor acts greedily and stays frozen."""
+    rl = config.grpo
+    if envs.num_envs < rl.num_tasks * rl.group_size:
+        raise InvalidInputError(f"envs: expected {rl.num_tasks * rl.group_size} for a batch, got {envs.num_envs}")
+    graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
+    schedule = cosine(rl.learning_rate, rl.min_learning_rate, rl.steps)
+    optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
+    gradient = grpo.make_grpo_gradient(graphdef, rl)
+    update = jax.jit(lambda state, gradients: apply_gradients(optimizer, state, gradients))
+    acting = make_executor(config, executor, tokenizer)
+    soft_shape = (config.memory.num_soft, executor.config.width)
+
+    def step_of(state, step, _):
+        current = nnx.merge(graphdef, state.trainable, frozen)
+        compiler = make_compiler(
+            config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p
+        )
+        random = np.random.default_rng((config.seed, 3, step))
+        drawn = np.repeat(random.choice(np.asarray(tasks), rl.num_tasks, replace=False), rl.group_size)
+        started = time.perf_counter()
+        trajectories = play(
+            envs, acting, make_delivery("compiled", compiler), bank,
+            tasks=drawn, seeds=config.seed * 1_000_003 + step * len(drawn) + np.arange(len(drawn)),
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, max_steps=rl.max_steps,
+        )  # fmt: skip
+        rollout_s = time.perf_counter() - started
+        advantages, equal = grpo.advantages_of(trajectories, rl.group_size)
+        metrics = rollout_metrics(trajectories) | {"equal_groups": equal, "rollout_s": rollout_s}
+        samples = grpo.policy_samples(trajectories, advantages, soft_shape, tokenizer.soft_id)
+        parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
+        for part in parts:
+            chosen = [samples[i] for i in part]
+            gradients, values = grpo.accumulate(
+                gradient, state.trainable, frozen, chosen, rl.microbatch, tokenizer.pad_id
+            )
+            state = update(state, gradients)
+            metrics |= values
+        return state, metrics
+
+    state = TrainState(params, optimizer.init(params))
+    state = run_loop("grpo", run_dir, config, rl.steps, rl.checkpoint_every, state, step_of)
+    return nnx.merge(graphdef, state.trainable, frozen)
+
+
+def rollout_metrics(trajectories) -> dict[str, float]:
+    """Success, length and how well the compiler's outputs could be read."""
+    records = [d.record for t in trajectories for d in t.delivered if d.record is not None]
+    return {
+        "won": float(np.mean([t.won for t in trajectories])),
+        "progress": float(np.mean([t.progress for t in trajectories])),
+        "steps": float(np.mean([len(t.delivered) for t in trajectories])),
+        "well_formed": float(np.mean([r.output.well_formed for r in records])) if records else 1.0,
+        "refused_edits": float(np.mean([r.refused_edits for r in records])) if records else 0.0,
+        "guided": float(np.mean([bool(d.hint) for t in trajectories for d in t.delivered])),
+    }

@@ -1,0 +1,334 @@
+"""The built-in teacher: by rules, what the compiler should write at a step and what the executor should do then.
+
+    teacher = RuleTeacher(search_order)
+    lesson = teacher.begin(goal, first_observation, experiences)
+    lesson.output, lesson.action            # CompilerOutput, "go to fridge 1"
+    lesson = teacher.next(action_really_taken, observation, lesson.state)
+
+What it says follows from the Brief State b_t, the newest observation o_t and the retrieved experiences M alone: guidance
+names a place because the object was seen there or an experience found one there, a tool because the task needs it, and
+nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in the whole episode,
+which a good executor could remember. No simulator state is read.
+
+Source: MemCompiler C.2; the rules are ours. Task progress is a list of subgoals per task type:
+    place     find X; put X in R                     clean/heat/cool   find X; clean X; put X in R
+    look      find X; find lamp; use lamp            two               find X; put X in R; find X; put X in R
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from embodied_mem.agents.deliveries import start_state
+from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all
+from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.envs.alfworld_text import (
+    Percept,
+    Task,
+    parse_goal,
+    parse_observation,
+    parse_room,
+    put_command,
+    type_of,
+)
+from embodied_mem.language.prompts import compact_room
+from embodied_mem.memory import Experience
+from embodied_mem.memory.rationale import events_of
+
+SearchOrder = Callable[[Task, Sequence[str]], Sequence[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """One step of teaching.
+
+    Attributes:
+        output: what the compiler should write, given the Brief State before it.
+        state: the Brief State after its edits.
+        action: what the executor should do.
+        reference: what soft tokens should convey: the remembered places of the subgoals that are left, soonest first;
+            a look ahead that the guidance, which names one place, does not hold. Empty without guidance.
+    """
+
+    output: CompilerOutput
+    state: BriefState
+    action: str
+    reference: str
+
+
+class Teacher(Protocol):
+    """Labels the steps of one episode; a new object, or `begin`, per episode."""
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson: ...
+
+    def next(self, action: str, observation: str, state: BriefState) -> Lesson: ...
+
+
+def subgoals_of(task: Task) -> tuple[str, ...]:
+    """The subgoals of a task in order (module docstring)."""
+    thing = task.object_type
+    if task.lamp_type:
+        return (f"find {thing}", f"find {task.lamp_type}", f"use {task.lamp_type}")
+    put = f"put {thing} in {task.receptacle_type}"
+    if task.count == 2:
+        return (f"find {thing}", put) * 2
+    if task.change:
+        return (f"find {thing}", f"{task.change} {thing}", put)
+    return (f"find {thing}", put)
+
+
+class RuleTeacher:
+    """Teacher by rules for ALFWorld's texts.
+
+    Args:
+        search_order: (task, receptacles not looked into) -> the order in which an executor without guidance tries them;
+            None takes the order of the room's text.
+        grammar: wording of commands, see `embodied_mem.envs`.
+    """
+
+    def __init__(self, search_order: SearchOrder | None = None, grammar: str = "0.4"):
+        self._order = search_order or (lambda task, places: places)
+        self._grammar = grammar
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
+        """The lesson of the first step."""
+        self.task = parse_goal(goal)
+        self.subgoals = subgoals_of(self.task)
+        self.room = tuple(parse_room(first_observation))
+        self._remembered = _remember(self.task, experiences, self.room)
+        self._at = ""
+        self._holding = ""
+        self._closed: set[str] = set()
+        self._looked: dict[str, None] = {}
+        self._changed: set[str] = set()
+        self._placed: dict[str, str] = {}
+        self._tried_down: list[str] = []
+        return self._lesson(start_state(goal, compact_room(first_observation)), Percept("room"))
+
+    def next(self, action: str, observation: str, state: BriefState) -> Lesson:
+        """The lesson after `action` was answered with `observation`.
+
+        Args:
+            action: the command really given, by whoever acts.
+            observation: its answer.
+            state: the Brief State as it stands, the last lesson's or a compiler's own.
+        """
+        percept = parse_observation(observation)
+        self._observe(percept)
+        return self._lesson(state, percept)
+
+    def _observe(self, percept: Percept) -> None:
+        """Keeps what an attentive reader of the whole episode knows."""
+        place = percept.receptacle
+        if percept.arrived_at:
+            self._at = place
+        if percept.is_open is False:
+            self._closed.add(place)
+        elif percept.is_open:
+            self._closed.discard(place)
+        if percept.contents is not None:
+            self._looked[place] = None
+        if percept.took:
+            self._holding = percept.object
+            self._placed.pop(percept.object, None)
+            self._tried_down = []
+        if percept.put:
+            self._holding = ""
+            self._placed[percept.object] = place
+        if percept.kind in ("clean", "heat", "cool") and percept.kind == self.task.change:
+            self._changed.add(percept.object)
+
+    def _stage(self, state: BriefState) -> int:
+        """Index into `subgoals` of what is to be done now, from what the agent holds and has placed."""
+        has = type_of(self._holding) == self.task.object_type
+        if self.task.lamp_type:
+            seen = any(type_of(thing) == self.task.lamp_type for thing, _ in state.locations)
+            return 0 if not has else 2 if seen else 1
+        if self.task.count == 2:
+            placed = [p for o, p in self._placed.items() if self._is_delivered(o, p)]
+            return min(2 * len(placed), 2) + has
+        if self.task.change:
+            return 0 if not has else 2 if self._holding in self._changed else 1
+        return int(has)
+
+    def _is_delivered(self, thing: str, place: str) -> bool:
+        return type_of(thing) == self.task.object_type and type_of(place) == self.task.receptacle_type
+
+    def _lesson(self, state: BriefState, percept: Percept) -> Lesson:
+        edits = self._edits(state, percept)
+        after, refused = apply_all(edits, state)
+        assert refused == 0, f"the teacher wrote an illegal edit: {edits} in {state}"
+        guidance, reason = self._guidance(after)
+        output = CompilerOutput.make(guidance, edits, reason)
+        action = self._carry_out(guidance) if guidance else self._search()
+        return Lesson(output, after, action, self._reference(after) if guidance else "")
+
+    def _edits(self, state: BriefState, percept: Percept) -> list[Edit]:
+        """What the newest observation changes in the Brief State."""
+        edits: list[Edit] = []
+        for thing in percept.contents or ():
+            wanted = type_of(thing) == self.task.lamp_type or (
+                type_of(thing) == self.task.object_type
+                and self._placed.get(thing) is None
+                and len([o for o, _ in state.locations if type_of(o) == self.task.object_type]) < self.task.count
+            )
+            if wanted and state.place_of(thing) != percept.receptacle:
+                kind = Update if state.place_of(thing) else Create
+                edits.append(kind("seen", thing, percept.receptacle))
+                state, _ = apply_all(edits[-1:], state)
+        held = state.agent_value("holding")
+        if held != self._holding:
+            kind = Delete if not self._holding else Update if held else Create
+            edits.append(kind("holding") if kind is Delete else kind("holding", self._holding))
+        if self._holding and state.place_of(self._holding):
+            edits.append(Delete("seen", self._holding))
+        for thing, place in state.locations:
+            gone = percept.contents is not None and place == percept.receptacle and thing not in percept.contents
+            if gone and thing != self._holding:
+                edits.append(Delete("seen", thing))
+        if percept.put and self.task.count == 2 and self._is_delivered(percept.object, percept.receptacle):
+            if not state.fact("used"):
+                edits.append(Create("used", percept.receptacle))
+        elif percept.put and type_of(percept.object) == self.task.object_type:
+            edits.append(Create("seen", percept.object, percept.receptacle))
+        edits.extend(self._progress(apply_all(edits, state)[0]))
+        after, _ = apply_all(edits, state)
+        place = percept.receptacle
+        searching = any(goal.startswith("find ") for goal in (after.current, *after.pending))
+        if percept.contents is not None and searching and place not in after.fact("searched"):
+            edits.append(Create("searched", place))
+        return edits
+
+    def _progress(self, state: BriefState) -> list[Edit]:
+        stage = self._stage(state)
+        known = len(self.subgoals) - 1 - len(state.pending) if state.current else -1
+        if known == -1:
+            now, *later = self.subgoals[stage:]
+            return [Create("now", now), *(Create("next", goal) for goal in later)]
+        if stage >= known:
+            return [Fold()] * (stage - known)
+        edits: list[Edit] = [Update("now", self.subgoals[stage])]
+        if state.pending:
+            edits.append(Delete("next"))
+        return edits + [Create("next", goal) for goal in self.subgoals[stage + 1 :]]
+
+    def _guidance(self, state: BriefState) -> tuple[str, str]:
+        """(guidance, reason) for the Brief State; both empty when memory has nothing to add."""
+        held = state.agent_value("holding")
+        task = self.task
+        if held and type_of(held) != task.object_type:
+            return f"put down {held}", f"the task is about {task.object_type}"
+        verb, _, rest = state.current.partition(" ")
+        if verb == "find":
+            thing = rest
+            seen = [(o, p) for o, p in state.locations if type_of(o) == thing]
+            if seen and thing == task.object_type:
+                return f"take {seen[0][0]} from {seen[0][1]}", f"{seen[0][0]} was seen there"
+            place = self._next_remembered(thing, state)
+            return (f"find {thing} in {place}", f"{thing} was in {place} before") if place else ("", "")
+        if verb == "use":
+            lamp, place = next((o, p) for o, p in state.locations if type_of(o) == task.lamp_type)
+            return f"use {lamp} in {place}", f"{lamp} was seen there"
+        if verb == "put":
+            place = self._place_for(state)
+            why = "the first one is there" if state.fact("used") else f"{task.object_type} was placed there before"
+            return f"put {held} in {place}", why if place in self._remembered["put"] or state.fact("used") else "the goal"
+        place = next(iter(self._remembered["change"]), self._first_of(task.changer_type))
+        return f"{verb} {held} with {place}", f"the task needs {verb}"
+
+    def _place_for(self, state: BriefState) -> str:
+        """The receptacle to put the object in: that of the first object, one remembered, or the first of its type."""
+        return next(iter(state.fact("used") or self._remembered["put"]), self._first_of(self.task.receptacle_type))
+
+    def _first_of(self, kind: str) -> str:
+        return min((p for p in self.room if type_of(p) == kind), key=_number, default=f"{kind} 1")
+
+    def _next_remembered(self, thing: str, state: BriefState) -> str:
+        searched = set(state.fact("searched"))
+        return next((p for p in self._remembered[thing] if p not in searched), "")
+
+    def _reference(self, state: BriefState) -> str:
+        places: list[str] = []
+        for goal in (state.current, *state.pending):
+            verb, _, rest = goal.partition(" ")
+            if verb == "find":
+                searched = set(state.fact("searched"))
+                places += [p for p in self._remembered[rest] if p not in searched][:2]
+            elif verb == "put":
+                places.append(self._place_for(state))
+            elif verb != "use":
+                places.append(next(iter(self._remembered["change"]), self._first_of(self.task.changer_type)))
+        return "; ".join(dict.fromkeys(places))
+
+    def _carry_out(self, guidance: str) -> str:
+        """The next command towards what the guidance says."""
+        words = guidance.split(" ")
+        if words[0] == "put" and words[1] == "down":
+            return self._put_down(" ".join(words[2:]))
+        place = " ".join(words[-2:])
+        if place != self._at:
+            return f"go to {place}"
+        if words[0] in ("find", "take", "put") and place in self._closed:
+            return f"open {place}"
+        thing = " ".join(words[1:3])
+        if words[0] == "put":
+            return put_command(thing, place, self._grammar)
+        if words[0] == "use":
+            return f"use {thing}"
+        return guidance if words[0] != "find" else "look"
+
+    def _put_down(self, thing: str) -> str:
+        """A command that frees the hand: here if that is possible, else at the places that take most things."""
+        if self._at and self._at not in self._tried_down:
+            if self._at in self._closed:
+                return f"open {self._at}"
+            self._tried_down.append(self._at)
+            return put_command(thing, self._at, self._grammar)
+        kinds = ("countertop", "diningtable", "desk", "sidetable", "bed", "shelf", "drawer", "cabinet", "garbagecan")
+        places = [p for kind in kinds for p in self.room if type_of(p) == kind and p not in self._tried_down]
+        return f"go to {places[0]}" if places else "look"
+
+    def _search(self) -> str:
+        """The next command of an executor that searches on its own."""
+        if self._at and self._at in self._closed and self._at not in self._looked:
+            return f"open {self._at}"
+        left = [place for place in self.room if place not in self._looked]
+        order = self._order(self.task, left or self.room)
+        return f"go to {order[0]}" if order else "look"
+
+
+def _number(place: str) -> int:
+    return int(place.rpartition(" ")[2])
+
+
+def _remember(task: Task, experiences: Sequence[Experience], room: Sequence[str]) -> dict[str, list[str]]:
+    """Places of this room that the experiences name, best first: by kind of thing found, `change` and `put`.
+
+    Experiences of this room come first and name the place itself. One from elsewhere speaks for the same place if this
+    room has it, else for the first place of its kind: numbers differ between rooms.
+    """
+    found: dict[str, dict[str, None]] = {task.object_type: {}, task.lamp_type: {}, "change": {}, "put": {}}
+    places = set(room)
+    for here in (True, False):
+        for experience in experiences:
+            if bool(experience.same_room) is not here:
+                continue
+            for _, kind, thing, place in events_of(experience.episode):
+                if place not in places:
+                    place = next((p for p in sorted(room, key=_number) if type_of(p) == type_of(place)), "")
+                if not place:
+                    continue
+                if kind == "take" and type_of(thing) == task.object_type:
+                    found[task.object_type].setdefault(place)
+                elif kind == "use" and type_of(thing) == task.lamp_type:
+                    found[task.lamp_type].setdefault(place)
+                elif kind == task.change and type_of(place) == task.changer_type:
+                    found["change"].setdefault(place)
+                elif kind == "place" and type_of(place) == task.receptacle_type:
+                    found["put"].setdefault(place)
+    if task.receptacle_type and not task.change:
+        for place in [p for p in found[task.object_type] if type_of(p) == task.receptacle_type]:
+            del found[task.object_type][place]
+    return {key: list(value) for key, value in found.items()}

@@ -1,0 +1,169 @@
+"""Teacher episodes: games played by the teacher, with detours, as samples for executor and compiler.
+
+    bank = MemoryBank(); bank.add_many(play_teacher(envs, tasks, MemoryBank(), ...).episodes)
+    data = play_teacher(envs, tasks, bank, make_teacher, top_k=6, detour=0.1, seed=0)
+    data.samples[0].output            # "hybrid\\n+ now: find apple\\n..."
+
+Source: MemCompiler C.2, steps 1 to 4. Deviation: a random admissible command replaces the teacher's with probability
+`detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from embodied_mem.agents.deliveries import View, compile_prompt, render_experiences, start_state
+from embodied_mem.compiler.output_grammar import render_output
+from embodied_mem.language.prompts import action_history, compact_room, compiler_prompt, executor_prompt
+from embodied_mem.memory import MemoryBank
+from embodied_mem.training.teacher import Lesson, Teacher
+from embodied_mem.types import Episode, Step
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One step of a teacher episode.
+
+    Attributes:
+        compiler_prompt: what the compiler reads.
+        no_brief_prompt: the same with the action history in place of the Brief State.
+        output: what it should write.
+        view: goal, room and turns for the executor's prompt, see `executor_text`.
+        memory: the experiences as text.
+        hint: the guidance in `output`.
+        reference: what soft tokens should convey.
+        action: the command that the executor should give.
+    """
+
+    compiler_prompt: str
+    no_brief_prompt: str
+    output: str
+    view: tuple[str, str, tuple[tuple[str, str], ...]]
+    memory: str
+    hint: str
+    reference: str
+    action: str
+
+    def executor_text(self, *, memory: bool = False, hint: bool = False, num_soft: int = 0, full_turns: int = 2) -> str:
+        """The executor's prompt at this step in one of its formats."""
+        return executor_prompt(
+            *self.view,
+            memory=self.memory if memory else "",
+            hint=self.hint if hint else "",
+            num_soft=num_soft if self.hint else 0,
+            full_turns=full_turns,
+        )
+
+
+@dataclasses.dataclass
+class TeacherData:
+    """What the teacher's play gave.
+
+    Attributes:
+        samples: of all steps of won episodes, in order of tasks and steps.
+        episodes: won episodes, raw.
+        num_lost: episodes that ran out of steps; they give no samples.
+    """
+
+    samples: list[Sample]
+    episodes: list[Episode]
+    num_lost: int
+
+
+def play_teacher(
+    envs,
+    tasks: Sequence[int],
+    bank: MemoryBank,
+    make_teacher: Callable[[], Teacher],
+    *,
+    top_k: int,
+    detour: float,
+    seed: int,
+    on_done: Callable[[int], None] | None = None,
+) -> TeacherData:
+    """Plays every task once with the teacher and returns samples and episodes.
+
+    Args:
+        envs: vector environment; `num_envs` tasks run in lockstep.
+        tasks: task indices.
+        bank: experiences to retrieve from; the task's own are left out.
+        make_teacher: a fresh teacher per episode.
+        top_k: experiences per episode.
+        detour: probability that a random admissible command replaces the teacher's, per step.
+        seed: of the detours; each depends on (seed, task, step) only.
+        on_done: called with the number of tasks played so far.
+    """
+    data = TeacherData([], [], 0)
+    for first in range(0, len(tasks), envs.num_envs):
+        chunk = list(tasks[first : first + envs.num_envs])
+        for rows in _play_chunk(envs, chunk, bank, make_teacher, top_k, detour, seed):
+            episode, samples = rows
+            if episode.won:
+                data.episodes.append(episode)
+                data.samples.extend(samples)
+            else:
+                data.num_lost += 1
+        if on_done:
+            on_done(first + len(chunk))
+    return data
+
+
+def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
+    count = len(tasks)
+    indices = np.asarray([*tasks, *[tasks[0]] * (envs.num_envs - count)])
+    observations, info = envs.reset(options={"task_indices": indices})
+    goals, task_ids = info["goal"], info["task_id"]
+    views, teachers, lessons = [], [], []
+    for row in range(count):
+        found = bank.retrieve(goals[row], top_k=top_k, context=observations[row], exclude_task_ids=(task_ids[row],))
+        room = compact_room(observations[row].partition("Your task is to:")[0])
+        views.append(View(goals[row], room, found, [], start_state(goals[row], room)))
+        teachers.append(make_teacher())
+        lessons.append(teachers[row].begin(goals[row], observations[row], found))
+    randoms = [np.random.default_rng((seed, int(task))) for task in tasks]
+    samples: list[list[Sample]] = [[] for _ in range(count)]
+    steps: list[list[Step]] = [[] for _ in range(count)]
+    won = [False] * count
+    current = list(observations)
+    running = list(range(count))
+    while running:
+        actions = ["look"] * envs.num_envs
+        for row in running:
+            samples[row].append(_sample(views[row], lessons[row]))
+            actions[row] = lessons[row].action
+            if randoms[row].random() < detour:
+                admissible = info["admissible_commands"][row]
+                actions[row] = admissible[int(randoms[row].integers(len(admissible)))]
+        observations, _, terminations, truncations, info = envs.step(actions)
+        for row in running:
+            steps[row].append(Step(current[row], actions[row]))
+            current[row] = observations[row]
+            won[row] = bool(info["won"][row])
+            views[row].turns.append((actions[row], observations[row]))
+            views[row].state = lessons[row].state
+        running = [row for row in running if not (terminations[row] or truncations[row])]
+        for row in running:
+            lessons[row] = teachers[row].next(actions[row], observations[row], lessons[row].state)
+    return [
+        (Episode(task_ids[row], goals[row], tuple(steps[row]), won[row], current[row]), samples[row])
+        for row in range(count)
+    ]
+
+
+def _sample(view: View, lesson: Lesson) -> Sample:
+    action, observation = view.turns[-1] if view.turns else ("", "")
+    memory = render_experiences(view.experiences)
+    history = action_history(view.goal, view.room, [a for a, _ in view.turns])
+    return Sample(
+        compile_prompt(view),
+        compiler_prompt(memory, history, action, observation),
+        render_output(lesson.output),
+        (view.goal, view.room, tuple(view.turns)),
+        memory,
+        lesson.output.guidance,
+        lesson.reference,
+        lesson.action,
+    )

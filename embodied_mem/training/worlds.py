@@ -1,0 +1,74 @@
+"""The games of a run as vector environments: one to teach, one for rollouts, one for validation.
+
+    worlds = make_worlds(config)
+    worlds.train, worlds.num_train, worlds.search_order
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from embodied_mem import envs
+from embodied_mem.envs.alfworld_experts import household_order
+from embodied_mem.training.config import Config
+
+
+@dataclasses.dataclass(frozen=True)
+class Worlds:
+    """Vector environments over two sets of games.
+
+    Attributes:
+        train: training games, for the teacher; 64 in lockstep.
+        rollout: the same games, as many in lockstep as a GRPO batch has episodes.
+        valid: validation games.
+        num_train: number of training games.
+        num_valid: number of validation games.
+        search_order: the order in which an executor without guidance should look, for the teacher.
+    """
+
+    train: Any
+    rollout: Any
+    valid: Any
+    num_train: int
+    num_valid: int
+    search_order: Any
+
+
+def make_worlds(config: Config) -> Worlds:
+    """The environments that `config.world` names.
+
+    Raises:
+        DataNotFoundError: a split that is not installed.
+    """
+    world = config.world
+    games = {}
+    for split in ("train", "valid"):
+        source, count = getattr(world, split), getattr(world, f"num_{split}")
+        games[split] = games_of(source, count, split, world.num_scenes, config.seed)
+
+    def make(split: str, num_envs: int, max_steps: int):
+        return envs.make(
+            "alfworld", tasks=games[split], num_envs=num_envs, seed=config.seed, max_steps=max_steps,
+            grammar=world.grammar,
+        )  # fmt: skip
+
+    rollout = config.grpo.num_tasks * config.grpo.group_size
+    return Worlds(
+        make("train", 64, 50),
+        make("train", rollout, config.grpo.max_steps),
+        make("valid", config.evaluation.batch_size, world.max_steps),
+        len(games["train"]),
+        len(games["valid"]),
+        household_order,
+    )
+
+
+def games_of(source: str, count: int, split: str, num_scenes: int, seed: int) -> list:
+    """Games of a split, a folder or the generator; `count` 0 takes all."""
+    if source == "generated":
+        from embodied_mem.envs.alfworld_generator import generate
+
+        return [g.load() for g in generate(count, seed=seed, num_scenes=num_scenes, split=split)]
+    games = envs.alfworld.load_games(source)
+    return games[:count] if count else games

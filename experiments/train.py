@@ -1,0 +1,151 @@
+"""Trains a memory compiler and shows whether it helps: games, bank, executor, compiler, GRPO, table.
+
+    python experiments/train.py --config=grpo_cpu
+    python experiments/train.py --config=grpo_cpu --grpo.steps 30 --seed 1     # any field of the configuration
+    python experiments/train.py --config=grpo_tpu --plan                       # what goes on which device, no weights needed
+
+Everything lands in `runs/<config>-<fingerprint>/`. A run that was stopped, in whatever way, goes on when the same command is
+given again, to the same numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+
+def main(arguments: list[str] | None = None) -> dict | None:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    #
+    # ---- Configuration -----------------------------------------------------------------------------------------------
+    #
+    from experiments.configs import cli
+
+    options, config = cli(arguments, __doc__)
+    if options.plan:
+        from experiments.planning import print_plan
+
+        return print_plan(config)
+
+    import jax
+
+    from embodied_mem.evaluation.report import manifest, table, write_report
+    from embodied_mem.evaluation.score import score_deliveries
+    from embodied_mem.language.tokenizers import Tokenizer, train_bpe
+    from embodied_mem.memory import MemoryBank
+    from embodied_mem.parallel.mesh import initialize_distributed
+    from embodied_mem.training import stages
+    from embodied_mem.training.metrics import read_metrics
+    from embodied_mem.training.progress import Progress
+    from embodied_mem.training.teacher import RuleTeacher
+    from embodied_mem.training.teacher_data import play_teacher
+    from embodied_mem.training.weights import save_bundle
+    from embodied_mem.training.worlds import make_worlds
+
+    initialize_distributed()
+    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "config.json").write_text(config.to_json() + "\n")
+    started = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"[{time.perf_counter() - started:6.0f} s] {text}", flush=True)
+
+    say(f"{options.config}, fingerprint {config.fingerprint()}, {jax.device_count()} x {jax.devices()[0].platform}")
+    #
+    # ---- Games -------------------------------------------------------------------------------------------------------
+    #
+    worlds = make_worlds(config)
+    say(f"games: {worlds.num_train} train ({config.world.train}), {worlds.num_valid} validation ({config.world.valid})")
+    #
+    # ---- Memory bank: the train games' successes ---------------------------------------------------------------------
+    #
+    def teacher() -> RuleTeacher:
+        return RuleTeacher(worlds.search_order, config.world.grammar)
+
+    train_tasks = range(worlds.num_train)
+    bank_path = run_dir / "bank.jsonl.gz"
+    if bank_path.exists():
+        bank = MemoryBank.load(bank_path)
+    else:
+        bank = MemoryBank()
+        with Progress("bank", worlds.num_train, unit="game") as progress:
+            played = play_teacher(
+                worlds.train, train_tasks, MemoryBank(), teacher, top_k=1, detour=0.0, seed=config.seed,
+                on_done=progress.update,
+            )  # fmt: skip
+        bank.add_many(played.episodes)
+        bank.save(bank_path)
+    say(f"memory bank: {len(bank)} successful episodes")
+    #
+    # ---- Teacher data ------------------------------------------------------------------------------------------------
+    #
+    samples, lost = [], 0
+    with Progress("teacher", worlds.num_train * config.data.passes, unit="game") as progress:
+        for number in range(config.data.passes):
+            data = play_teacher(
+                worlds.train, train_tasks, bank, teacher, top_k=config.memory.top_k, detour=config.data.detour,
+                seed=config.seed + 1 + number, on_done=progress.update,
+            )  # fmt: skip
+            samples += data.samples
+            lost += data.num_lost
+    guided = sum(bool(s.hint) for s in samples) / len(samples)
+    say(f"teacher: {len(samples)} steps, {100 * guided:.0f} % with guidance, {lost} games not won in time")
+    #
+    # ---- Tokenizer ---------------------------------------------------------------------------------------------------
+    #
+    tokenizer_path = run_dir / "tokenizer.json"
+    if not tokenizer_path.exists():
+        chosen = samples[:: max(1, len(samples) // 4000)]
+        texts = [t for s in chosen for t in (s.compiler_prompt, s.output, s.executor_text(), f" {s.action}")]
+        train_bpe(texts, config.model.vocab_size).save(tokenizer_path)
+    tokenizer = Tokenizer.load(tokenizer_path)
+    #
+    # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
+    #
+    executor = stages.train_executor(config, tokenizer, samples, run_dir)
+    say("executor trained; it is frozen from here on")
+    model = stages.train_compiler(config, tokenizer, samples, executor, run_dir)
+    say("compiler trained on the teacher's outputs")
+    model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
+    say("compiler improved by GRPO")
+    save_bundle(run_dir / "weights", config, tokenizer, executor, model)
+    #
+    # ---- Table -------------------------------------------------------------------------------------------------------
+    #
+    ev = config.evaluation
+    tasks = range(worlds.num_valid)[: ev.num_tasks or None]
+    buckets = {"temperature": ev.temperature, "batch_buckets": (16, ev.batch_size)}
+    with Progress("evaluation", len(tasks) * len(ev.seeds) * len(ev.deliveries), unit="episode") as progress:
+        done: dict[str, int] = {}
+
+        def on_episodes(name: str, played: int, won: int) -> None:
+            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
+            done[name] = played
+
+        scores, _ = score_deliveries(
+            worlds.valid,
+            stages.make_executor(config, executor, tokenizer, **buckets),
+            stages.make_compiler(config, model, tokenizer, **buckets),
+            bank,
+            deliveries=ev.deliveries, tasks=tasks, seeds=ev.seeds,
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
+        )  # fmt: skip
+    facts = manifest(
+        ["python experiments/train.py", *arguments],
+        config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=time.perf_counter() - started,
+    )  # fmt: skip
+    curves = {name: read_metrics(run_dir / name) for name in ("executor", "compiler", "grpo")}
+    report = write_report(run_dir / "report", scores, facts, curves)
+    print(f"\n{table(scores)}\n\nreport: {run_dir / 'report'}\n")
+    print(json.dumps({"deliveries": report["deliveries"], "seconds": round(facts["seconds"], 1)}))
+    return report
+
+
+if __name__ == "__main__":
+    main()
