@@ -1,0 +1,12 @@
+"""Worlds to act in: one `gymnasium.vector.VectorEnv` API with text observations for all of them.
+
+envs = embodied_mem.envs.make("alfworld", tasks="valid_seen", num_envs=16, seed=0, max_steps=50)
+observations, info = envs.reset()
+observations, rewards, terminations, truncations, info = envs.step(["look"] * 16)
+"""
+
+from __future__ import annotations
+
+from embodied_mem.envs.registry import WORLDS, make
+
+__all__ = ["WORLDS", "make"]

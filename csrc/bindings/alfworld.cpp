@@ -1,0 +1,239 @@
+// Binds Game and Env of the ALFWorld engine.
+#include "bindings/alfworld.h"
+
+#include <pybind11/stl.h>
+
+#include <string>
+
+#include "bindings/module.h"
+#include "core/error.h"
+
+namespace py = pybind11;
+
+namespace embodied_mem {
+
+using alfworld::Command;
+using alfworld::Env;
+using alfworld::Game;
+using alfworld::kNone;
+using alfworld::Wording;
+
+GameHandle::GameHandle(std::shared_ptr<const Game> game) : game_(std::move(game)) {}
+
+GameHandle::~GameHandle() {
+  for (int w = 0; w < 2; ++w) {
+    for (PyObject* text : short_[w]) Py_XDECREF(text);
+    for (const auto& entry : long_[w]) Py_DECREF(entry.second);
+  }
+}
+
+PyObject* GameHandle::Text(Wording wording, const Command& command) {
+  const auto make = [&] {
+    const std::string text = alfworld::CommandText(*game_, wording, command);
+    PyObject* object = PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+    if (object == nullptr) throw py::error_already_set();
+    return object;
+  };
+  const auto w = static_cast<std::size_t>(wording);
+  if (command.second == kNone) {
+    const std::size_t width = game_->by_name.size() + 1;
+    if (short_[w].empty()) short_[w].assign(14 * width, nullptr);
+    const std::size_t first = command.first == kNone ? width - 1 : command.first;
+    PyObject*& slot = short_[w][static_cast<std::size_t>(command.verb) * width + first];
+    if (slot == nullptr) slot = make();
+    return slot;
+  }
+  const std::uint64_t key = (static_cast<std::uint64_t>(command.verb) << 32U) |
+                            (static_cast<std::uint64_t>(command.first) << 16U) | command.second;
+  const auto found = long_[w].find(key);
+  if (found != long_[w].end()) return found->second;
+  return long_[w].emplace(key, make()).first->second;
+}
+
+py::list GameHandle::Texts(Wording wording, const std::vector<Command>& commands) {
+  py::list list(commands.size());
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    PyObject* text = Text(wording, commands[i]);
+    Py_INCREF(text);
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text);
+  }
+  return list;
+}
+
+Wording ParseWording(const std::string& grammar) {
+  if (grammar == "0.4") return Wording::k04;
+  if (grammar == "0.3") return Wording::k03;
+  throw InvalidInputError("grammar: expected \"0.4\" or \"0.3\", got \"" + grammar + "\"");
+}
+
+std::string_view CommandFromPython(py::handle object, std::size_t env_index) {
+  if (!PyUnicode_Check(object.ptr())) {
+    throw InvalidInputError("actions[" + std::to_string(env_index) + "]: expected a str, got " +
+                            std::string(py::str(py::type::handle_of(object).attr("__name__"))));
+  }
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (text == nullptr) {  // lone surrogates
+    PyErr_Clear();
+    return "?";
+  }
+  return {text, static_cast<std::size_t>(size)};
+}
+
+py::dict DescribeGoal(const Game& game) {
+  py::dict goal;
+  goal["task_type"] = alfworld::TaskTypeName(game.goal.type);
+  goal["object_type"] = game.goal.object_type;
+  goal["receptacle_type"] = game.goal.receptacle_type;
+  goal["lamp_type"] = game.goal.lamp_type;
+  return goal;
+}
+
+py::dict DescribeState(const Env& env) {
+  const Game& game = *env.game();
+  const std::uint16_t here = env.agent_location();
+  py::dict objects, receptacles;
+  py::list holding, at;
+  for (std::size_t o = 0; o < game.objects.size(); ++o) {
+    const alfworld::Object& object = game.objects[o];
+    py::list inside;
+    for (std::size_t r = 0; r < game.receptacles.size(); ++r) {
+      if (env.Inside(o, r)) inside.append(game.receptacles[r].name);
+    }
+    py::dict entry;
+    entry["type"] = object.type;
+    entry["receptacles"] = inside;
+    entry["held"] = env.Held(o);
+    entry["pickupable"] = object.pickupable;
+    entry["cleanable"] = object.cleanable;
+    entry["heatable"] = object.heatable;
+    entry["coolable"] = object.coolable;
+    entry["toggleable"] = object.toggleable;
+    entry["sliceable"] = object.sliceable;
+    entry["clean"] = env.Clean(o);
+    entry["hot"] = env.Hot(o);
+    entry["cool"] = env.Cool(o);
+    entry["sliced"] = env.Sliced(o);
+    entry["toggled"] = env.Toggled(o);
+    objects[py::str(object.name)] = entry;
+    if (env.Held(o)) holding.append(object.name);
+  }
+  for (std::size_t r = 0; r < game.receptacles.size(); ++r) {
+    const alfworld::Receptacle& receptacle = game.receptacles[r];
+    py::dict entry;
+    entry["type"] = receptacle.type;
+    entry["location"] = receptacle.location == kNone ? std::string() : game.locations[receptacle.location].name;
+    entry["openable"] = receptacle.openable;
+    entry["open"] = env.Opened(r);
+    receptacles[py::str(receptacle.name)] = entry;
+    if (receptacle.location == here) at.append(receptacle.name);
+  }
+  py::dict state;
+  state["location"] = game.locations[here].name;
+  state["at"] = at;
+  state["holding"] = holding;
+  state["objects"] = objects;
+  state["receptacles"] = receptacles;
+  state["goal"] = DescribeGoal(game);
+  return state;
+}
+
+namespace {
+
+std::shared_ptr<GameHandle> MakeHandle(std::shared_ptr<const Game> game) {
+  return std::make_shared<GameHandle>(std::move(game));
+}
+
+Env& Ready(EnvHandle& self) {
+  if (self.env.game() == nullptr) throw InternalError("an Env without a game");
+  return self.env;
+}
+
+}  // namespace
+
+void BindAlfworld(py::module_& parent) {
+  py::module_ module = parent.def_submodule("alfworld", "The ALFWorld engine.");
+  module.attr("MAX_FILE_BYTES") = alfworld::kMaxFileBytes;
+
+  py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
+      "One ALFWorld game, immutable: made by load, from_text or from_problem, shared by any number of envs.")
+      .def_static("load", [](const std::string& path) {
+            std::shared_ptr<const Game> game;
+            {
+              const py::gil_scoped_release release;
+              game = Game::Load(path);
+            }
+            return MakeHandle(std::move(game));
+          }, py::arg("path"), "The game in an official game file. Raises GameFileError.")
+      .def_static("from_text", [](const py::bytes& json, const std::string& name) {
+            return MakeHandle(Game::FromText(static_cast<std::string_view>(json), name));
+          }, py::arg("json"), py::arg("name"), "The game in the content of a game file. Raises GameFileError.")
+      .def_static("from_problem", [](const std::string& pddl_problem, const std::string& task, const std::string& name) {
+            return MakeHandle(Game::FromProblem(pddl_problem, task, name));
+          }, py::arg("pddl_problem"), py::arg("task"), py::arg("name"),
+          "The game of a PDDL problem and the sentence of its task, e.g. 'put a clean apple in fridge.' "
+          "Raises GameFileError.")
+      .def_property_readonly("name", [](const GameHandle& self) { return self.game().name; })
+      .def_property_readonly("task", [](const GameHandle& self) { return self.game().task; })
+      .def_property_readonly("goal", [](const GameHandle& self) { return DescribeGoal(self.game()); },
+          "dict: task_type, object_type, receptacle_type, lamp_type (PDDL types in lower case, '' where unused).")
+      .def_property_readonly("walkthrough", [](const GameHandle& self) { return self.game().walkthrough; })
+      .def_property_readonly("receptacles", [](const GameHandle& self) {
+            py::list names;
+            for (const auto& receptacle : self.game().receptacles) names.append(receptacle.name);
+            return names;
+          }, "Names in the order in which the original lists them.")
+      .def_property_readonly("objects", [](const GameHandle& self) {
+            py::list names;
+            for (const auto& object : self.game().objects) names.append(object.name);
+            return names;
+          }, "Names in the order in which the original lists them.")
+      .def("accepts", [](const GameHandle& self, const std::string& receptacle, const std::string& object) {
+            const Game& game = self.game();
+            const std::uint16_t r = game.FindName(receptacle), o = game.FindName(object);
+            if (r == kNone || !game.by_name[r].is_receptacle)
+              throw InvalidInputError("unknown receptacle \"" + receptacle + "\" in " + game.name);
+            if (o == kNone || game.by_name[o].is_receptacle)
+              throw InvalidInputError("unknown object \"" + object + "\" in " + game.name);
+            const std::size_t index = game.by_name[o].index;
+            return ((game.receptacles[game.by_name[r].index].accepts[index / 64] >> (index % 64)) & 1U) != 0;
+          }, py::arg("receptacle"), py::arg("object"), "Whether the object may be put into the receptacle.")
+      .def_property_readonly("memory_bytes", [](const GameHandle& self) { return self.game().MemoryBytes(); })
+      .def("__repr__", [](const GameHandle& self) {
+            return "<alfworld.Game " + self.game().name + ": " + self.game().task + ">";
+          });
+
+  py::class_<EnvHandle>(module, "Env", "Plays one game, one command at a time. copy() is its snapshot.")
+      .def(py::init([](std::shared_ptr<GameHandle> game, const std::string& grammar) {
+             if (game == nullptr) throw InvalidInputError("game: expected a Game, got None");
+             EnvHandle handle;
+             handle.env.Reset(game->shared(), ParseWording(grammar));
+             handle.game = std::move(game);
+             return handle;
+           }), py::arg("game"), py::arg("grammar") = "0.4")
+      .def("reset", [](EnvHandle& self) {
+            Ready(self).Reset(self.game->shared(), self.env.wording());
+            return self.env.observation();
+          }, "The first observation; the game is at its beginning.")
+      .def("step", [](EnvHandle& self, const py::object& command) {
+            Ready(self).Step(CommandFromPython(command, 0));
+            return self.env.observation();
+          }, py::arg("command"), "What the game answers to one command.")
+      .def("copy", [](const EnvHandle& self) { return self; }, "An independent copy at the same state.")
+      .def_property_readonly("game", [](const EnvHandle& self) { return self.game; })
+      .def_property_readonly("observation", [](const EnvHandle& self) { return self.env.observation(); })
+      .def_property_readonly("won", [](const EnvHandle& self) { return self.env.won(); })
+      .def_property_readonly("score", [](const EnvHandle& self) { return self.env.won() ? 1 : 0; })
+      .def_property_readonly("progress", [](const EnvHandle& self) { return self.env.Progress(); })
+      .def_property_readonly("num_steps", [](const EnvHandle& self) { return self.env.num_steps(); })
+      .def_property_readonly("admissible_commands", [](const EnvHandle& self) {
+            std::vector<Command> commands;
+            self.env.Admissible(&commands);
+            return self.game->Texts(self.env.wording(), commands);
+          })
+      .def("state", [](const EnvHandle& self) { return DescribeState(self.env); },
+          "The hidden state as a dict: location, at, holding, objects, receptacles, goal.");
+  BindVectorEnv(module);
+}
+
+}  // namespace embodied_mem

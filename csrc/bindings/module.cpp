@@ -1,0 +1,36 @@
+// The extension module: registers the errors and one submodule per part of the library.
+#include <pybind11/pybind11.h>
+
+#include <exception>
+#include <new>
+
+#include "bindings/module.h"
+#include "core/error.h"
+
+namespace py = pybind11;
+
+namespace {
+
+void Raise(const char* error_class, const char* message) {
+  const py::object type = py::module_::import("embodied_mem.errors").attr(error_class);
+  PyErr_SetString(type.ptr(), message);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "Native parts of embodied_mem; use embodied_mem.envs and its neighbours rather than this module.";
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    if (!pointer) return;
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const embodied_mem::GameFileError& error) {
+      Raise("GameFileError", error.what());
+    } catch (const embodied_mem::InvalidInputError& error) {
+      Raise("InvalidInputError", error.what());
+    } catch (const embodied_mem::InternalError& error) {
+      Raise("InternalError", error.what());
+    }
+  });
+  embodied_mem::BindAlfworld(module);
+}

@@ -1,0 +1,10 @@
+// What each file of bindings/ adds to the extension module.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace embodied_mem {
+
+void BindAlfworld(pybind11::module_& module);
+
+}  // namespace embodied_mem

@@ -1,0 +1,34 @@
+"""Names the worlds and makes them.
+
+from embodied_mem.envs import make
+
+envs = make("alfworld", tasks="train", num_envs=16, seed=0)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import gymnasium
+
+from embodied_mem.errors import InvalidInputError
+
+WORLDS: dict[str, str] = {"alfworld": "embodied_mem.envs.alfworld:AlfworldVectorEnv"}
+"""World id to `module:class`; modules load on first use."""
+
+
+def make(world: str, **options: Any) -> gymnasium.vector.VectorEnv:
+    """Return the vector env of a world.
+
+    Args:
+        world: id of the world, one of `WORLDS`.
+        **options: arguments of its class; all worlds know `tasks`, `num_envs`, `seed`, `max_steps`.
+
+    Raises:
+        InvalidInputError: the world is unknown, or an option is.
+    """
+    if world not in WORLDS:
+        raise InvalidInputError(f"world: expected one of {', '.join(sorted(WORLDS))}, got {world!r}")
+    module, name = WORLDS[world].split(":")
+    return getattr(importlib.import_module(module), name)(**options)
