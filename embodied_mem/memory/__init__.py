@@ -1,9 +1,11 @@
-"""What is remembered: successful episodes with rationales, found by goal. Numpy only.
+"""What is remembered: successful episodes with rationales, found by goal.
 
-from embodied_mem.memory import MemoryBank
-bank = MemoryBank()
-bank.add(episode)
-bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
+    from embodied_mem.memory import MemoryBank
+    bank = MemoryBank()
+    bank.add(episode)
+    bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
+
+Numpy only.
 """
 
 from .bank import Experience, MemoryBank, trial_key

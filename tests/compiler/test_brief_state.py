@@ -73,6 +73,7 @@ def test_any_text_gives_a_valid_state(text):
         ("\n \n", "", 0),
         ("goal: a\ngoal: b", "goal: a", 1),
         ("next: a; b", "now: a\nnext: b", 1),
+        ("now: a\nnext: b; ;c\ndone: ;", "now: a\nnext: b; c", 3),
         ("at: x; y", "", 1),
         ("at: x\nat: y", "at: x", 1),
         ("seen: apple 1", "", 1),
@@ -190,6 +191,13 @@ def test_fold_moves_subgoals_and_keeps_a_search_while_another_is_pending():
     ]
     assert state.place_of("cup 2") == "desk 1"
     assert refusal(Fold(), state)
+
+
+def test_deleting_a_pending_subgoal_drops_its_first_occurrence():
+    state = BriefState.start("g", ["a", "b", "c", "b", "d"])
+    assert apply(Delete("next", "b"), state).pending == ("c", "b", "d")
+    assert apply(Delete("next", "d"), state).pending == ("b", "c", "b")
+    assert apply(Delete("next"), state).pending == ()
 
 
 def test_abandoning_the_current_subgoal_does_not_complete_it():

@@ -60,6 +60,12 @@ def play(goal: str, actions: str, failed: tuple[int, ...] = ()) -> Episode:
             (),
             "book 1 was in bed 1; placed in sidetable 1; 4 steps",
         ),
+        (  # the first take failed: the mug was not there
+            "put a mug in desk.",
+            "take mug 1 from shelf 9; take mug 1 from shelf 2; move mug 1 to desk 1",
+            (0,),
+            "mug 1 was in shelf 2; placed in desk 1; 3 steps",
+        ),
         ("boil water", "focus on water", (), "1 step"),
         ("boil water", "", (), "0 steps"),
     ],

@@ -1,0 +1,290 @@
+"""The chat client against a server on loopback: what is sent, what is retried, what is recorded."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, ServerEmbedder, Usage
+from embodied_mem.language.chat import UsageMeter
+
+QUESTION = [{"role": "user", "content": "Where is the apple?"}]
+
+
+class Server:
+    """Answers POSTs with the given (status, body, headers) in order, the last one for ever; remembers the requests."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests: list[tuple[str, dict, dict]] = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append((self.path, dict(self.headers), body))
+                answer = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                status, data, headers = answer(body) if callable(answer) else answer
+                if status == "drop":
+                    self.connection.close()
+                    return
+                if status == "slow":
+                    time.sleep(0.6)
+                    status = 200
+                data = data if isinstance(data, bytes) else json.dumps(data).encode()
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args):
+                pass
+
+            def handle_one_request(self):
+                try:
+                    super().handle_one_request()
+                except (OSError, ValueError):
+                    self.close_connection = True
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *args: None
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    servers = []
+
+    def start(*answers) -> Server:
+        servers.append(Server(*answers))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def reply(text="in fridge 1", prompt=11, completion=4):
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return 200, {"choices": [{"message": {"role": "assistant", "content": text}}], "usage": usage}, {}
+
+
+def test_request_and_reply(serve):
+    server = serve(reply())
+    model = OpenAIChatModel(server.url + "/", "tiny", api_key="secret", extra_body={"seed": 7})
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
+    answer = model.complete(QUESTION, max_tokens=9, temperature=0.5, response_format=schema)
+    assert answer == ChatReply("in fridge 1", Usage(11, 4))
+    ((path, headers, body),) = server.requests
+    assert path == "/v1/chat/completions"
+    assert headers["Authorization"] == "Bearer secret"
+    assert body == {
+        "model": "tiny",
+        "messages": QUESTION,
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "response_format": schema,
+        "seed": 7,
+    }
+    model.complete(QUESTION)
+    assert "response_format" not in server.requests[1][2]
+    assert (model.meter.calls, model.meter.prompt_tokens, model.meter.completion_tokens) == (2, 22, 8)
+    assert model.meter.seconds_s > 0
+
+
+def test_busy_server_is_asked_again_with_growing_waits(serve):
+    busy = (503, b"busy", {})
+    server = serve(busy, (429, b"slow down", {"Retry-After": "7"}), ("drop", b"", {}), busy, reply())
+    waits: list[float] = []
+    model = OpenAIChatModel(server.url, "tiny", backoff_s=0.5, sleep=waits.append)
+    assert model.complete(QUESTION).text == "in fridge 1"
+    assert waits == [0.5, 7.0, 2.0, 4.0]
+    assert (len(server.requests), model.meter.retries, model.meter.calls) == (5, 4, 1)
+    assert all(body == server.requests[0][2] for _, _, body in server.requests)
+
+
+def test_giving_up_names_server_answer_and_tries(serve):
+    server = serve((500, b"out of memory", {}))
+    model = OpenAIChatModel(server.url, "tiny", max_retries=2, sleep=lambda s: None)
+    with pytest.raises(ChatError, match=r"127\.0\.0\.1.*500: out of memory.*3 times"):
+        model.complete(QUESTION)
+    assert len(server.requests) == 3
+    assert model.meter.calls == 0
+
+
+def test_a_timeout_is_retried(serve):
+    server = serve(("slow", b"{}", {}), reply())
+    model = OpenAIChatModel(server.url, "tiny", timeout_s=0.2, sleep=lambda s: None)
+    assert model.complete(QUESTION).text == "in fridge 1"
+    assert model.meter.retries == 1
+
+
+def test_a_refused_connection_is_an_error_of_ours():
+    model = OpenAIChatModel("http://127.0.0.1:9/v1", "tiny", max_retries=1, sleep=lambda s: None)
+    with pytest.raises(ChatError, match="2 times"):
+        model.complete(QUESTION)
+
+
+def test_a_refusal_is_not_retried_and_keys_stay_secret(serve):
+    server = serve((401, b"wrong key", {}))
+    model = OpenAIChatModel(server.url, "tiny", api_key="secret")
+    with pytest.raises(ChatError, match="401: wrong key") as caught:
+        model.complete(QUESTION)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", [], {}, {"choices": []}, {"choices": [{"message": None}]}, {"choices": [{"message": {"content": 3}}]}],
+)
+def test_another_answer_is_a_clear_error(serve, body):
+    model = OpenAIChatModel(serve((200, body, {})).url, "tiny", sleep=lambda s: None)
+    with pytest.raises(ChatError, match="expected"):
+        model.complete(QUESTION)
+
+
+def test_an_empty_answer_without_usage_is_an_answer(serve):
+    model = OpenAIChatModel(serve((200, {"choices": [{"message": {"content": None}}]}, {})).url, "tiny")
+    assert model.complete(QUESTION) == ChatReply("", Usage(0, 0))
+
+
+def test_a_budget_stops_before_the_next_call(serve):
+    server = serve(reply())
+    model = OpenAIChatModel(server.url, "tiny", max_total_tokens=30)
+    model.complete(QUESTION)
+    model.complete(QUESTION)
+    with pytest.raises(ChatError, match="budget of 30 tokens"):
+        model.complete(QUESTION)
+    assert len(server.requests) == 2
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(InvalidInputError, match="base_url"):
+        OpenAIChatModel("localhost:8000", "tiny")
+    with pytest.raises(InvalidInputError, match="timeout_s"):
+        OpenAIChatModel("http://localhost", "tiny", timeout_s=0)
+    with pytest.raises(InvalidInputError, match="name"):
+        RecordedChatModel(None, "calls.jsonl")
+
+
+class Counter:
+    """A model that never gives the same answer twice."""
+
+    name = "counter"
+
+    def __init__(self, fail_at: int = -1):
+        self.meter = UsageMeter()
+        self.count = 0
+        self.fail_at = fail_at
+
+    def complete(self, messages, *, max_tokens=512, temperature=0.0, response_format=None):
+        self.count += 1
+        if self.count == self.fail_at:
+            raise ChatError("failed")
+        return ChatReply(f"{messages[0]['content']} {self.count}", Usage(1, 2))
+
+
+def ask(model, *questions):
+    return [model.complete([{"role": "user", "content": question}]).text for question in questions]
+
+
+def test_the_same_calls_get_the_same_answers_from_the_file(tmp_path):
+    path = tmp_path / "folder" / "calls.jsonl"
+    first = ask(RecordedChatModel(Counter(), path), "a", "b", "a", "a")
+    assert first == ["a 1", "b 2", "a 3", "a 4"]
+    data = path.read_bytes()
+    replay = RecordedChatModel(None, path, name="counter")
+    assert ask(replay, "a", "b", "a", "a") == first
+    assert ask(RecordedChatModel(None, path, name="counter"), "b", "a", "a", "a") == ["b 2", "a 1", "a 3", "a 4"]
+    assert path.read_bytes() == data
+    assert (replay.meter.calls, replay.meter.replayed, replay.meter.prompt_tokens) == (4, 4, 4)
+    with pytest.raises(ChatError, match="not recorded"):
+        ask(replay, "a")
+    with pytest.raises(ChatError, match="not recorded"):
+        replay.complete([{"role": "user", "content": "a"}], temperature=1.0)
+    inner = Counter()
+    assert ask(RecordedChatModel(inner, path), "a", "c", "b") == ["a 1", "c 1", "b 2"]
+    assert inner.count == 1
+
+
+def test_a_failed_call_is_not_recorded_and_can_be_repeated(tmp_path):
+    model = RecordedChatModel(Counter(fail_at=1), tmp_path / "calls.jsonl")
+    with pytest.raises(ChatError, match="failed"):
+        ask(model, "a")
+    assert ask(model, "a") == ["a 2"]
+    assert ask(RecordedChatModel(None, tmp_path / "calls.jsonl", name="counter"), "a") == ["a 2"]
+
+
+def test_a_torn_last_line_is_dropped_and_other_damage_is_an_error(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    ask(RecordedChatModel(Counter(), path), "a", "b")
+    data = path.read_bytes()
+    start = data.index(b"\n") + 1
+    for size in range(start, len(data)):
+        path.write_bytes(data[:size])
+        inner = Counter()
+        assert ask(RecordedChatModel(inner, path), "a", "b") == ["a 1", "b 1"]
+        assert inner.count == 1
+        assert path.read_bytes() == data.replace(b'"b 2"', b'"b 1"')
+    for damaged in (data[start + 1 :], data.replace(b'"a"', b'"z"', 1), b"\n" + data):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"line 1: expected a recorded call"):
+            RecordedChatModel(Counter(), path)
+
+
+def test_a_second_writer_is_noticed(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    first, second = (RecordedChatModel(Counter(), path) for _ in range(2))
+    ask(first, "a")
+    with pytest.raises(ChatError, match="another process"):
+        ask(second, "b")
+
+
+def test_threads_share_one_recording(tmp_path):
+    model = RecordedChatModel(Counter(), tmp_path / "calls.jsonl")
+    threads = [threading.Thread(target=ask, args=(model, *"abcd")) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    replay = RecordedChatModel(None, tmp_path / "calls.jsonl", name="counter")
+    answers = ask(replay, *"abcdabcdabcdabcd")
+    assert len(set(answers)) == 16
+
+
+def test_server_embedder_sorts_normalises_and_batches(serve):
+    def answer(body):
+        texts = body["input"]
+        data = [{"index": i, "embedding": [float(len(text)), 3.0]} for i, text in enumerate(texts)]
+        return 200, {"data": data[::-1], "usage": {"prompt_tokens": len(texts)}}, {}
+
+    server = serve(answer)
+    embedder = ServerEmbedder(server.url, "small", batch_size=2)
+    vectors = embedder.embed(["aaaa", "", "aaaa"])
+    np.testing.assert_allclose(vectors, [[0.8, 0.6], [0, 1], [0.8, 0.6]], atol=1e-6)
+    assert vectors.dtype == np.float32
+    assert [len(body["input"]) for _, _, body in server.requests] == [2, 1]
+    assert embedder.meter.prompt_tokens == 3
+    assert embedder.embed([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize("data", [None, [], [{"index": 0}], [{"index": 0, "embedding": [float("nan")]}]])
+def test_wrong_embeddings_are_an_error(serve, data):
+    with pytest.raises(ChatError, match="expected"):
+        ServerEmbedder(serve((200, {"data": data}, {})).url, "small").embed(["a"])
