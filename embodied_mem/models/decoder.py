@@ -186,7 +186,8 @@ class Decoder(nnx.Module):
 
 def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns rows of the table [V, D] for tokens int32[...]; out-of-range tokens are the caller's error."""
-    return table.at[tokens].get(mode="clip")
+    table = ops.constrain(table, "tensor")  # whole rows: a lookup in rows split over `fsdp` is one on every device
+    return ops.constrain(table.at[tokens].get(mode="clip"), ops.BATCH_AXES)
 
 
 def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Array:

@@ -20,6 +20,28 @@ from embodied_mem.models.config import DecoderConfig
 MASKED = -1e30  # finite, so that a row that may attend to nothing gives numbers (never read) and not NaN
 
 
+BATCH_AXES = ("data", "fsdp")  # mesh axes that split the batch
+
+
+def constrain(x: jax.Array, *axes: str | tuple[str, ...] | None) -> jax.Array:
+    """Returns `x` split as `axes` say over the mesh in scope (`jax.set_mesh`), or as it is where there is none.
+
+    `axes` has mesh axes per leading dimension; further dimensions are whole. A dimension that the mesh axes do not
+    divide is left to the compiler. Without this the compiler may split D over `fsdp`, as the parameters are, and keep
+    the whole batch on every device.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty:
+        return x
+    split: list = []
+    for size, names in zip(x.shape, (*axes, *[None] * (x.ndim - len(axes))), strict=True):
+        names = (names,) if isinstance(names, str) else names or ()
+        names = tuple(name for name in names if name in mesh.axis_names)
+        divides = size % math.prod(mesh.shape[name] for name in names) == 0
+        split.append((names or None) if divides else jax.P.UNCONSTRAINED)
+    return jax.lax.with_sharding_constraint(x, jax.P(*split))
+
+
 def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
     """Returns x / sqrt(mean(x^2) + eps) * scale over the last axis, computed in float32, in the dtype of `x`."""
     x32 = x.astype(jnp.float32)
@@ -135,6 +157,7 @@ def apply_layer(
         lora_dropout: share of adapter inputs set to zero; only with `dropout_key`.
         dropout_key: randomness of this layer, or None for no dropout.
     """
+    x = constrain(x, BATCH_AXES)
     batch, length, width = x.shape
     heads, kv_heads, dim = config.num_heads, config.num_kv_heads, config.head_dim
 
@@ -163,4 +186,4 @@ def apply_layer(
 
     normed = rms_norm(x, weights["mlp_norm"], config.norm_eps)
     hidden = jax.nn.silu(_project(normed, weights["gate"])) * _project(normed, weights["up"])
-    return x + _project(hidden, weights["down"]), state
+    return constrain(x + _project(hidden, weights["down"]), BATCH_AXES), state

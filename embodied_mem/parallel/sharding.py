@@ -1,0 +1,163 @@
+"""Where every array of a run lives: one table from logical axes to mesh axes, applied to any pytree.
+
+    placed = shardings(nnx.state(decoder), logical_axes(config), mesh)   # also optimizer states, train states
+    for line in placed.fallbacks: print(line)                            # what could not be split, and why
+    state = jax.device_put(state, placed.tree)
+    batch = shard_batch(batch, mesh)
+
+A leaf belongs to the parameter whose path ends its own: `("layers", "query")` names the parameter, its gradient and
+its optimizer moments alike. An axis that the mesh does not divide is kept whole and reported, never padded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from embodied_mem.errors import InvalidInputError
+
+_LOG = logging.getLogger(__name__)
+
+# The table. A logical axis that is mapped to None is whole on every device.
+RULES: dict[str, str | None] = {
+    "embed": "fsdp",
+    "vocab": "tensor",
+    "heads": "tensor",
+    "kv_heads": "tensor",
+    "mlp": "tensor",
+    "head_dim": None,
+    "layers": None,
+    "lora": None,
+    "soft": None,
+}
+BATCH_AXES = ("data", "fsdp")  # the first axis of every batch
+
+Path = tuple[str, ...]
+LogicalAxes = Mapping[Path, tuple[str | None, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shardings:
+    """Where a pytree goes.
+
+    Attributes:
+        tree: a NamedSharding per leaf.
+        fallbacks: one line per axis that the table would split and the mesh cannot, and per array without axes.
+    """
+
+    tree: Any
+    fallbacks: tuple[str, ...]
+
+
+class Placement(NamedTuple):
+    """How one array is split: logical axes, mesh axis or None per dimension, and why some are not as in `RULES`."""
+
+    axes: tuple[str | None, ...]
+    split: tuple[str | None, ...]
+    reasons: tuple[str, ...]
+    bytes_per_device: int
+
+
+def place(path: Path, leaf: Any, axes: LogicalAxes, mesh: Any) -> Placement:
+    """Returns how the array at `path` is split over a concrete or abstract mesh.
+
+    Raises:
+        InvalidInputError: an axis name is not in `RULES`.
+    """
+    names = _axes_of(path, len(leaf.shape), axes)
+    reasons = []
+    if names is None:
+        names = (None,) * len(leaf.shape)
+        reasons += ["no logical axes, whole on every device"] if leaf.shape else []
+    split: list[str | None] = []
+    for size, axis in zip(leaf.shape, names):
+        if axis is not None and axis not in RULES:
+            raise InvalidInputError(f"{'.'.join(path)}: logical axis {axis!r} is unknown; known: {', '.join(RULES)}")
+        target = None if axis is None else RULES[axis]
+        if target is not None and mesh.shape[target] == 1:
+            target = None
+        if target is not None:
+            if target in split:
+                reasons.append(f"{axis}={size} is whole, {target} already splits another axis")
+                target = None
+            elif size % mesh.shape[target]:
+                reasons.append(f"{axis}={size} is whole, {target}={mesh.shape[target]} does not divide it")
+                target = None
+        split.append(target)
+    parts = math.prod(mesh.shape[target] for target in split if target is not None)
+    return Placement(names, tuple(split), tuple(reasons), _num_bytes(leaf) // parts)
+
+
+def shardings(tree: Any, axes: LogicalAxes, mesh: Any) -> Shardings:
+    """Returns the sharding of every leaf of `tree` (arrays or abstract arrays) and logs what could not be split.
+
+    Args:
+        tree: any pytree, e.g. parameters, an optimizer state, or a whole train state.
+        axes: parameter path -> logical name of each axis; several models may share one mapping.
+        mesh: concrete or abstract.
+    """
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
+    placed = [(leaf_path(key_path), place(leaf_path(key_path), leaf, axes, mesh)) for key_path, leaf in leaves]
+    fallbacks = [f"{'.'.join(path)}: {reason}" for path, placement in placed for reason in placement.reasons]
+    if fallbacks:
+        _LOG.warning("not split over the mesh %s: %s", dict(mesh.shape), "; ".join(fallbacks))
+    places = [NamedSharding(mesh, PartitionSpec(*placement.split)) for _, placement in placed]
+    return Shardings(jax.tree.unflatten(treedef, places), tuple(fallbacks))
+
+
+def leaf_path(key_path: tuple[Any, ...]) -> Path:
+    """Returns the names along a jax key path, without the attribute `value` that ends the path of a Flax variable."""
+    if len(key_path) > 1 and key_path[-1] == jax.tree_util.GetAttrKey("value"):
+        key_path = key_path[:-1]
+    return tuple(jax.tree_util.keystr((key,), simple=True) for key in key_path)
+
+
+def batch_sharding(mesh: Any) -> NamedSharding:
+    """Returns the sharding of an array whose first axis is the batch."""
+    return NamedSharding(mesh, PartitionSpec(BATCH_AXES))
+
+
+def replicated(mesh: Any) -> NamedSharding:
+    """Returns the sharding of an array that every device holds whole."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def shard_batch(batch: Any, mesh: jax.sharding.Mesh) -> Any:
+    """Returns the batch on its devices, split along the first axis.
+
+    Args:
+        batch: pytree of host arrays [B, ...]; in a distributed run, this process's part of the global batch.
+
+    Raises:
+        InvalidInputError: B is not a multiple of the devices that split it.
+    """
+    sharding = batch_sharding(mesh)
+    parts = mesh.shape["data"] * mesh.shape["fsdp"]
+    for key_path, leaf in jax.tree_util.tree_flatten_with_path(batch)[0]:
+        if not leaf.shape or (jax.process_count() == 1 and leaf.shape[0] % parts):
+            raise InvalidInputError(
+                f"batch {'.'.join(leaf_path(key_path))}: expected a first axis divisible by data x fsdp = {parts}, "
+                f"got shape {leaf.shape}"
+            )
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), batch)
+
+
+def _num_bytes(leaf: Any) -> int:
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.eval_shape(jax.random.key_data, leaf)
+    return math.prod(leaf.shape) * leaf.dtype.itemsize
+
+
+def _axes_of(path: Path, rank: int, axes: LogicalAxes) -> tuple[str | None, ...] | None:
+    """Returns the axes of the longest parameter path that ends `path` and has this rank."""
+    for start in range(len(path)):
+        names = axes.get(path[start:])
+        if names is not None and len(names) == rank:
+            return names
+    return None
