@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "valid")
 """Trials of the same scenes that never share a random stream (like ALFWorld's train and valid_seen)."""
 
-DEFAULT_HABIT = 0.7
+DEFAULT_HABIT = 0.3
 """Share of an object type's mass in its usual places; see `Generator`."""
 
 _CHANGER_TYPES = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
@@ -115,7 +115,14 @@ class GeneratedGame:
 
 def replay(game: Game, commands: Sequence[str]) -> bool:
     """Return whether the native engine says won after exactly the last of these commands."""
-    raise NotImplementedError
+    from embodied_mem.envs.alfworld import Env
+
+    env = Env(game)
+    for command in commands:
+        if env.won:
+            return False
+        env.step(command)
+    return env.won
 
 
 class Generator:

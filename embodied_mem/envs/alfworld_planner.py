@@ -1,6 +1,7 @@
 """Shortest plans for ALFWorld from the full state: what a player who sees through closed doors would do.
 
-    state = WorldState.from_problem(problem, goal)           # or from an engine, by filling the fields
+    state = WorldState.from_env(Env(game))                   # an engine env, at any moment of play
+    state = WorldState.from_problem(problem, goal)           # or the first state, from the text of a game
     shortest_plan(state)                                     # ["go to fridge 1", "open fridge 1", "take ...", ...]
 
 The plan is the best of all plans that use each needed step once: for every choice of object, source, preparing
@@ -14,10 +15,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from embodied_mem.envs.alfworld_text import CHANGERS, Task, parse_goal, put_command
 from embodied_mem.errors import InternalError, InvalidInputError
+
+if TYPE_CHECKING:
+    from embodied_mem.envs.alfworld import Env
 
 _Step = tuple[str, str, str]
 """(verb, object, receptacle): "take", "put", "clean", "heat", "cool", "use", or "at" for only being there."""
@@ -38,7 +43,7 @@ class WorldState:
         inside: object -> the receptacles it lies in (mostly one; a pan can stand on two burners).
         marks: "clean", "hot", "cool", "toggled" -> the objects that are so.
         able: "cleanable", "heatable", "coolable", "toggleable", "pickupable" -> the objects that can be so.
-        accepts: receptacle type -> object types that fit, as in the text ("fridge" -> {"apple", ...}).
+        accepts: (receptacle, object) -> whether the object may be put there.
         types: object or receptacle -> its type where this is not the first word of its name.
     """
 
@@ -50,7 +55,7 @@ class WorldState:
     inside: dict[str, tuple[str, ...]]
     marks: dict[str, set[str]]
     able: dict[str, set[str]]
-    accepts: dict[str, set[str]]
+    accepts: Callable[[str, str], bool]
     types: dict[str, str]
 
     @classmethod
@@ -68,9 +73,7 @@ class WorldState:
         inside: dict[str, list[str]] = {names[o]: [] for o, _ in facts.get("objecttype", [])}
         for o, r in facts.get("inreceptacle", []):
             inside.setdefault(names[o], []).append(names[r])
-        accepts: dict[str, set[str]] = {}
-        for place, kind in facts.get("cancontain", []):
-            accepts.setdefault(place.removesuffix("type"), set()).add(kind.removesuffix("type"))
+        fits = {(place.removesuffix("type"), kind.removesuffix("type")) for place, kind in facts.get("cancontain", [])}
         types = {names[i]: kind.removesuffix("type") for key in ("objecttype", "receptacletype")
                  for i, kind in facts.get(key, [])}  # fmt: skip
 
@@ -91,7 +94,30 @@ class WorldState:
                 "toggled": these("istoggled"),
             },
             able={key: these(key) for key in ("pickupable", "cleanable", "heatable", "coolable", "toggleable")},
-            accepts=accepts,
+            accepts=lambda receptacle, name: (types.get(receptacle), types.get(name)) in fits,
+            types=types,
+        )
+
+    @classmethod
+    def from_env(cls, env: Env) -> WorldState:
+        """Return the state of an engine env at this moment of play."""
+        state, game = env.state(), env.game
+        objects, receptacles = state["objects"], state["receptacles"]
+        types = {name: entry["type"].removesuffix("type") for name, entry in (objects | receptacles).items()}
+
+        def these(key: str) -> set[str]:
+            return {name for name, entry in objects.items() if entry[key]}
+
+        return cls(
+            task=parse_goal(game.task),
+            at=state["location"],
+            held=state["holding"][0] if state["holding"] else "",
+            location={name: entry["location"] for name, entry in receptacles.items() if entry["location"]},
+            closed={name for name, entry in receptacles.items() if entry["openable"] and not entry["open"]},
+            inside={name: tuple(sorted(entry["receptacles"])) for name, entry in objects.items() if entry["type"]},
+            marks={key: these(key) for key in ("clean", "hot", "cool", "toggled")},
+            able={key: these(key) for key in ("pickupable", "cleanable", "heatable", "coolable", "toggleable")},
+            accepts=game.accepts,
             types=types,
         )
 
@@ -197,7 +223,7 @@ def _type(state: WorldState, name: str) -> str:
 
 
 def _accepts(state: WorldState, receptacle: str, name: str) -> bool:
-    return _type(state, name) in state.accepts.get(_type(state, receptacle), ())
+    return state.accepts(receptacle, name)
 
 
 def _wanted(state: WorldState) -> list[str]:

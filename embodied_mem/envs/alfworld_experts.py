@@ -1,0 +1,348 @@
+"""Two experts for ALFWorld: one reads the full state, one uses only what a player has been told.
+
+    expert = PrivilegedExpert()
+    commands = expert.plan(envs.env(0))                                   # a shortest plan from here
+
+    expert = ObservingExpert()
+    expert.reset(goal, first_observation, search_order=household_order)
+    command = expert.act(first_observation)                               # then act(observation) after every step
+    expert.observe("go to shelf 1", "You arrive at shelf 1. ...")         # a command that somebody else gave
+
+The observing expert solves every game from any situation it has watched from the start: doors, objects seen in
+passing, a wrong object in the hand, objects that already lie in the target, lamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from embodied_mem.envs.alfworld_planner import WorldState, shortest_plan
+from embodied_mem.envs.alfworld_search import SearchOrder, household_order, households_put
+from embodied_mem.envs.alfworld_text import (
+    GRAMMARS,
+    Command,
+    Percept,
+    Task,
+    parse_command,
+    parse_goal,
+    parse_observation,
+    parse_room,
+    put_command,
+    type_of,
+)
+from embodied_mem.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from embodied_mem.envs.alfworld import Env
+
+_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
+_OPPOSITE = {"hot": "cool", "cool": "hot"}
+
+
+def _check_grammar(grammar: str) -> None:
+    if grammar not in GRAMMARS:
+        raise InvalidInputError(f"grammar: expected one of {', '.join(GRAMMARS)}, got {grammar!r}")
+
+
+class PrivilegedExpert:
+    """Plays by a shortest plan from the full state; for labels and proofs, never for evaluation.
+
+    Args:
+        grammar: wording of the commands, "0.4" or "0.3".
+    """
+
+    def __init__(self, grammar: str = "0.4") -> None:
+        _check_grammar(grammar)
+        self.grammar = grammar
+
+    def plan(self, world: WorldState | Env) -> list[str]:
+        """Return a shortest list of commands that wins from this state; empty if it is won.
+
+        Args:
+            world: the full state, or an engine env (which is only read).
+
+        Raises:
+            InvalidInputError: the goal cannot be reached.
+        """
+        state = world if isinstance(world, WorldState) else WorldState.from_env(world)
+        return shortest_plan(state, self.grammar)
+
+
+class ObservingExpert:
+    """Plays from observation texts alone: searches, fetches, prepares, places.
+
+    Args:
+        grammar: wording of the commands, "0.4" or "0.3"; both are understood.
+
+    Attributes:
+        task: what is asked, after `reset`.
+        receptacles: all receptacles of the room, in the order of its text.
+        at: the receptacle in front of the agent, "" in the middle of the room.
+        together: receptacle -> all receptacles known to be reached from the same place ("go to" from one to another
+            of them is refused), itself included.
+        held: the object in the hand, "" for none.
+        contents: receptacle -> objects known to be in it; a receptacle not looked into is missing.
+        closed: receptacles last seen closed.
+        marks: "clean", "hot", "cool", "toggled" -> objects known to be so.
+        order: the receptacles in which the goal's object is searched, best first.
+    """
+
+    def __init__(self, grammar: str = "0.4") -> None:
+        _check_grammar(grammar)
+        self.grammar = grammar
+
+    def reset(self, goal: str, first_observation: str, search_order: SearchOrder | Sequence[str] | None = None) -> None:
+        """Start a game.
+
+        Args:
+            goal: the task sentence.
+            first_observation: the text that lists the room's receptacles.
+            search_order: a callable (object type, receptacles) -> receptacles, or a list of receptacles for the
+                goal's object; what it leaves out is searched afterwards in the default order, `household_order`.
+
+        Raises:
+            InvalidInputError: the goal is no ALFWorld task, or the text lists no receptacle.
+        """
+        self.task: Task = parse_goal(goal)
+        self.receptacles = parse_room(first_observation)
+        if not self.receptacles:
+            raise InvalidInputError(f"first_observation: no list of receptacles in {first_observation[:120]!r}")
+        self.at = ""
+        self.held = ""
+        self.contents: dict[str, list[str]] = {}
+        self.closed: set[str] = set()
+        self.marks: dict[str, set[str]] = {"clean": set(), "hot": set(), "cool": set(), "toggled": set()}
+        self.together: dict[str, set[str]] = {}
+        self._search_order = search_order
+        self._refused: set[tuple[str, str, str]] = set()
+        self._came_from: dict[str, str] = {}
+        self._last = ""
+        self._checked: set[str] = set()
+        self.order = self._order_for(self.task.object_type)
+        self._lamp_order: list[str] | None = None
+
+    def _order_for(self, object_type: str) -> list[str]:
+        """Return all receptacles in the order in which to look for a type of object."""
+        given = self._search_order
+        if given is None or (not callable(given) and object_type != self.task.object_type):
+            return household_order(object_type, self.receptacles)
+        chosen = given(object_type, self.receptacles) if callable(given) else given
+        known = set(self.receptacles)
+        ranked = dict.fromkeys(receptacle for receptacle in chosen if receptacle in known)
+        if len(ranked) < len(known):
+            ranked.update(dict.fromkeys(household_order(object_type, self.receptacles)))
+        return list(ranked)
+
+    def observe(self, command: str, observation: str) -> None:
+        """Take note of what a command, given by anybody, was answered."""
+        self._last = command
+        self._note(parse_observation(observation), command)
+
+    def act(self, observation: str) -> str:
+        """Return the next command; `observation` answers the last one (at the start, the room text).
+
+        Seeing the same answer again, as after `observe`, does no harm.
+        """
+        self._note(parse_observation(observation), self._last)
+        command = self._decide()
+        self._last = command
+        return command
+
+    # What is known.
+
+    def _note(self, percept: Percept, command: str) -> None:
+        """Update what is known by one percept; the same percept twice changes nothing."""
+        kind, receptacle, name = percept.kind, percept.receptacle, percept.object
+        if kind == "nothing":
+            self._note_refusal(parse_command(command))
+            return
+        if kind == "arrive":
+            self.at = receptacle
+        if percept.is_open is not None:
+            (self.closed.discard if percept.is_open else self.closed.add)(receptacle)
+        if percept.contents is not None:
+            self.contents[receptacle] = list(percept.contents)
+            self._checked.add(receptacle)
+        if kind == "take":
+            self.held = name
+            self._came_from[name] = receptacle
+            self._forget_place(name)
+        elif kind == "put":
+            self.held = ""
+            self._forget_place(name)
+            self.contents.setdefault(receptacle, []).append(name)
+        elif kind in _MARKS:
+            mark = _MARKS[kind]
+            self.held = name
+            self.marks[mark].add(name)
+            if mark in _OPPOSITE:
+                self.marks[_OPPOSITE[mark]].discard(name)
+        elif kind in ("turn_on", "turn_off"):
+            self.marks["toggled"].add(name)
+        elif kind == "inventory":
+            self.held = name
+        elif kind == "facing":
+            self._join(*percept.receptacles)
+            if not self._is_here(percept.receptacles[0]):
+                self.at = percept.receptacles[0]
+
+    def _join(self, *receptacles: str) -> None:
+        """Take note that these receptacles are reached from one place."""
+        group = set(receptacles).union(*(self.together.get(receptacle, ()) for receptacle in receptacles))
+        for receptacle in group:
+            self.together[receptacle] = group
+
+    def _is_here(self, receptacle: str) -> bool:
+        """Return whether the agent stands where this receptacle is reached, as far as is known."""
+        return receptacle == self.at or receptacle in self.together.get(self.at, ())
+
+    def _forget_place(self, name: str) -> None:
+        """Take an object off all places where it was known to be."""
+        for names in self.contents.values():
+            if name in names:
+                names.remove(name)
+
+    def _note_refusal(self, command: Command) -> None:
+        """Learn from "Nothing happens.": the belief that led to a sensible command was wrong, so drop it."""
+        verb, name, receptacle = command.verb, command.object, command.receptacle
+        if receptacle and not self._is_here(receptacle) and verb != "go":
+            return  # somebody tried it from afar: no news
+        if verb == "take" and not self.held:
+            names = self.contents.get(receptacle, [])
+            if name in names:
+                names.remove(name)
+        elif verb == "open":
+            if receptacle not in self.contents:
+                self._checked.add(receptacle)
+            self.closed.discard(receptacle)
+        elif verb == "go":
+            if self.at and receptacle in self.receptacles:
+                self._join(self.at, receptacle)  # one cannot go where one is
+        elif name and name == self.held:
+            self._refused.add((verb, type_of(name), receptacle))
+        elif verb == "use" and name in self.contents.get(self.at, ()):
+            self.contents[self.at].remove(name)
+
+    # What to do.
+
+    def _decide(self) -> str:
+        """Return the next command from what is known."""
+        task, held = self.task, self.held
+        if held and type_of(held) != task.object_type:
+            return self._drop()
+        if not held:
+            found = self._choose_object()
+            return self._take(*found) if found else self._search(self.order)
+        if task.lamp_type:
+            return self._look_under_lamp()
+        if task.change and held not in self.marks[_MARKS[task.change]]:
+            changer = self._choose(task.changer_type, task.change)
+            if changer:
+                return self._reach(changer) or f"{task.change} {held} with {changer}"
+        target = self._choose(task.receptacle_type, "put")
+        return self._put(target) if target else self._drop()
+
+    def _reach(self, receptacle: str) -> str:
+        """Return the command that goes there, or "" if the agent is there."""
+        return "" if self._is_here(receptacle) else f"go to {receptacle}"
+
+    def _put(self, receptacle: str) -> str:
+        """Return the next command on the way to putting the held object there."""
+        if receptacle in self.closed and self._is_here(receptacle):
+            return f"open {receptacle}"
+        return self._reach(receptacle) or put_command(self.held, receptacle, self.grammar)
+
+    def _take(self, name: str, receptacle: str) -> str:
+        """Return the next command on the way to taking an object from there."""
+        if receptacle in self.closed and self._is_here(receptacle):
+            return f"open {receptacle}"
+        return self._reach(receptacle) or f"take {name} from {receptacle}"
+
+    def _is_done(self, name: str, receptacle: str) -> bool:
+        """Return whether an object that lies there is part of the goal already, as far as is known."""
+        task = self.task
+        if type_of(receptacle) != task.receptacle_type:
+            return False
+        if task.count == 2:
+            return receptacle == self._choose(task.receptacle_type, "put")
+        return not task.change or name in self.marks[_MARKS[task.change]]
+
+    def _choose_object(self) -> tuple[str, str] | None:
+        """Return (object, receptacle) of the nearest known object to take, prepared ones first, or None."""
+        task = self.task
+        best, best_cost = None, 99
+        for receptacle, names in self.contents.items():
+            for name in names:
+                if type_of(name) == task.object_type and not self._is_done(name, receptacle):
+                    cost = 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
+                    if task.change and name not in self.marks[_MARKS[task.change]]:
+                        cost += 4
+                    if cost < best_cost:
+                        best, best_cost = (name, receptacle), cost
+        return best
+
+    def _choose(self, receptacle_type: str, verb: str) -> str:
+        """Return the receptacle of a type where to do something: one that has such an object if two are wanted, then
+        the nearest that needs no opening. "" if none is left."""
+        wanted = self.task.object_type
+        best, best_cost = "", 99
+        for receptacle in self.receptacles:
+            if type_of(receptacle) != receptacle_type or self._is_refused(verb, wanted, receptacle):
+                continue
+            cost = 2 * (not self._is_here(receptacle))
+            if verb == "put":
+                cost += receptacle in self.closed or receptacle not in self.contents
+                if self.task.count == 2:
+                    cost -= 10 * sum(type_of(name) == wanted for name in self.contents.get(receptacle, ()))
+            if cost < best_cost:
+                best, best_cost = receptacle, cost
+        return best
+
+    def _is_refused(self, verb: str, object_type: str, receptacle: str) -> bool:
+        return (verb, object_type, receptacle) in self._refused
+
+    def _drop(self) -> str:
+        """Return the next command to empty the hand: here if it fits, where the object came from, or elsewhere."""
+        kind = type_of(self.held)
+        origin = self._came_from.get(self.held, "")
+        best, best_cost = "", 99
+        for receptacle in self.receptacles:
+            if self._is_refused("put", kind, receptacle):
+                continue
+            cost = 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
+            if receptacle != origin and not households_put(kind, type_of(receptacle)):
+                cost += 20
+            if cost < best_cost:
+                best, best_cost = receptacle, cost
+        if not best:
+            self._refused.clear()
+            return "look"
+        return self._put(best)
+
+    def _search(self, order: Sequence[str]) -> str:
+        """Return the next command of looking through the receptacles not seen inside, in this order."""
+        for receptacle in order:
+            if receptacle not in self._checked:
+                if not self._is_here(receptacle):
+                    return f"go to {receptacle}"
+                return f"open {receptacle}" if receptacle in self.closed else f"examine {receptacle}"
+        self._checked.clear()
+        self._refused.clear()
+        return "look"
+
+    def _look_under_lamp(self) -> str:
+        """Return the next command with the object in hand: find the lamp, go there, switch it on."""
+        lamp_type, toggled = self.task.lamp_type, self.marks["toggled"]
+        best, best_cost = None, 99
+        for receptacle, names in self.contents.items():
+            for name in names:
+                if type_of(name) == lamp_type:
+                    cost = 2 * (not self._is_here(receptacle)) + (name not in toggled)
+                    if cost < best_cost:
+                        best, best_cost = (name, receptacle), cost
+        if best is None:
+            if self._lamp_order is None:
+                self._lamp_order = self._order_for(lamp_type)
+            return self._search(self._lamp_order)
+        return self._reach(best[1]) or f"use {best[0]}"

@@ -1,0 +1,105 @@
+"""In which order to look through the receptacles of a room for an object: three answers of rising knowledge.
+
+A search order is a callable (object type, receptacles of the room as listed) -> the same receptacles, best first.
+
+    room_order("mug", ["shelf 2", "shelf 1"])              # as the room lists them
+    household_order("mug", receptacles)                    # where households keep mugs, measured on the train split
+    found = FoundOrder()                                   # where things were found before, in rooms like this one
+    found.add(receptacles, "mug", "cabinet 3"); found("mug", receptacles)
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Iterable, Sequence
+
+from embodied_mem.envs.alfworld_household import household_statistics
+from embodied_mem.envs.alfworld_text import type_of
+
+SearchOrder = Callable[[str, Sequence[str]], list[str]]
+"""(object type, receptacles) -> receptacles, the most promising first."""
+
+_ROOM_MARKS = {"kitchen": "stoveburner", "bathroom": "toilet", "bedroom": "bed", "living_room": "sofa"}
+
+
+def room_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
+    """Return the receptacles in the order in which the room text lists them."""
+    return list(receptacles)
+
+
+@functools.lru_cache(maxsize=1)
+def _rates() -> dict[str, dict[str, dict[str, float]]]:
+    """Return room -> object type -> receptacle type -> objects found per receptacle and per command spent there.
+
+    A receptacle with a door costs two commands (go, open), one without costs one. Room "" is the mean over rooms.
+    """
+    rates: dict[str, dict[str, dict[str, float]]] = {}
+    for room, statistics in household_statistics()["rooms"].items():
+        totals, openable = statistics["receptacles_total"], statistics["openable"]
+        for name, had in statistics["objects"].items():
+            for place, count in had["places"].items():
+                if place in totals:
+                    rate = count / totals[place] / (1 + openable[place] / totals[place])
+                    for key in (room, ""):
+                        per_type = rates.setdefault(key, {}).setdefault(name.lower(), {})
+                        per_type[place.lower()] = per_type.get(place.lower(), 0.0) + rate
+    return rates
+
+
+def kind_of_room(receptacles: Iterable[str]) -> str:
+    """Return "kitchen", "bathroom", "bedroom", "living_room", or "" if no mark of any is there."""
+    types = {type_of(receptacle) for receptacle in receptacles}
+    return next((room for room, mark in _ROOM_MARKS.items() if mark in types), "")
+
+
+def household_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
+    """Return the receptacles by how often households keep such an object there, per command that looking costs.
+
+    Ties keep the order of the room text. Uses `household_statistics` (train split) and nothing of the present game.
+    """
+    rates = _rates()
+    known = rates.get(kind_of_room(receptacles), {}).get(object_type) or rates[""].get(object_type, {})
+    return sorted(receptacles, key=lambda receptacle: -known.get(type_of(receptacle), 0.0))
+
+
+@functools.lru_cache(maxsize=1)
+def _accepted() -> dict[str, frozenset[str]]:
+    contain = household_statistics()["can_contain"]
+    return {place.lower(): frozenset(name.lower() for name in names) for place, names in contain.items()}
+
+
+def households_put(object_type: str, receptacle_type: str) -> bool:
+    """Return whether an object of this type may be put there in the games that were measured."""
+    return object_type in _accepted().get(receptacle_type, ())
+
+
+class FoundOrder:
+    """A search order from experience: where objects of a type were found, first in this very room, then anywhere.
+
+    Rooms are told apart by their list of receptacles, which is all that a player sees of their identity.
+    """
+
+    def __init__(self) -> None:
+        self._here: dict[tuple[tuple[str, ...], str], collections.Counter[str]] = {}
+        self._anywhere: dict[str, collections.Counter[str]] = {}
+
+    def add(self, receptacles: Iterable[str], object_type: str, receptacle: str) -> None:
+        """Remember that an object of this type was found in `receptacle` of the room with these receptacles."""
+        key = (tuple(sorted(receptacles)), object_type)
+        self._here.setdefault(key, collections.Counter())[receptacle] += 1
+        self._anywhere.setdefault(object_type, collections.Counter())[type_of(receptacle)] += 1
+
+    def __call__(self, object_type: str, receptacles: Sequence[str]) -> list[str]:
+        """Return the receptacles by finds in this room, then by finds per receptacle of the type, then by household."""
+        here = self._here.get((tuple(sorted(receptacles)), object_type), {})
+        anywhere = self._anywhere.get(object_type, {})
+        number = collections.Counter(map(type_of, receptacles))
+        ranked = household_order(object_type, receptacles)
+        return sorted(
+            ranked,
+            key=lambda receptacle: (
+                -here.get(receptacle, 0),
+                -anywhere.get(type_of(receptacle), 0) / number[type_of(receptacle)],
+            ),
+        )
