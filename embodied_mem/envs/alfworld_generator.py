@@ -107,22 +107,17 @@ class GeneratedGame:
         Raises:
             InternalError: the plan does not win; the generator or the planner is wrong.
         """
-        plan = tuple(shortest_plan(WorldState.from_problem(self.problem, self.goal)))
-        if not plan or not replay(self.load(), plan):
+        from embodied_mem.envs.alfworld import Env
+
+        env = Env(self.load())
+        plan = tuple(shortest_plan(WorldState.from_env(env)))
+        for command in plan:
+            if env.won:
+                break
+            env.step(command)
+        if not plan or not env.won or env.num_steps != len(plan):
             raise InternalError(f"{self.task_id}: the plan {list(plan)} does not win the game; please report it")
         return dataclasses.replace(self, walkthrough=plan)
-
-
-def replay(game: Game, commands: Sequence[str]) -> bool:
-    """Return whether the native engine says won after exactly the last of these commands."""
-    from embodied_mem.envs.alfworld import Env
-
-    env = Env(game)
-    for command in commands:
-        if env.won:
-            return False
-        env.step(command)
-    return env.won
 
 
 class Generator:
