@@ -1,0 +1,143 @@
+"""Low-rank adapters on a decoder's projections: added as parameters of their own type, merged, saved.
+
+    add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(1))          # in place; the output does not change
+    optimizer = nnx.Optimizer(decoder, tx, wrt=LoraParam)      # the base stays frozen
+    save_lora(decoder, "adapter.safetensors")
+    merge_lora(decoder)                                        # base + alpha/r A B, adapters removed
+
+`LoraParam` is no subclass of `nnx.Param`: filtering for `nnx.Param` gives the base and for `LoraParam` the adapters.
+Both are in `nnx.state(decoder)`, under ("layers", "query_lora_a") and so on.
+
+Source: LoRA (Hu et al. 2021), with the sizes of MemCompiler C.3.1. As there, A is random and B zero at the start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.models.config import LoraConfig, lora_shapes
+from embodied_mem.models.decoder import Decoder
+
+
+class LoraParam(nnx.Variable):
+    """A parameter of an adapter."""
+
+
+def adapter_names(decoder: Decoder) -> list[str]:
+    """Returns the names of the adapter arrays in `decoder.layers`; empty without adapters."""
+    if decoder.lora is None:
+        return []
+    return [name for t in decoder.lora.targets for name in lora_shapes(decoder.config, t, decoder.lora.rank)]
+
+
+def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
+    """Returns the decoder, which now has adapters; it computes what it computed before until they are trained.
+
+    Args:
+        decoder: changed in place.
+        lora: rank, scale, dropout and targets.
+        rngs: its `params` stream draws A, normal with standard deviation 1/sqrt(width); B is zero.
+
+    Raises:
+        InvalidInputError: when there are adapters already.
+    """
+    if decoder.lora is not None:
+        raise InvalidInputError(
+            "add_lora: expected a decoder without adapters, got one that has them; merge_lora first"
+        )
+    config = decoder.config
+    for target in lora.targets:
+        for name, (shape, _) in lora_shapes(config, target, lora.rank).items():
+            full = (config.num_layers, *shape)
+            if name.endswith("_a"):
+                value = jax.random.normal(rngs.params(), full, jnp.float32) * config.width**-0.5
+            else:
+                value = jnp.zeros(full, jnp.float32)
+            setattr(decoder.layers, name, LoraParam(value.astype(config.param_dtype)))
+    decoder.lora = lora
+    return decoder
+
+
+def merge_lora(decoder: Decoder) -> Decoder:
+    """Returns the decoder with the adapters added into its projections and removed.
+
+    The sum is made in float32 and rounded to the parameters' dtype. In bfloat16 this loses the small part of a small
+    update, so log-probs of a merged decoder are not those of the one that is trained; sample from the unmerged one.
+    """
+    if decoder.lora is None:
+        return decoder
+    layers = decoder.layers
+    for target in decoder.lora.targets:
+        weight = getattr(layers, target)
+        a = getattr(layers, f"{target}_lora_a")[...].astype(jnp.float32)
+        b = getattr(layers, f"{target}_lora_b")[...].astype(jnp.float32)
+        update = jnp.einsum("ldr,lrhe->ldhe", a, b) * decoder.lora.scale
+        weight[...] = (weight[...].astype(jnp.float32) + update).astype(weight[...].dtype)
+    remove_lora(decoder)
+    return decoder
+
+
+def remove_lora(decoder: Decoder) -> Decoder:
+    """Returns the decoder as it was before `add_lora`."""
+    for name in adapter_names(decoder):
+        delattr(decoder.layers, name)
+    decoder.lora = None
+    return decoder
+
+
+def save_lora(decoder: Decoder, path: str | os.PathLike) -> None:
+    """Writes the adapters and their config to one safetensors file, complete or not at all.
+
+    Raises:
+        InvalidInputError: when the decoder has no adapters.
+    """
+    from safetensors.numpy import save_file
+
+    if decoder.lora is None:
+        raise InvalidInputError("save_lora: expected a decoder with adapters, got one without")
+    lora = decoder.lora
+    arrays = {name: np.asarray(getattr(decoder.layers, name)[...]) for name in adapter_names(decoder)}
+    described = {"rank": lora.rank, "alpha": lora.alpha, "dropout": lora.dropout, "targets": list(lora.targets)}
+    partial = f"{os.fspath(path)}.partial"
+    save_file(arrays, partial, metadata={"lora": json.dumps(described)})
+    os.replace(partial, path)
+
+
+def load_lora(decoder: Decoder, path: str | os.PathLike) -> Decoder:
+    """Returns the decoder with the adapters of `path`; adapters that it had are replaced.
+
+    Raises:
+        CheckpointError: when the file is none of ours, or its shapes do not fit the decoder (both are named).
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            described = (file.metadata() or {}).get("lora")
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: expected a safetensors file with adapters: {error}") from error
+    if described is None:
+        raise CheckpointError(f"{path}: expected metadata 'lora' as written by save_lora, got none")
+    fields = json.loads(described)
+    lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
+    expected = {
+        name: (decoder.config.num_layers, *shape)
+        for target in lora.targets
+        for name, (shape, _) in lora_shapes(decoder.config, target, lora.rank).items()
+    }
+    got = {name: array.shape for name, array in arrays.items()}
+    if got != expected:
+        raise CheckpointError(f"{path}: expected arrays {expected}, got {got}")
+    remove_lora(decoder)
+    for name, array in arrays.items():
+        setattr(decoder.layers, name, LoraParam(jnp.asarray(array, decoder.config.param_dtype)))
+    decoder.lora = lora
+    return decoder
