@@ -47,14 +47,6 @@ bool Env::Here(std::uint16_t rank, bool receptacle) const {
   return !receptacle || game_->receptacles[thing.index].location == agent_location();
 }
 
-bool Env::Reachable(std::size_t o) const {
-  if (Held(o)) return true;
-  for (const std::uint16_t r : game_->locations[agent_location()].receptacles) {
-    if (Accessible(r) && Inside(o, r)) return true;
-  }
-  return false;
-}
-
 bool Env::Parse(std::string_view text, Command* command) const {
   for (std::size_t v = 0; v < kVerbTexts.size(); ++v) {
     const auto verb = static_cast<Verb>(v);
@@ -95,7 +87,7 @@ bool Env::Applicable(const Command& command) const {
       return game_->receptacles[r].openable && Opened(r) == (command.verb == Verb::kClose);
     }
     case Verb::kExamine:
-      return game_->by_name[command.first].is_receptacle ? Here(command.first, true) : Reachable(object(command.first));
+      return game_->by_name[command.first].is_receptacle ? Here(command.first, true) : Held(object(command.first));
     case Verb::kUse: {
       if (!Here(command.first, false)) return false;
       const std::size_t o = object(command.first);
@@ -173,26 +165,18 @@ void Env::Admissible(std::vector<Command>* commands) const {
   const auto rank_of = [&game](std::size_t o) { return game.objects[o].rank; };
   // What can be named here, each in the order of names: receptacles, pairs of object and receptacle, held things.
   std::vector<std::pair<std::uint16_t, std::uint16_t>> pairs;  // ranks: object, receptacle
-  std::vector<std::uint16_t> places, held, examined, lamps;    // ranks
+  std::vector<std::uint16_t> places, held, lamps;              // ranks
   for (const std::uint16_t r : game.locations[agent_location()].receptacles) {
     places.push_back(game.receptacles[r].rank);
     const bool accessible = Accessible(r);
     ForEachInSet(InsideBase(r), [&](std::size_t o) {
-      if (accessible) {
-        examined.push_back(rank_of(o));
-        if (game.objects[o].pickupable) pairs.emplace_back(rank_of(o), game.receptacles[r].rank);
-      }
+      if (accessible && game.objects[o].pickupable) pairs.emplace_back(rank_of(o), game.receptacles[r].rank);
       if (game.objects[o].toggleable) lamps.push_back(rank_of(o));
     });
   }
   ForEachInSet(game.layout.held, [&](std::size_t o) { held.push_back(rank_of(o)); });
   std::sort(places.begin(), places.end());
   std::sort(held.begin(), held.end());
-  examined.insert(examined.end(), held.begin(), held.end());
-  const auto sort_unique = [](std::vector<std::uint16_t>* ranks) {
-    std::sort(ranks->begin(), ranks->end());
-    ranks->erase(std::unique(ranks->begin(), ranks->end()), ranks->end());
-  };
   const auto place = [&game](std::uint16_t rank) -> const Receptacle& { return game.receptacles[game.by_name[rank].index]; };
   const auto object = [&game](std::uint16_t rank) -> const Object& { return game.objects[game.by_name[rank].index]; };
   const auto treat = [&](Verb verb, bool Receptacle::*place_flag, bool Object::*object_flag) {
@@ -216,9 +200,11 @@ void Env::Admissible(std::vector<Command>* commands) const {
     if (place(r).openable && Opened(game.by_name[r].index)) commands->push_back({Verb::kClose, r, kNone});
   }
   treat(Verb::kCool, &Receptacle::cools, &Object::coolable);
-  examined.insert(examined.end(), places.begin(), places.end());
-  sort_unique(&examined);
-  for (const std::uint16_t rank : examined) commands->push_back({Verb::kExamine, rank, kNone});
+  // The domain means to let objects be examined where they lie, but its type "location," (with the comma) is unknown.
+  for (auto r = places.begin(), o = held.begin(); r != places.end() || o != held.end();) {
+    const bool place_first = o == held.end() || (r != places.end() && *r < *o);
+    commands->push_back({Verb::kExamine, place_first ? *r++ : *o++, kNone});
+  }
   for (const std::uint16_t r : game.receptacles_by_name) {
     if (game.receptacles[r].location != agent_location())
       commands->push_back({Verb::kGoTo, game.receptacles[r].rank, kNone});
@@ -248,7 +234,8 @@ void Env::Admissible(std::vector<Command>* commands) const {
     std::sort(pairs.begin(), pairs.end());
     for (const auto& [o, r] : pairs) commands->push_back({Verb::kTake, o, r});
   }
-  sort_unique(&lamps);
+  std::sort(lamps.begin(), lamps.end());
+  lamps.erase(std::unique(lamps.begin(), lamps.end()), lamps.end());
   for (const std::uint16_t lamp : lamps) commands->push_back({Verb::kUse, lamp, kNone});
 }
 

@@ -91,7 +91,6 @@ class Env {
   std::size_t AtBase(std::size_t l) const { return game_->layout.at + l * game_->layout.object_words; }
 
   bool Here(std::uint16_t rank, bool receptacle) const;
-  bool Reachable(std::size_t o) const;  // in something accessible here, or held
   bool Applicable(const Command& command) const;
   bool Parse(std::string_view text, Command* command) const;
   void Apply(const Command& command);
