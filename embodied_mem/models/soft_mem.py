@@ -232,8 +232,8 @@ def semantic_alignment(
     Source: eq. 6, first term, L_latent in eq. 9; the paper does not define e_i or p. Reading: e_1..e_N are the first
     N tokens of a reference text taken from memory (what the retrieved experience says and the text channel does not),
     and p(. | mu_i) is a softmax over the executor's vocabulary of cos(mu_i, embedding) / temperature. The i-th soft
-    token thus has to name the i-th reference token in the space in which the executor reads. The cosine leaves the size of
-    mu to the action loss. mu is scored rather than a sample: the sample's noise only widens the same target.
+    token thus has to name the i-th reference token in the space in which the executor reads. The cosine leaves the
+    size of mu to the action loss. mu is scored and not a sample, whose noise would only widen the same target.
 
     Args:
         mu: [B, N, D].
