@@ -95,6 +95,10 @@ class ObservingExpert:
     def reset(self, goal: str, first_observation: str, search_order: SearchOrder | Sequence[str] | None = None) -> None:
         """Start a game.
 
+        Every answer should reach the expert: those to its own commands through the next `act`, or through `observe`
+        where somebody else plays next; those to other commands through `observe`. What it missed it finds out when
+        a command is refused.
+
         Args:
             goal: the task sentence.
             first_observation: the text that lists the room's receptacles.
@@ -117,7 +121,8 @@ class ObservingExpert:
         self._search_order = search_order
         self._refused: set[tuple[str, str, str]] = set()
         self._came_from: dict[str, str] = {}
-        self._last = ""
+        self._last, self._is_mine = "", False
+        self._doubts_hand = False
         self._checked: set[str] = set()
         self.order = self._order_for(self.task.object_type)
         self._lamp_order: list[str] | None = None
@@ -136,7 +141,7 @@ class ObservingExpert:
 
     def observe(self, command: str, observation: str) -> None:
         """Take note of what a command, given by anybody, was answered."""
-        self._last = command
+        self._last, self._is_mine = command, False
         self._note(parse_observation(observation), command)
 
     def act(self, observation: str) -> str:
@@ -145,8 +150,11 @@ class ObservingExpert:
         Seeing the same answer again, as after `observe`, does no harm.
         """
         self._note(parse_observation(observation), self._last)
-        command = self._decide()
-        self._last = command
+        if self._doubts_hand:
+            self._doubts_hand, command = False, "inventory"
+        else:
+            command = self._decide()
+        self._last, self._is_mine = command, True
         return command
 
     # What is known.
@@ -182,6 +190,7 @@ class ObservingExpert:
             self.marks["toggled"].add(name)
         elif kind == "inventory":
             self.held = name
+            self._forget_place(name)
         elif kind == "facing":
             self._join(*percept.receptacles)
             if not self._is_here(percept.receptacles[0]):
@@ -206,6 +215,7 @@ class ObservingExpert:
     def _note_refusal(self, command: Command) -> None:
         """Learn from "Nothing happens.": the belief that led to a sensible command was wrong, so drop it."""
         verb, name, receptacle = command.verb, command.object, command.receptacle
+        self._doubts_hand = self._is_mine and verb in ("take", "put", *_MARKS)
         if receptacle and not self._is_here(receptacle) and verb != "go":
             return  # somebody tried it from afar: no news
         if verb == "take" and not self.held:
@@ -317,7 +327,7 @@ class ObservingExpert:
                 best, best_cost = receptacle, cost
         if not best:
             self._refused.clear()
-            return "look"
+            return "inventory"
         return self._put(best)
 
     def _search(self, order: Sequence[str]) -> str:
@@ -329,7 +339,7 @@ class ObservingExpert:
                 return f"open {receptacle}" if receptacle in self.closed else f"examine {receptacle}"
         self._checked.clear()
         self._refused.clear()
-        return "look"
+        return "inventory"
 
     def _look_under_lamp(self) -> str:
         """Return the next command with the object in hand: find the lamp, go there, switch it on."""

@@ -47,6 +47,17 @@ def _rates() -> dict[str, dict[str, dict[str, float]]]:
     return rates
 
 
+@functools.lru_cache(maxsize=1)
+def _looking_costs() -> dict[str, float]:
+    """Return receptacle type -> commands that looking into one takes on average: 1, or 2 with a door."""
+    totals, doors = collections.Counter(), collections.Counter()
+    for statistics in household_statistics()["rooms"].values():
+        for name, total in statistics["receptacles_total"].items():
+            totals[name.lower()] += total
+            doors[name.lower()] += statistics["openable"][name]
+    return {name: 1 + doors[name] / total for name, total in totals.items() if total}
+
+
 def kind_of_room(receptacles: Iterable[str]) -> str:
     """Return "kitchen", "bathroom", "bedroom", "living_room", or "" if no mark of any is there."""
     types = {type_of(receptacle) for receptacle in receptacles}
@@ -78,28 +89,38 @@ class FoundOrder:
     """A search order from experience: where objects of a type were found, first in this very room, then anywhere.
 
     Rooms are told apart by their list of receptacles, which is all that a player sees of their identity.
+
+    Args:
+        prior: how many finds in this very room what is known from all other rooms is worth.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prior: float = 5.0) -> None:
+        self.prior = prior
         self._here: dict[tuple[tuple[str, ...], str], collections.Counter[str]] = {}
         self._anywhere: dict[str, collections.Counter[str]] = {}
 
-    def add(self, receptacles: Iterable[str], object_type: str, receptacle: str) -> None:
-        """Remember that an object of this type was found in `receptacle` of the room with these receptacles."""
+    def add(self, receptacles: Iterable[str], object_type: str, receptacle: str, count: int = 1) -> None:
+        """Remember that an object of this type was found in `receptacle` of the room with these receptacles.
+
+        `count` -1 takes one such memory back (to leave the game that is played out of what is remembered).
+        """
         key = (tuple(sorted(receptacles)), object_type)
-        self._here.setdefault(key, collections.Counter())[receptacle] += 1
-        self._anywhere.setdefault(object_type, collections.Counter())[type_of(receptacle)] += 1
+        self._here.setdefault(key, collections.Counter())[receptacle] += count
+        self._anywhere.setdefault(object_type, collections.Counter())[type_of(receptacle)] += count
 
     def __call__(self, object_type: str, receptacles: Sequence[str]) -> list[str]:
-        """Return the receptacles by finds in this room, then by finds per receptacle of the type, then by household."""
+        """Return the receptacles by expected finds per command spent on looking; ties go by `household_order`.
+
+        Finds are those in this room plus `prior` finds spread as they were over receptacles of each type anywhere.
+        """
         here = self._here.get((tuple(sorted(receptacles)), object_type), {})
         anywhere = self._anywhere.get(object_type, {})
+        per_find = self.prior / max(sum(anywhere.values()), 1)
         number = collections.Counter(map(type_of, receptacles))
-        ranked = household_order(object_type, receptacles)
-        return sorted(
-            ranked,
-            key=lambda receptacle: (
-                -here.get(receptacle, 0),
-                -anywhere.get(type_of(receptacle), 0) / number[type_of(receptacle)],
-            ),
-        )
+
+        def worth(receptacle: str) -> float:
+            kind = type_of(receptacle)
+            finds = here.get(receptacle, 0) + per_find * anywhere.get(kind, 0) / number[kind]
+            return finds / _looking_costs().get(kind, 1.0)
+
+        return sorted(household_order(object_type, receptacles), key=worth, reverse=True)
