@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import threading
 import time
 
@@ -216,11 +217,22 @@ def test_the_same_calls_get_the_same_answers_from_the_file(tmp_path):
     assert (replay.meter.calls, replay.meter.replayed, replay.meter.prompt_tokens) == (4, 4, 4)
     with pytest.raises(ChatError, match="not recorded"):
         ask(replay, "a")
+    for other in ({"temperature": 1.0}, {"max_tokens": 9}, {"response_format": {"type": "json_object"}}):
+        with pytest.raises(ChatError, match="not recorded"):
+            RecordedChatModel(None, path, name="counter").complete([{"role": "user", "content": "a"}], **other)
     with pytest.raises(ChatError, match="not recorded"):
-        replay.complete([{"role": "user", "content": "a"}], temperature=1.0)
+        ask(RecordedChatModel(None, path, name="another"), "a")
     inner = Counter()
     assert ask(RecordedChatModel(inner, path), "a", "c", "b") == ["a 1", "c 1", "b 2"]
     assert inner.count == 1
+
+
+def test_an_answer_is_on_disk_before_it_is_given(tmp_path, monkeypatch):
+    path = tmp_path / "calls.jsonl"
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda handle: sizes.append(os.fstat(handle).st_size))
+    ask(RecordedChatModel(Counter(), path), "a", "b")
+    assert sizes == [len(path.read_bytes().split(b"\n")[0]) + 1, path.stat().st_size]
 
 
 def test_a_failed_call_is_not_recorded_and_can_be_repeated(tmp_path):

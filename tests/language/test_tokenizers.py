@@ -20,7 +20,7 @@ TEXTS = [
     f"goal: put a clean {thing} in {place}\nnow: find {thing}\nseen: {thing} {i} in {place} 1{i}; {thing} 2 in {place}"
     for i, thing in enumerate(OBJECTS)
     for place in PLACES
-]
+] + ["\n\n\n"] * 9
 TOKENIZER = train_bpe(TEXTS, 600)
 valid_text = st.text(st.characters(codec="utf-8"), max_size=60)
 
@@ -85,6 +85,7 @@ def test_save_and_load_keep_ids_roles_and_hash(tmp_path):
 def test_special_tokens_only_when_asked_for():
     assert TOKENIZER.encode("<eos><soft>", special=True) == [2, 4]
     assert 2 not in TOKENIZER.encode("<eos>")
+    assert 2 not in TOKENIZER.encode("<eos> in a line that is new after special=True")
     assert TOKENIZER.encode("a", bos=True, eos=True)[::2] == [1, 2]
     assert TOKENIZER.decode([1, *TOKENIZER.encode("a b"), 2]) == "<bos>a b<eos>"
     assert TOKENIZER.decode([1, *TOKENIZER.encode("a b"), 2], skip_special=True) == "a b"

@@ -106,7 +106,15 @@ def test_every_official_task_type_names_its_object(alfworld_data):
 
 
 def test_key_actions_leave_out_the_search():
-    actions = ["go to desk 1", "look", "go to drawer 1", "open drawer 1", "close drawer 1", "go to shelf 1"]
+    actions = [
+        "go to desk 1",
+        "look",
+        "go to drawer 1",
+        "open drawer 1",
+        "close drawer 1",
+        "go to bed 1",
+        "go to shelf 1",
+    ]
     actions += ["take mug 1 from shelf 1", "inventory", "go to fridge 1", "open fridge 1", "cool mug 1 with fridge 1"]
     actions += ["go to desk 1", "move mug 1 to desk 1"]
     assert key_actions(play("cool some mug and put it in desk.", "; ".join(actions))) == (
