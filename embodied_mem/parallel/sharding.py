@@ -48,7 +48,7 @@ class Shardings:
 
     Attributes:
         tree: a NamedSharding per leaf.
-        fallbacks: one line per axis that the table would split and the mesh cannot, and per array without axes.
+        fallbacks: what the table would split and the mesh cannot, and arrays without axes, one line each.
     """
 
     tree: Any
@@ -56,8 +56,9 @@ class Shardings:
 
 
 class Placement(NamedTuple):
-    """How one array is split: logical axes, mesh axis or None per dimension, and why some are not as in `RULES`."""
+    """How one array is split: whose axes it has, these, mesh axis or None for each, why some are not as in `RULES`."""
 
+    parameter: str
     axes: tuple[str | None, ...]
     split: tuple[str | None, ...]
     reasons: tuple[str, ...]
@@ -70,11 +71,9 @@ def place(path: Path, leaf: Any, axes: LogicalAxes, mesh: Any) -> Placement:
     Raises:
         InvalidInputError: an axis name is not in `RULES`.
     """
-    names = _axes_of(path, len(leaf.shape), axes)
-    reasons = []
-    if names is None:
-        names = (None,) * len(leaf.shape)
-        reasons += ["no logical axes, whole on every device"] if leaf.shape else []
+    owner = _owner(path, len(leaf.shape), axes)
+    names = (None,) * len(leaf.shape) if owner is None else axes[owner]
+    reasons = ["no logical axes, whole on every device"] if owner is None and leaf.shape else []
     split: list[str | None] = []
     for size, axis in zip(leaf.shape, names):
         if axis is not None and axis not in RULES:
@@ -91,7 +90,8 @@ def place(path: Path, leaf: Any, axes: LogicalAxes, mesh: Any) -> Placement:
                 target = None
         split.append(target)
     parts = math.prod(mesh.shape[target] for target in split if target is not None)
-    return Placement(names, tuple(split), tuple(reasons), _num_bytes(leaf) // parts)
+    parameter = ".".join(owner or path)
+    return Placement(parameter, names, tuple(split), tuple(reasons), _num_bytes(leaf) // parts)
 
 
 def shardings(tree: Any, axes: LogicalAxes, mesh: Any) -> Shardings:
@@ -103,11 +103,11 @@ def shardings(tree: Any, axes: LogicalAxes, mesh: Any) -> Shardings:
         mesh: concrete or abstract.
     """
     leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
-    placed = [(leaf_path(key_path), place(leaf_path(key_path), leaf, axes, mesh)) for key_path, leaf in leaves]
-    fallbacks = [f"{'.'.join(path)}: {reason}" for path, placement in placed for reason in placement.reasons]
+    placed = [place(leaf_path(key_path), leaf, axes, mesh) for key_path, leaf in leaves]
+    fallbacks = dict.fromkeys(f"{one.parameter}: {reason}" for one in placed for reason in one.reasons)
     if fallbacks:
         _LOG.warning("not split over the mesh %s: %s", dict(mesh.shape), "; ".join(fallbacks))
-    places = [NamedSharding(mesh, PartitionSpec(*placement.split)) for _, placement in placed]
+    places = [NamedSharding(mesh, PartitionSpec(*placement.split)) for placement in placed]
     return Shardings(jax.tree.unflatten(treedef, places), tuple(fallbacks))
 
 
@@ -154,10 +154,9 @@ def _num_bytes(leaf: Any) -> int:
     return math.prod(leaf.shape) * leaf.dtype.itemsize
 
 
-def _axes_of(path: Path, rank: int, axes: LogicalAxes) -> tuple[str | None, ...] | None:
-    """Returns the axes of the longest parameter path that ends `path` and has this rank."""
+def _owner(path: Path, rank: int, axes: LogicalAxes) -> Path | None:
+    """Returns the longest parameter path that ends `path` and has axes of this rank."""
     for start in range(len(path)):
-        names = axes.get(path[start:])
-        if names is not None and len(names) == rank:
-            return names
+        if len(axes.get(path[start:], (None,) * (rank + 1))) == rank:
+            return path[start:]
     return None
