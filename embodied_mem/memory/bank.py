@@ -28,7 +28,7 @@ import numpy as np
 from ..errors import InvalidInputError
 from ..types import Episode, Step
 from .lexical import Embedder, LexicalEmbedder
-from .rationale import goal_object, key_actions, rationale_for, room_text
+from .rationale import goal_object, key_actions, rationale_for, relevant_events, room_text
 
 FORMAT = "embodied_mem.memory_bank"
 VERSION = 1
@@ -126,7 +126,8 @@ class _Texts:
         size = len(self._index)
         known = self._index.get(text)
         vector = self._vectors[known] if known is not None else self._embedder.embed([text])[0]
-        return self._vectors[:size] @ vector
+        # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
+        return np.einsum("nd,d->n", self._vectors[:size], vector)
 
 
 class MemoryBank:
@@ -140,7 +141,7 @@ class MemoryBank:
         object_weight: weight of the goal's object in the score.
     """
 
-    def __init__(self, embedder: Embedder | None = None, *, context_weight: float = 2.0, object_weight: float = 4.0):
+    def __init__(self, embedder: Embedder | None = None, *, context_weight: float = 4.0, object_weight: float = 8.0):
         self.embedder = embedder if embedder is not None else LexicalEmbedder()
         self.context_weight = float(context_weight)
         self.object_weight = float(object_weight)
@@ -152,6 +153,7 @@ class MemoryBank:
         self._objects: dict[str, int] = {}
         self._by_trial: dict[str, list[int]] = {}
         self._columns: list[tuple[int, int, int]] = []
+        self._places: list[frozenset[str]] = []
         self._table: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -192,13 +194,22 @@ class MemoryBank:
                 self._rationales.append(rationale)
                 kind = goal_object(episode.goal)
                 self._columns.append((goal, room, self._objects.setdefault(kind, len(self._objects)) if kind else -1))
+                self._places.append(
+                    frozenset(place for _, what, _, place in relevant_events(episode) if what == "take")
+                )
                 self._by_trial.setdefault(trial_key(episode.task_id), []).append(index)
                 self._table = None
             indices.append(index)
         return indices
 
     def retrieve(
-        self, goal: str, top_k: int = 1, context: str = "", exclude_task_ids: Iterable[str] = ()
+        self,
+        goal: str,
+        top_k: int = 1,
+        context: str = "",
+        exclude_task_ids: Iterable[str] = (),
+        *,
+        distinct: bool = True,
     ) -> list[Experience]:
         """The `top_k` best experiences for `goal`, best first; fewer if the bank has fewer that are not excluded.
 
@@ -206,13 +217,15 @@ class MemoryBank:
 
         The power separates the same room from rooms of the same kind, which share most of their furniture. With the
         default weights the order is: same object and same room, then same object elsewhere, then others. Ties go
-        to the record that was added first. The search is exact.
+        to the record that was added first. The search is exact. With `distinct`, experiences about the same object
+        that found it only where better ones found it go behind the other ones about this object.
 
         Args:
             goal: the instruction.
             top_k: number of experiences, >= 0.
             context: the first observation of the episode; empty if the room should not count.
             exclude_task_ids: tasks whose experiences must not appear, in any spelling (`trial_key`).
+            distinct: prefer other places to more of the same; without effect if `object_weight` is 0.
 
         Raises:
             InvalidInputError: `top_k` is negative, or `exclude_task_ids` is one text.
@@ -248,8 +261,30 @@ class MemoryBank:
                 bool(same_object[i]),
                 room_text(self._episodes[i].first_observation) == room if room else None,
             )
-            for i in _best(score, count)
+            for i in self._choose(score, count, same_object if distinct and self.object_weight > 0 else None)
         ]
+
+    def _choose(self, score: np.ndarray, count: int, same_object: np.ndarray | None) -> list[int]:
+        """Indices of the `count` best records; those in `same_object` first, if given, and of them new places first."""
+        if same_object is None:
+            return list(_best(score, count))
+        near = np.flatnonzero(same_object & (score > -np.inf))
+        first: list[int] = []
+        repeats: list[int] = []
+        known: set[str] = set()
+        for index in near[np.argsort(-score[near], kind="stable")]:
+            if len(first) == count:
+                break
+            places = self._places[index]
+            if places and places <= known:
+                repeats.append(index)
+            else:
+                first.append(index)
+                known |= places
+        chosen = (first + repeats)[:count]
+        rest = score.copy()
+        rest[near] = -np.inf
+        return chosen + list(_best(rest, count - len(chosen)))
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all records to the file `path`, whole or not at all; a name that ends in `.gz` is compressed.

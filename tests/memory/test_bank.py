@@ -24,12 +24,13 @@ def first_observation(room: str, goal: str) -> str:
     return f"-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. {room}\n\nYour task is to: {goal}"
 
 
-def episode(task_id: str, goal: str, room: str = KITCHEN, won: bool = True) -> Episode:
+def episode(task_id: str, goal: str, room: str = KITCHEN, won: bool = True, place: str = "drawer 1") -> Episode:
+    thing = f"{goal_object(goal)} 1"
     steps = (
-        Step(first_observation(room, goal), "go to drawer 1"),
-        Step("You arrive at drawer 1. The drawer 1 is closed.", "open drawer 1"),
+        Step(first_observation(room, goal), f"go to {place}"),
+        Step(f"You arrive at {place}. On the {place}, you see a {thing}.", f"take {thing} from {place}"),
     )
-    return Episode(task_id, goal, steps, won, "You open the drawer 1. The drawer 1 is open. In it, you see nothing.")
+    return Episode(task_id, goal, steps, won, f"You pick up the {thing} from the {place}.")
 
 
 def random_bank(count: int, seed: int) -> tuple[MemoryBank, random.Random]:
@@ -43,6 +44,7 @@ def random_bank(count: int, seed: int) -> tuple[MemoryBank, random.Random]:
                 f"task-{rng.randrange(5)}/trial_T{i % (count // 2)}_1",
                 f"{rng.choice(verbs)} {rng.choice(things)} in {rng.choice(places)}.",
                 rng.choice([KITCHEN, BIG_KITCHEN, BEDROOM]),
+                place=rng.choice(["drawer 1", "drawer 2", "desk 1"]),
             )
             for i in range(count)
         ]
@@ -64,13 +66,26 @@ def test_retrieve_equals_sorting_by_the_documented_score():
             if any(trial_key(name) == trial_key(stored.task_id) for name in excluded):
                 continue
             goals, rooms = embed([goal, stored.goal]), embed([room_text(context), room_text(stored.first_observation)])
-            score = float(goals[0] @ goals[1]) + 4.0 * (goal_object(goal) == goal_object(stored.goal))
-            score += 2.0 * max(0.0, float(rooms[0] @ rooms[1])) ** 8
+            score = float(goals[0] @ goals[1]) + 8.0 * (goal_object(goal) == goal_object(stored.goal))
+            score += 4.0 * max(0.0, float(rooms[0] @ rooms[1])) ** 8
             expected.append((-round(score, 4), index))
-        expected = [bank.records[index][0] for _, index in sorted(expected)][:top_k]
-        found = bank.retrieve(goal, top_k, context, excluded)
-        assert [experience.episode for experience in found] == expected
+        expected = [bank.records[index][0] for _, index in sorted(expected)]
+        found = bank.retrieve(goal, top_k, context, excluded, distinct=False)
+        assert [experience.episode for experience in found] == expected[:top_k]
         assert [e.score for e in found] == sorted((e.score for e in found), reverse=True)
+        places: set[str] = set()
+        new, repeated, others = [], [], []
+        for stored in expected:
+            place = stored.steps[0].action.removeprefix("go to ")
+            if goal_object(stored.goal) != goal_object(goal):
+                others.append(stored)
+            elif place in places:
+                repeated.append(stored)
+            else:
+                new.append(stored)
+                places.add(place)
+        found = bank.retrieve(goal, top_k, context, excluded)
+        assert [experience.episode for experience in found] == [*new, *repeated, *others][:top_k]
 
 
 def test_same_object_in_the_same_room_comes_first_then_elsewhere_then_others():
