@@ -366,7 +366,7 @@ def generate(
     habit: float = DEFAULT_HABIT,
     prove: bool = True,
 ) -> list[GeneratedGame]:
-    """Return games over a fixed set of scenes, task types in turn, scenes drawn among those that can serve the type.
+    """Return games over a fixed set of scenes: task types in turn, for each the scenes that can serve it in turn.
 
     Args:
         num_games: how many; the first n games are the same for any larger number.
@@ -394,14 +394,20 @@ def generate(
     if task_types and missing:
         raise InvalidInputError(f"task_types: none of the {num_scenes} scenes can serve {missing}; ask for more scenes")
     wanted = [task_type for task_type in serving if task_type not in missing]
-    rng = _Random("order", seed, split, num_scenes, *wanted)
     games = []
     for trial in range(num_games):
-        task_type = wanted[trial % len(wanted)]
-        scenes = serving[task_type]
-        game = generator.game(scenes[rng.integer(len(scenes))], trial, split, task_type)
+        turn, kind = divmod(trial, len(wanted))
+        number = _scene_in_turn(serving[wanted[kind]], turn, seed, split, wanted[kind])
+        game = generator.game(number, trial, split, wanted[kind])
         games.append(game.proved() if prove else game)
     return games
+
+
+def _scene_in_turn(scenes: Sequence[int], turn: int, *key: object) -> int:
+    """Return the scene at place `turn` of an endless row of shuffles of these scenes."""
+    number, place = divmod(turn, len(scenes))
+    rng = _Random("order", number, *key)
+    return sorted(scenes, key=lambda scene: rng.uniform(0, 1))[place]
 
 
 def write(games: Iterable[GeneratedGame], root: str | pathlib.Path) -> list[pathlib.Path]:
