@@ -149,8 +149,12 @@ class Plan:
     parameters: tuple[ParameterRow, ...]
     fallbacks: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values; all sizes in bytes per device unless the name says total."""
+        return json.loads(self.to_json())
+
     def to_json(self) -> str:
-        """The plan as one line of JSON; all sizes in bytes per device unless the name says total."""
+        """The plan as one line of JSON."""
         return json.dumps(dataclasses.asdict(self))
 
     def table(self) -> str:
@@ -241,7 +245,9 @@ def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence
         for work in (*phase.passes, *phase.caches):
             parts = mesh.shape["data"] * mesh.shape["fsdp"]
             if work.batch % parts:
-                fallbacks.append(f"{phase.name}: batch {work.batch} of {work.model} over {parts} devices is padded")
+                fallbacks.append(
+                    f"{phase.name}: batch {work.batch} of {work.model} does not divide over {parts} devices"
+                )
     return Plan(dict(mesh.shape), tuple(memories), tuple(answers), tuple(rows), tuple(dict.fromkeys(fallbacks)))
 
 
