@@ -6,7 +6,8 @@ scene first; the game that is played is left out). Every game must be won.
 
     ALFWORLD_DATA=... python experiments/measure_experts.py          # 3,693 official games and 1,000 generated ones
 
-Without installed data only generated games are played. Writes experiments/results/alfworld_experts.json; ends with one JSON line.
+Without installed data only generated games are played. Writes experiments/results/alfworld_experts.json and ends with
+one JSON line.
 """
 
 from __future__ import annotations
@@ -95,9 +96,7 @@ def measure(games: list[Game], found: FoundOrder, is_train: bool, grammar: str) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--data", type=pathlib.Path, help="folder json_2.1.1; without it only generated games are played"
-    )
+    parser.add_argument("--data", type=pathlib.Path, default=data_root(), help="folder json_2.1.1, if not installed")
     parser.add_argument("--num_generated", type=int, default=1000)
     parser.add_argument("--num_scenes", type=int, default=48)
     parser.add_argument("--seed", type=int, default=0)
