@@ -1,0 +1,66 @@
+"""House rules that a machine can check: ruff, file length, no loose ends."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("embodied_mem", "experiments", "tests", "csrc")
+MAX_LINES = 500
+_LOOSE_END = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+_VAGUE = {"utils", "util", "helpers", "common", "misc", "manager", "v2"}
+
+
+def sources(root: Path) -> list[Path]:
+    """Returns every source file of ours under `root`."""
+    suffixes = {".py", ".cpp", ".h"}
+    return [p for top in SOURCES for p in sorted((root / top).rglob("*")) if p.suffix in suffixes]
+
+
+def complaints(root: Path) -> list[str]:
+    """Returns one line per broken rule."""
+    found = []
+    for path in sources(root):
+        name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        if (count := text.count("\n")) > MAX_LINES:
+            found.append(f"{name}: {count} lines, expected at most {MAX_LINES}; it is usually two ideas")
+        if path.stem in _VAGUE or _VAGUE & set(path.relative_to(root).parts[:-1]):
+            found.append(f"{name}: a name that says nothing")
+        if path != Path(__file__).resolve():
+            lines = enumerate(text.splitlines(), 1)
+            found += [f"{name}:{i}: {m[0]} has no place in the source" for i, x in lines if (m := _LOOSE_END.search(x))]
+        if (
+            path.suffix == ".py"
+            and path.parts[len(root.parts)] == "embodied_mem"
+            and not text.startswith(('"""', 'r"""'))
+        ):
+            found.append(f"{name}: no docstring")
+    return found
+
+
+def test_house_rules():
+    assert complaints(ROOT) == []
+
+
+def test_house_rules_find_something(tmp_path):
+    folder = tmp_path / "embodied_mem" / "rl"
+    folder.mkdir(parents=True)
+    (folder / "utils.py").write_text('"""Says why."""\n')
+    (folder / "long.py").write_text('"""Says why."""\n' + "x = 1\n" * MAX_LINES)
+    (folder / "bare.py").write_text("x = 1  # TO" + "DO later\n")
+    found = "\n".join(complaints(tmp_path))
+    for expected in ("utils.py: a name", "long.py: 501 lines", "bare.py:1: TO", "bare.py: no docstring"):
+        assert expected in found
+    assert len(found.splitlines()) == 4
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
+def test_ruff(command):
+    folders = [name for name in ("embodied_mem", "experiments", "tests", "setup.py") if (ROOT / name).exists()]
+    run = subprocess.run([sys.executable, "-m", "ruff", *command, *folders], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stdout + run.stderr
