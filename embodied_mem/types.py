@@ -1,5 +1,7 @@
 """Shared vocabulary of the library: what one step and one episode are, as data. Numpy only.
 
+Both are immutable and compare by value:
+
     step = Step(observation="You are in ...", action="go to fridge 1")
     episode = Episode(task_id="...", goal="put a clean apple in fridge.", steps=(step,), won=True)
 """
