@@ -1,0 +1,98 @@
+"""Play every official ALFWorld game on both sides, ours and the original's, and count the differences.
+
+    python experiments/parity.py                    # all installed games: about an hour on one core
+    python experiments/parity.py --games 100        # a sample of them
+    python experiments/parity.py --grammar 0.3      # the wording of ALFWorld 0.3.x
+
+Needs `pip install "embodied_mem[envs]"` and ALFWorld's data (see docs/envs.md). A run that was stopped goes on where it
+was when started again with the same arguments. The closing JSON line is also written to
+`experiments/results/alfworld_parity.json`. Exit status 1 when anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import pathlib
+import platform
+import random
+import shlex
+import subprocess
+import sys
+import time
+
+from embodied_mem.envs import alfworld, alfworld_original
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Run the comparison and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--splits", nargs="+", default=["train", "valid_seen"], help="splits or folders to play")
+    parser.add_argument("--games", type=int, help="how many games, drawn at random; default all")
+    parser.add_argument("--commands", type=int, default=24, help="commands per game (default 24)")
+    parser.add_argument("--seed", type=int, default=0, help="decides order and commands (default 0)")
+    parser.add_argument("--grammar", choices=["0.4", "0.3"], default="0.4")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "experiments/results/alfworld_parity.json")
+    parser.add_argument("--work-dir", type=pathlib.Path, default=ROOT / "runs/parity", help="what is done so far")
+    args = parser.parse_args()
+
+    games = sorted(path for split in args.splits for path in alfworld.find_games(split))
+    random.Random(args.seed).shuffle(games)
+    games = games[: args.games]
+    args.work_dir.mkdir(parents=True, exist_ok=True)
+    record = args.work_dir / f"grammar{args.grammar}-seed{args.seed}-commands{args.commands}.jsonl"
+    rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    done = {row["game"]: row for row in rows}
+
+    start, new = time.monotonic(), 0
+    with alfworld_original.memoised(), record.open("a") as file:
+        for i, path in enumerate(games):
+            task_id = alfworld.task_id_of(path)
+            if task_id in done:
+                continue
+            differences = alfworld_original.compare_game(path, args.commands, seed=i, grammar=args.grammar)
+            done[task_id] = {"game": task_id, "differences": differences}
+            file.write(json.dumps(done[task_id]) + "\n")
+            file.flush()
+            new += 1
+            for difference in differences:
+                print(f"\n{difference}", flush=True)
+            left = (time.monotonic() - start) / new * (len(games) - i - 1)
+            print(f"\r{i + 1}/{len(games)} games, {left / 60:.0f} min left ", end="", file=sys.stderr, flush=True)
+
+    played = [done[alfworld.task_id_of(path)] for path in games]
+    types = collections.Counter(row["game"].split("-", 1)[0] for row in played)
+    result = {
+        "suite": "alfworld_parity",
+        "games": len(played),
+        "commands_per_game": args.commands,
+        "games_by_task_type": dict(sorted(types.items())),
+        "mismatches": sum(len(row["differences"]) for row in played),
+        "grammar": args.grammar,
+        "seed": args.seed,
+        "command": shlex.join(["python", *sys.argv]),
+        "commit": _commit(),
+        "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
+    }
+    print(f"\n{'task type':34s} games")
+    for name, count in sorted(types.items()):
+        print(f"{name:34s} {count:5d}")
+    print(f"{'differences':34s} {result['mismatches']:5d}")
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+    return 1 if result["mismatches"] else 0
+
+
+def _commit() -> str:
+    result = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
