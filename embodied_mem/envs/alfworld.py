@@ -259,7 +259,7 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
 
     def restore(self, index: int, snapshot: tuple) -> None:
         """Put env `index` where `snapshot` (of any env with the same grammar) is, its game and step count included."""
-        index = self._checked_env(index)
+        index = self._checked_env(index, started=False)
         state, goal, task_id = snapshot
         self._native.restore(index, state)
         self._goals[index], self._task_ids[index] = goal, task_id
@@ -278,11 +278,11 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
             "progress": progress,
         }
 
-    def _checked_env(self, index: int) -> int:
+    def _checked_env(self, index: int, started: bool = True) -> int:
         index = operator.index(index)
         if not 0 <= index < self.num_envs:
             raise InvalidInputError(f"env index: expected 0 to {self.num_envs - 1}, got {index}")
-        if not self._started[index]:
+        if started and not self._started[index]:
             raise InvalidInputError(f"env {index} was never reset; call reset() first")
         return index
 
