@@ -259,18 +259,25 @@ def prefill(config, weights, lora, tokens, embeddings, mask, capacity: int) -> t
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
     mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
     hidden, keys, values = _run_full(config, weights, lora, x, mask, None, None, False, True)
+    cache = KVCache(keys, values, mask, mask.sum(1, dtype=jnp.int32), jnp.asarray(length, jnp.int32))
+    return hidden, grow(cache, capacity)
 
-    def grow(array):
-        return jnp.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, capacity - length), (0, 0)])
 
-    cache = KVCache(
-        keys=jax.tree.map(grow, keys),
-        values=jax.tree.map(grow, values),
-        valid=jnp.pad(mask, ((0, 0), (0, capacity - length))),
-        next_position=mask.sum(1, dtype=jnp.int32),
-        index=jnp.asarray(length, jnp.int32),
+def grow(cache: KVCache, capacity: int) -> KVCache:
+    """Returns the cache with empty columns added behind, up to `capacity`."""
+    more = capacity - cache.capacity
+    if more < 0:
+        raise InvalidInputError(f"grow: expected capacity >= {cache.capacity} (the present one), got {capacity}")
+
+    def pad(array):
+        return jnp.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more), (0, 0)])
+
+    return dataclasses.replace(
+        cache,
+        keys=jax.tree.map(pad, cache.keys),
+        values=jax.tree.map(pad, cache.values),
+        valid=jnp.pad(cache.valid, ((0, 0), (0, more))),
     )
-    return hidden, cache
 
 
 def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> tuple[jax.Array, KVCache]:

@@ -210,13 +210,15 @@ def decode(
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "extra_capacity"))
-def _generate(graphdef, state, keys, tokens, embeddings, mask, *, settings, max_new_tokens, extra_capacity):
+@functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
+def _generate(graphdef, state, keys, cache, tokens, embeddings, mask, *, settings, max_new_tokens, capacity):
     decoder = nnx.merge(graphdef, state)
     config, weights, lora = decoder.config, decoder.weights(), decoder.lora
-    length = (tokens if tokens is not None else embeddings).shape[1]
-    capacity = length + max_new_tokens + extra_capacity
-    hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity)
+    if cache is None:
+        hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity)
+    else:
+        cache = model.grow(cache, capacity)
+        hidden, cache = model.extend(config, weights, lora, cache, tokens, embeddings, mask)
     return decode(config, weights, lora, cache, hidden[:, -1], keys, settings, max_new_tokens)
 
 
@@ -230,6 +232,7 @@ def generate(
     mask: jax.Array | np.ndarray | None = None,
     max_new_tokens: int,
     extra_capacity: int = 0,
+    prefix: KVCache | None = None,
 ) -> Generation:
     """Returns completions of left-padded prompts; compiled once per shape and settings, shared by equal configs.
 
@@ -242,6 +245,9 @@ def generate(
         mask: bool[B, L], True at real positions; None means all.
         max_new_tokens: T, at least 1.
         extra_capacity: columns left free in the cache, for `append`.
+        prefix: what every row has read before (`read_prefix`), full to its last column; the prompt is only what
+            follows it. The result is that of the whole prompt, at the cost of the new part. The prefix is not used
+            up: an episode whose instructions and experiences do not change reads them once.
 
     Raises:
         InvalidInputError: when shapes do not fit, or prompt, completion and extra columns exceed `max_length`.
@@ -250,13 +256,14 @@ def generate(
     if given is None or (tokens is not None and embeddings is not None):
         raise InvalidInputError("generate: expected exactly one of tokens and embeddings, got both or neither")
     batch, length = given.shape[:2]
-    total = length + max_new_tokens + extra_capacity
+    read = 0 if prefix is None else prefix.capacity
+    total = read + length + max_new_tokens + extra_capacity
     if max_new_tokens < 1:
         raise InvalidInputError(f"generate: max_new_tokens: expected >= 1, got {max_new_tokens}")
     if total > decoder.config.max_length:
         raise InvalidInputError(
             f"generate: expected prompt + max_new_tokens + extra_capacity <= max_length={decoder.config.max_length}, "
-            f"got {length} + {max_new_tokens} + {extra_capacity} = {total}"
+            f"got {read + length} + {max_new_tokens} + {extra_capacity} = {total}"
         )
     if keys.shape[:1] != (batch,):
         raise InvalidInputError(f"generate: keys: expected one per row ({batch}), got shape {keys.shape}")
@@ -265,14 +272,57 @@ def generate(
         raise InvalidInputError(f"generate: mask: expected shape {(batch, length)}, got {mask.shape}")
     graphdef, state = nnx.split(decoder)
     return _generate(
-        graphdef, state, keys, tokens, embeddings, mask,
-        settings=settings, max_new_tokens=max_new_tokens, extra_capacity=extra_capacity,
+        graphdef, state, keys, prefix, tokens, embeddings, mask,
+        settings=settings, max_new_tokens=max_new_tokens, capacity=total,
     )  # fmt: skip
 
 
 def num_compiled() -> int:
     """Returns how many programs `generate` has compiled in this process."""
     return _generate._cache_size()
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef",))
+def _read_prefix(graphdef, state, tokens, embeddings, mask):
+    length = (tokens if tokens is not None else embeddings).shape[1]
+    return nnx.merge(graphdef, state).prefill(tokens, embeddings=embeddings, mask=mask, capacity=length)[1]
+
+
+def read_prefix(
+    decoder: Decoder,
+    *,
+    tokens: jax.Array | np.ndarray | None = None,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | np.ndarray | None = None,
+) -> KVCache:
+    """Returns the cache of prompts that many generations start with, for `generate(prefix=...)`.
+
+    Arguments as in `generate`. Rows may be of any length and padded on either side. A row may be replaced later, see
+    `replace_rows`. The cache belongs to these parameters: after an update of the decoder, read again.
+    """
+    graphdef, state = nnx.split(decoder)
+    return _read_prefix(graphdef, state, tokens, embeddings, mask)
+
+
+@jax.jit
+def replace_rows(cache: KVCache, other: KVCache, rows: jax.Array | np.ndarray) -> KVCache:
+    """Returns `cache` with the rows where bool[B] `rows` is True taken from `other`, of the same shape and index.
+
+    When some episodes of a batch start anew, read the whole batch's prefixes again or only these rows' (the others may
+    hold anything), then put them in.
+    """
+
+    def pick(old, new):
+        axis = old.ndim - 4 if old.ndim >= 4 else 0
+        return jnp.where(rows.reshape((1,) * axis + (-1,) + (1,) * (old.ndim - axis - 1)), new, old)
+
+    return KVCache(
+        keys=jax.tree.map(pick, cache.keys, other.keys),
+        values=jax.tree.map(pick, cache.values, other.values),
+        valid=pick(cache.valid, other.valid),
+        next_position=pick(cache.next_position, other.next_position),
+        index=cache.index,
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef",))
