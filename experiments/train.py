@@ -10,7 +10,6 @@ given again, to the same numbers.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 import sys
@@ -37,9 +36,9 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score_deliveries
     from embodied_mem.language.tokenizers import Tokenizer, train_bpe
-    from embodied_mem.memory import MemoryBank
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.training import stages
+    from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.metrics import read_metrics
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.teacher import RuleTeacher
@@ -65,27 +64,16 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Memory bank: the train games' successes ---------------------------------------------------------------------
     #
-    def teacher() -> RuleTeacher:
-        return RuleTeacher(worlds.search_order, config.world.grammar)
-
-    train_tasks = range(worlds.num_train)
-    bank_path = run_dir / "bank.jsonl.gz"
-    if bank_path.exists():
-        bank = MemoryBank.load(bank_path)
-    else:
-        bank = MemoryBank()
-        with Progress("bank", worlds.num_train, unit="game") as progress:
-            played = play_teacher(
-                worlds.train, train_tasks, MemoryBank(), teacher, top_k=1, detour=0.0, seed=config.seed,
-                on_done=progress.update,
-            )  # fmt: skip
-        bank.add_many(played.episodes)
-        bank.save(bank_path)
+    bank = teach_bank(config, run_dir / "bank.jsonl.gz", worlds)
     say(f"memory bank: {len(bank)} successful episodes")
+
     #
     # ---- Teacher data ------------------------------------------------------------------------------------------------
     #
-    samples, lost = [], 0
+    def teacher() -> RuleTeacher:
+        return RuleTeacher(worlds.search_order, config.world.grammar)
+
+    train_tasks, samples, lost = range(worlds.num_train), [], 0
     with Progress("teacher", worlds.num_train * config.data.passes, unit="game") as progress:
         for number in range(config.data.passes):
             data = play_teacher(

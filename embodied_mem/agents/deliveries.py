@@ -17,35 +17,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import numpy as np
 
-from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
+from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
+from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.prompts import action_history, compiler_prompt, plain_goal
-from embodied_mem.memory import Experience
-
-
-@dataclasses.dataclass
-class View:
-    """What a delivery may look at in one running episode.
-
-    Attributes:
-        goal: the instruction.
-        room: `compact_room` of the first observation.
-        experiences: what was retrieved at the start.
-        turns: (action, answer) pairs so far.
-        state: the delivery's own per-episode state; anything.
-    """
-
-    goal: str
-    room: str
-    experiences: Sequence[Experience]
-    turns: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    state: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,27 +119,6 @@ class CompiledMemory:
             soft = record.soft if guidance and self._soft else None
             delivered.append(Delivered("", guidance, soft, record.num_tokens, record))
         return delivered
-
-
-def start_state(goal: str, room: str) -> BriefState:
-    """The Brief State before the first step."""
-    items = [Create("room", item) for item in room.split("; ") if item]
-    return apply_all(items, BriefState.start(plain_goal(goal)))[0]
-
-
-def render_experiences(experiences: Sequence[Experience]) -> str:
-    """The pool M as text, one experience a line, the same for every delivery."""
-    return "\n".join(experience.render(max_actions=0) for experience in experiences) or "nothing"
-
-
-def compile_prompt(view: View, brief: bool = True) -> str:
-    """What the compiler reads at this step of an episode."""
-    action, observation = view.turns[-1] if view.turns else ("", "")
-    if brief:
-        state = view.state.render()
-    else:
-        state = action_history(view.goal, view.room, [action for action, _ in view.turns])
-    return compiler_prompt(render_experiences(view.experiences), state, action, observation)
 
 
 def make_delivery(name: str, compiler: MemoryCompiler | None = None) -> Delivery:

@@ -21,7 +21,9 @@ from embodied_mem.compiler.memory_compiler import fit
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompts import SOFT_TOKEN
 from embodied_mem.language.tokenizers import Tokenizer
-from embodied_mem.models import Decoder, SamplingSettings, generate, pad_prompts, write_soft_tokens
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
+from embodied_mem.models.soft_mem import write_soft_tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +77,7 @@ class Executor:
             temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id
         )
 
-    def act(
-        self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None
-    ) -> Turn:
+    def act(self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None) -> Turn:
         """One command per prompt.
 
         Args:
@@ -97,9 +97,7 @@ class Executor:
         inputs = {"tokens": tokens}
         if soft is not None and any(s is not None for s in soft):
             inputs = {"embeddings": self._with_soft(tokens, soft)}
-        result = generate(
-            self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new
-        )
+        result = generate(self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new)
         lengths = np.asarray(result.lengths)[: len(encoded)]
         written = np.asarray(result.tokens)[: len(encoded)]
         texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]

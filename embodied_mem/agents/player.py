@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from embodied_mem.agents.deliveries import Delivered, Delivery, View
+from embodied_mem.agents.deliveries import Delivered, Delivery
 from embodied_mem.agents.executor import Executor
+from embodied_mem.agents.views import View
 from embodied_mem.language.prompts import compact_room, executor_prompt
 from embodied_mem.memory import MemoryBank
 from embodied_mem.types import Episode, Step
@@ -93,9 +94,7 @@ def play(
         View(
             goals[row],
             compact_room(observations[row].partition("Your task is to:")[0]),
-            bank.retrieve(
-                goals[row], top_k=top_k, context=observations[row], exclude_task_ids=(task_ids[row],)
-            ),
+            bank.retrieve(goals[row], top_k=top_k, context=observations[row], exclude_task_ids=(task_ids[row],)),
         )
         for row in range(count)
     ]

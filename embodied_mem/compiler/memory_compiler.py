@@ -15,6 +15,7 @@ Source: MemCompiler 3.2.2 and 3.2.3, eqs. 3 to 5.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -24,7 +25,9 @@ from flax import nnx
 
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.language.tokenizers import Tokenizer
-from embodied_mem.models import Decoder, SamplingSettings, SoftMem, append, generate, pad_prompts
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
+from embodied_mem.models.soft_mem import SoftMem, log_density, sample
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,14 +58,15 @@ class Compiled:
         return len(self.prompt) + len(self.tokens) + (0 if self.soft is None else len(self.soft))
 
 
-@nnx.jit(static_argnames="temperature")
+@functools.partial(nnx.jit, static_argnames="temperature")
 def _sample_soft(soft_mem: SoftMem, hidden: jax.Array, keys: jax.Array, temperature: float):
-    """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean."""
-    mu, log_sigma = soft_mem(hidden)
-    noise_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
-    noise = jax.vmap(lambda key: jax.random.normal(key, mu.shape[1:], jnp.float32))(noise_keys)
-    soft = soft_mem.draw(mu, log_sigma, noise, temperature=temperature)
-    return soft, soft_mem.log_density(soft, mu, log_sigma, temperature=temperature)
+    """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean and no density."""
+    gaussian = soft_mem(hidden)
+    soft_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
+    soft = sample(gaussian, soft_keys, temperature)
+    if temperature == 0 or not soft_mem.config.stochastic:
+        return soft, jnp.zeros(soft.shape[:2])
+    return soft, log_density(soft, gaussian, temperature, per_dimension=True)
 
 
 class MemoryCompiler:
@@ -96,7 +100,7 @@ class MemoryCompiler:
         self.decoder = decoder
         self.soft_mem = soft_mem
         self.tokenizer = tokenizer
-        self.num_soft = soft_mem.num_tokens if soft_mem is not None else 0
+        self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = tuple(length_buckets)
         self._batch_buckets = tuple(sorted(batch_buckets))
         self._max_tokens = max_tokens

@@ -1,7 +1,7 @@
 """The report of a comparison: a table for people, JSON with a manifest for machines, a picture of the learning curves.
 
-    print(table(scores))
-    write_report(directory, scores, manifest, curves={"grpo": read_metrics(run_dir / "grpo")})
+print(table(scores))
+write_report(directory, scores, manifest, curves={"grpo": read_metrics(run_dir / "grpo")})
 """
 
 from __future__ import annotations

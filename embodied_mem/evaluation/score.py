@@ -1,7 +1,7 @@
 """Scoring deliveries: the same executor, bank, tasks and seeds for each, one row of numbers per delivery.
 
-    scores = score_deliveries(envs, executor, compiler, bank, deliveries=("none", "compiled"), tasks=tasks, seeds=(0, 1, 2))
-    scores["compiled"].success, scores["compiled"].interval
+scores = score_deliveries(envs, executor, compiler, bank, deliveries=("none", "compiled"), tasks=tasks, seeds=(0, 1, 2))
+scores["compiled"].success, scores["compiled"].interval
 """
 
 from __future__ import annotations

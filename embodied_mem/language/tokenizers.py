@@ -24,8 +24,8 @@ from ..errors import InvalidInputError, MissingDependencyError
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>")
 """Special tokens of `train_bpe`, ids 0 to 4."""
 
-# A newline; a digit; a word; one other sign (each with the space before it); any other white space.
-_PIECES = r"\n| ?\d| ?[^\W\d]+| ?[^\w\s]|\s"
+# A newline; one or two digits; a word; one other sign (each with the space before it); any other white space.
+_PIECES = r"\n| ?\d{1,2}| ?[^\W\d]+| ?[^\w\s]|\s"
 
 _ROLES = {
     "pad": ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>", "<|endoftext|>"),
@@ -51,8 +51,8 @@ def _package():
 def train_bpe(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
     """A byte-level BPE tokenizer with at most `vocab_size` tokens, learned from `texts`; the same texts give the same.
 
-    Pieces before merging: a newline, a digit, a word, or one other sign, each of the last three with the space before
-    it. Merges stay inside a piece, so a newline is always one token, numbers are read digit by digit, and a frequent
+    Pieces before merging: a newline, one or two digits, a word, or one other sign, each of the last three with the space before
+    it. Merges stay inside a piece, so a newline is always one token, a frequent number of two digits is one token, and a frequent
     word with its space becomes one token. All 256 bytes are in the vocabulary: any text round-trips.
 
     Args:

@@ -166,6 +166,7 @@ def _qwen3(width: int, layers: int, heads: int, mlp: int, tied: bool) -> Decoder
 
 
 PRESETS: dict[str, DecoderConfig] = {
+    "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256),
     "tiny": DecoderConfig(),
     "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576),
     "smollm2-135m": DecoderConfig(

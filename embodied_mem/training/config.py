@@ -127,6 +127,7 @@ class SFTConfig:
         learning_rate: peak; cosine to a tenth with `warmup` share of linear warm-up.
         label_smoothing: mass spread evenly over the vocabulary.
         action, entropy, latent, orthogonality: weights of eq. 9.
+        prompt_weight: weight of the prompt's own tokens in the executor's loss; for executors from scratch only.
     """
 
     steps: int = 1000
@@ -140,6 +141,7 @@ class SFTConfig:
     entropy: float = 0.1
     latent: float = 1.0
     orthogonality: float = 0.1
+    prompt_weight: float = 0.0
     checkpoint_every: int = 200
 
     def __post_init__(self) -> None:
@@ -179,9 +181,7 @@ class GRPOConfig:
     checkpoint_every: int = 5
 
     def __post_init__(self) -> None:
-        _require(
-            self.group_size >= 2, "grpo.group_size", ">= 2", self.group_size, "a group of one has no baseline"
-        )
+        _require(self.group_size >= 2, "grpo.group_size", ">= 2", self.group_size, "a group of one has no baseline")
         _require(self.num_tasks >= 1, "grpo.num_tasks", ">= 1", self.num_tasks)
         _require(self.temperature > 0, "grpo.temperature", "> 0", self.temperature)
 

@@ -9,7 +9,7 @@ For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table
     loss = -1/M sum over tokens of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A),   rho = pi(o) / pi_old(o)
 
 The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as one
-token whose log-density is the mean over its width (`SoftMem.log_density`). M is the number of these tokens in the batch, so
+token whose log-density is the mean over its width (`models.soft_mem.log_density`). M is the number of these tokens in the batch, so
 that a long trajectory does not weigh less per token. No KL term. Observations and prompts carry no loss.
 
 Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
@@ -28,8 +28,9 @@ import optax
 from flax import nnx
 
 from embodied_mem.agents.player import Trajectory
-from embodied_mem.models import score_tokens
-from embodied_mem.rl import grpo_clip_loss, group_normalized_advantages
+from embodied_mem.models.decoder import score_tokens
+from embodied_mem.models.soft_mem import log_density
+from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
 from embodied_mem.training.config import GRPOConfig
 from embodied_mem.training.data import Batch, Row, pad_rows
 from embodied_mem.training.sft import rows_of
@@ -59,8 +60,8 @@ class PolicySample:
 def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[np.ndarray, int]:
     """(float32[len(trajectories)], number of groups with equal rewards); groups stand in a row."""
     rewards = np.asarray([float(t.won) for t in trajectories], np.float32).reshape(-1, group_size)
-    advantages = np.asarray(group_normalized_advantages(jnp.asarray(rewards)))
-    return advantages.reshape(-1), int((rewards.max(1) == rewards.min(1)).sum())
+    advantages, num_equal = group_normalized_advantages(jnp.asarray(rewards))
+    return np.asarray(advantages).reshape(-1), int(num_equal)
 
 
 def policy_samples(
@@ -133,23 +134,19 @@ def make_grpo_gradient(graphdef, config: GRPOConfig) -> Callable:
         hidden = model.decoder(batch.tokens, mask=batch.mask)
         scores = score_tokens(model.decoder, hidden, batch.targets, temperature=config.temperature)
         new, old, mask = scores.log_probs, data.old_log_probs, batch.learned
-        if model.soft_mem is not None and data.soft.shape[1]:
-            mu, log_sigma = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
-            density = model.soft_mem.log_density(data.soft, mu, log_sigma, temperature=config.temperature)
+        if model.soft_mem is not None and model.soft_mem.config.stochastic:
+            gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
+            density = log_density(data.soft, gaussian, config.temperature, per_dimension=True)
             new = jnp.concatenate([new, density], 1)
             old = jnp.concatenate([old, data.old_soft], 1)
             mask = jnp.concatenate([mask, jnp.broadcast_to(data.uses_soft[:, None], density.shape)], 1)
-        result = grpo_clip_loss(
-            new, old, data.advantages, mask, clip_low=config.clip_low, clip_high=config.clip_high, normalizer=total
-        )
-        difference = jnp.abs(jnp.where(mask, new - old, 0))
-        metrics = {
-            "policy_loss": result.loss,
-            "clipped": result.clip_fraction * mask.sum() / total,
-            "policy_entropy": jnp.where(batch.learned, scores.entropy, 0).sum() / total,
-            "log_prob_gap": difference.max(),
-        }
-        return result.loss, metrics
+        loss, metrics = grpo_clip_loss(
+            new, old, data.advantages[:, None], mask,
+            clip_low=config.clip_low, clip_high=config.clip_high, denominator=total,
+        )  # fmt: skip
+        metrics["policy_entropy"] = jnp.where(batch.learned, scores.entropy, 0).sum() / total
+        metrics["log_prob_gap"] = jnp.abs(jnp.where(mask, new - old, 0)).max()
+        return loss, metrics
 
     @jax.jit
     def gradient(trainable, frozen, data: PolicyBatch, total):

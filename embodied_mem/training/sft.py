@@ -1,9 +1,9 @@
 """Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
 
-    step = make_executor_step(executor, optimizer)
+    step = make_executor_step(graphdef, optimizer, config)
     state, metrics = step(state, batch, references, key)
 
-    step = make_compiler_step(model, optimizer, executor, config)
+    step = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config)
     state, metrics = step(state, executor_state, compiler_batch, executor_batch, references, key)
 
 Compiler loss (MemCompiler eqs. 6, 7, 9):
@@ -32,15 +32,16 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from embodied_mem.models import (
-    Decoder,
+from embodied_mem.models.decoder import Decoder, score_tokens
+from embodied_mem.models.soft_mem import (
     SoftMem,
     complementarity,
-    gaussian_entropy,
-    score_tokens,
+    entropy_per_dimension,
+    sample,
     semantic_alignment,
     write_soft_tokens,
 )
+from embodied_mem.rl.losses import masked_mean, smoothed_cross_entropy
 from embodied_mem.training.config import SFTConfig
 from embodied_mem.training.data import Batch
 
@@ -63,11 +64,6 @@ class TrainState(NamedTuple):
 
     trainable: nnx.State
     optimizer: optax.OptState
-
-
-def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
-    """Mean of `values` where `mask` is true; 0 if it is nowhere."""
-    return jnp.where(mask, values, 0).sum() / jnp.maximum(mask.sum(), 1)
 
 
 def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
@@ -95,19 +91,27 @@ def apply_gradients(optimizer, state: TrainState, gradients) -> TrainState:
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
-def make_executor_step(graphdef, optimizer, soft_std: float = 0.0261) -> Callable:
+def make_executor_step(graphdef, optimizer, config: SFTConfig) -> Callable:
     """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
 
-    Placeholders hold the embeddings of the reference tokens plus Gaussian noise of `soft_std`: what a compiler that is
-    aligned (eq. 6) would write, so that the frozen executor can read its soft tokens later.
+    Placeholders hold the embeddings of the reference tokens plus noise of 0.6 times their standard deviation: what a
+    compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the frozen executor
+    can read soft tokens later. The loss is the cross-entropy of the action plus `prompt_weight` times that of the
+    prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
     """
 
     def loss_of(trainable, batch: Batch, references, key):
         executor = nnx.merge(graphdef, trainable)
         soft = executor.embed(references)
-        soft = soft + soft_std * jax.random.normal(key, soft.shape, soft.dtype)
-        loss, accuracy = executor_loss(executor, batch, soft)
-        return loss, {"loss": loss, "token_accuracy": accuracy}
+        noise = jax.random.normal(key, soft.shape, soft.dtype)
+        soft = soft + 0.6 * jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
+        losses, right = executor_losses(executor, batch, soft)
+        loss = action = masked_mean(losses, batch.learned)
+        if config.prompt_weight:
+            prompt = batch.mask & ~batch.learned & ~batch.suffix
+            prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
+            loss = loss + config.prompt_weight * masked_mean(losses, prompt)
+        return loss, {"loss": loss, "action": action, "action_accuracy": right}
 
     @jax.jit
     def step(state: TrainState, batch: Batch, references, key):
@@ -118,17 +122,17 @@ def make_executor_step(graphdef, optimizer, soft_std: float = 0.0261) -> Callabl
     return step
 
 
-def executor_loss(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(cross-entropy, share of likeliest tokens that are right) of the actions, with soft [B, N, D] over placeholders.
+def executor_losses(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(cross-entropy float32[B, L] per position, share of rows whose whole action is the likeliest).
 
-    `batch.suffix` marks the placeholders in executor rows.
+    Soft tokens [B, N, D] are written over the placeholders, which `batch.suffix` marks in executor rows.
     """
     embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
     hidden = executor(embeddings=embeddings, mask=batch.mask)
     logits = executor.logits(hidden)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
-    right = jnp.argmax(logits, -1) == batch.targets
-    return masked_mean(losses, batch.learned), masked_mean(right.astype(jnp.float32), batch.learned)
+    right = (jnp.argmax(logits, -1) == batch.targets) | ~batch.learned
+    return losses, right.all(1).mean()
 
 
 def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: SFTConfig) -> Callable:
@@ -148,24 +152,25 @@ def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: S
         noise_key, dropout_key = jax.random.split(key)
         hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key)
         scores = score_tokens(model.decoder, hidden, batch.targets)
-        smooth = config.label_smoothing
-        token_losses = -(1 - smooth) * scores.log_probs - smooth * scores.mean_log_probs
-        metrics = {"text": masked_mean(token_losses, batch.learned)}
-        metrics["text_nll"] = masked_mean(-scores.log_probs, batch.learned)
-        loss = metrics["text"]
+        loss = smoothed_cross_entropy(
+            scores.log_probs, scores.mean_log_probs, batch.learned, smoothing=config.label_smoothing
+        )
+        metrics = {"text": loss, "text_nll": -masked_mean(scores.log_probs, batch.learned)}
         if model.soft_mem is not None:
             h_soft = rows_of(hidden, batch.suffix, references.shape[1])
-            mu, log_sigma = model.soft_mem(h_soft)
-            noise = jax.random.normal(noise_key, mu.shape, mu.dtype)
-            soft = model.soft_mem.draw(mu, log_sigma, noise)
-            metrics["action"], metrics["action_accuracy"] = executor_loss(executor, executor_batch, soft)
-            alignment = semantic_alignment(mu, references, executor.embedding[...])
+            gaussian = model.soft_mem(h_soft)
+            soft = sample(gaussian, jax.random.split(noise_key, len(references)))
+            losses, metrics["action_accuracy"] = executor_losses(executor, executor_batch, soft)
+            metrics["action"] = masked_mean(losses, executor_batch.learned)
+            alignment = semantic_alignment(
+                gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]
+            )
             metrics["latent"] = masked_mean(alignment, guided)
             metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
-            metrics["entropy"] = -masked_mean(gaussian_entropy(log_sigma), guided)
             loss += config.action * metrics["action"] + config.latent * metrics["latent"]
             loss += config.orthogonality * metrics["orth"]
-            if model.soft_mem.projection == "gaussian":
+            if model.soft_mem.config.stochastic:
+                metrics["entropy"] = -masked_mean(entropy_per_dimension(gaussian).mean(-1), guided)
                 loss += config.entropy * metrics["entropy"]
         metrics["loss"] = loss
         return loss, metrics

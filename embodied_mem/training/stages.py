@@ -27,7 +27,11 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.memory import MemoryBank
-from embodied_mem.models import Decoder, SoftMem, preset
+from embodied_mem.models.config import LoraConfig, preset
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.hf import load_hf
+from embodied_mem.models.lora import LoraParam, add_lora
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
@@ -49,13 +53,14 @@ EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compil
 """Shares of the executor's input formats in its training, one format per batch."""
 
 
-def new_decoder(name: str, config: Config, seed: int) -> Decoder:
-    """A decoder of the preset `name` with the run's vocabulary, initialised from `seed`."""
-    overrides = {"vocab_size": config.model.vocab_size} if not config.model.weights else {}
-    return Decoder(preset(name, **overrides), rngs=nnx.Rngs(seed))
+def new_decoder(name: str, config: Config, tokenizer: Tokenizer, role: str, seed: int) -> Decoder:
+    """The decoder of a role: with `config.model.weights` from its folder there, else the preset `name` from scratch."""
+    if config.model.weights:
+        return load_hf(pathlib.Path(config.model.weights) / role)
+    return Decoder(preset(name, vocab_size=tokenizer.vocab_size), rngs=nnx.Rngs(seed))
 
 
-def soft_key(config: Config, stage: int, step: int) -> jax.Array:
+def step_key(config: Config, stage: int, step: int) -> jax.Array:
     """The PRNG key of one step of one stage."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), stage), step)
 
@@ -146,10 +151,10 @@ def executor_batch(
 def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
     """The executor, trained from scratch on all input formats that will be compared, to be frozen afterwards."""
     sft = config.executor_sft
-    executor = new_decoder(config.model.executor, config, seed=config.seed + 1)
+    executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1)
     graphdef, params = nnx.split(executor)
     optimizer = _sft_optimizer(sft)
-    step_fn = make_executor_step(graphdef, optimizer)
+    step_fn = make_executor_step(graphdef, optimizer, sft)
     lengths = [sum(map(len, s.view[2][-1])) + sum(len(a) for a, _ in s.view[2]) if s.view[2] else 0 for s in samples]
     names, shares = zip(*EXECUTOR_FORMATS)
 
@@ -158,31 +163,35 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
         for step, indices in enumerate(order, first):
             kind = names[np.random.default_rng((config.seed, 1, step)).choice(len(names), p=shares)]
             chosen = [samples[i] for i in indices]
-            yield executor_batch(tokenizer, chosen, kind, config), reference_ids(
-                tokenizer, chosen, max(config.memory.num_soft, 1)
+            yield (
+                executor_batch(tokenizer, chosen, kind, config),
+                reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1)),
             )
 
     def step_of(state, step, batch):
-        return step_fn(state, *batch, soft_key(config, 1, step))
+        return step_fn(state, *batch, step_key(config, 1, step))
 
     state = TrainState(params, optimizer.init(params))
     state = run_loop("executor", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
     return nnx.merge(graphdef, state.trainable)
 
 
-def new_compiler(config: Config, executor: Decoder) -> CompilerModel:
+def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> CompilerModel:
     """The compiler before training: from scratch it starts from the executor's weights, as pretrained ones both start
     from a language model, if the two have one shape."""
-    decoder = new_decoder(config.model.compiler, config, seed=config.seed + 2)
-    if decoder.config == executor.config:
+    decoder = new_decoder(config.model.compiler, config, tokenizer, "compiler", config.seed + 2)
+    if not config.model.weights and decoder.config == executor.config:
         nnx.update(decoder, jax.tree.map(jnp.copy, nnx.state(executor)))
+    if config.model.lora:
+        add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(config.seed + 4))
     soft_mem = None
     if config.memory.num_soft:
         soft_mem = SoftMem(
-            decoder.config.width,
-            executor.config.width,
-            num_tokens=config.memory.num_soft,
-            projection=config.memory.projection,
+            SoftMemConfig(
+                config.memory.num_soft, config.memory.projection, embedding_std=embedding_std(executor.embedding[...])
+            ),
+            compiler_width=decoder.config.width,
+            executor_width=executor.config.width,
             rngs=nnx.Rngs(config.seed + 3),
         )
     return CompilerModel(decoder, soft_mem)
@@ -193,7 +202,7 @@ def train_compiler(
 ) -> CompilerModel:
     """The compiler after SFT on the teacher's outputs, the executor frozen."""
     sft = config.compiler_sft
-    model = new_compiler(config, executor)
+    model = new_compiler(config, tokenizer, executor)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
     executor_graphdef, executor_state = nnx.split(executor)
     optimizer = _sft_optimizer(sft)
@@ -221,7 +230,7 @@ def train_compiler(
             )
 
     def step_of(state, step, batch):
-        return step_fn(state, executor_state, *batch, soft_key(config, 2, step))
+        return step_fn(state, executor_state, *batch, step_key(config, 2, step))
 
     state = TrainState(params, optimizer.init(params))
     state = run_loop("compiler", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
@@ -232,9 +241,7 @@ def trainable_filter(config: Config):
     """Which variables of the compiler are trained: all, or adapters and the Soft-Mem head."""
     if not config.model.lora:
         return nnx.Param
-    from embodied_mem.models import LoRAParam
-
-    return lambda path, value: isinstance(value, LoRAParam) or "soft_mem" in path
+    return lambda path, value: isinstance(value, LoraParam) or (path[0] == "soft_mem" and isinstance(value, nnx.Param))
 
 
 def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings) -> MemoryCompiler:
@@ -273,9 +280,7 @@ def train_grpo(
 
     def step_of(state, step, _):
         current = nnx.merge(graphdef, state.trainable, frozen)
-        compiler = make_compiler(
-            config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p
-        )
+        compiler = make_compiler(config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p)
         random = np.random.default_rng((config.seed, 3, step))
         drawn = np.repeat(random.choice(np.asarray(tasks), rl.num_tasks, replace=False), rl.group_size)
         started = time.perf_counter()

@@ -21,12 +21,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from embodied_mem.agents.deliveries import start_state
+from embodied_mem.agents.views import start_state
 from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.envs.alfworld_text import (
+    Command,
     Percept,
     Task,
+    parse_command,
     parse_goal,
     parse_observation,
     parse_room,
@@ -37,7 +39,7 @@ from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience
 from embodied_mem.memory.rationale import events_of
 
-SearchOrder = Callable[[Task, Sequence[str]], Sequence[str]]
+SearchOrder = Callable[[str, Sequence[str]], Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,13 +85,13 @@ class RuleTeacher:
     """Teacher by rules for ALFWorld's texts.
 
     Args:
-        search_order: (task, receptacles not looked into) -> the order in which an executor without guidance tries them;
+        search_order: (type of thing, receptacles not looked into) -> the order in which an executor without guidance tries them;
             None takes the order of the room's text.
         grammar: wording of commands, see `embodied_mem.envs`.
     """
 
     def __init__(self, search_order: SearchOrder | None = None, grammar: str = "0.4"):
-        self._order = search_order or (lambda task, places: places)
+        self._order = search_order or (lambda thing, places: places)
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -98,7 +100,7 @@ class RuleTeacher:
         self.subgoals = subgoals_of(self.task)
         self.room = tuple(parse_room(first_observation))
         self._remembered = _remember(self.task, experiences, self.room)
-        self._at = ""
+        self._here: dict[str, None] = {}
         self._holding = ""
         self._closed: set[str] = set()
         self._looked: dict[str, None] = {}
@@ -116,14 +118,16 @@ class RuleTeacher:
             state: the Brief State as it stands, the last lesson's or a compiler's own.
         """
         percept = parse_observation(observation)
-        self._observe(percept)
+        self._observe(percept, parse_command(action))
         return self._lesson(state, percept)
 
-    def _observe(self, percept: Percept) -> None:
+    def _observe(self, percept: Percept, command: Command) -> None:
         """Keeps what an attentive reader of the whole episode knows."""
         place = percept.receptacle
         if percept.arrived_at:
-            self._at = place
+            self._here = {place: None}
+        elif percept.nothing_happens and command.verb == "go":
+            self._here[command.receptacle] = None  # a place that is reached from where one stands is not gone to
         if percept.is_open is False:
             self._closed.add(place)
         elif percept.is_open:
@@ -234,7 +238,9 @@ class RuleTeacher:
         if verb == "put":
             place = self._place_for(state)
             why = "the first one is there" if state.fact("used") else f"{task.object_type} was placed there before"
-            return f"put {held} in {place}", why if place in self._remembered["put"] or state.fact("used") else "the goal"
+            return f"put {held} in {place}", why if place in self._remembered["put"] or state.fact(
+                "used"
+            ) else "the goal"
         place = next(iter(self._remembered["change"]), self._first_of(task.changer_type))
         return f"{verb} {held} with {place}", f"the task needs {verb}"
 
@@ -268,7 +274,7 @@ class RuleTeacher:
         if words[0] == "put" and words[1] == "down":
             return self._put_down(" ".join(words[2:]))
         place = " ".join(words[-2:])
-        if place != self._at:
+        if place not in self._here:
             return f"go to {place}"
         if words[0] in ("find", "take", "put") and place in self._closed:
             return f"open {place}"
@@ -277,25 +283,28 @@ class RuleTeacher:
             return put_command(thing, place, self._grammar)
         if words[0] == "use":
             return f"use {thing}"
-        return guidance if words[0] != "find" else "look"
+        return guidance if words[0] != "find" else f"examine {place}"
 
     def _put_down(self, thing: str) -> str:
         """A command that frees the hand: here if that is possible, else at the places that take most things."""
-        if self._at and self._at not in self._tried_down:
-            if self._at in self._closed:
-                return f"open {self._at}"
-            self._tried_down.append(self._at)
-            return put_command(thing, self._at, self._grammar)
+        for place in self._here:
+            if place not in self._tried_down:
+                if place in self._closed:
+                    return f"open {place}"
+                self._tried_down.append(place)
+                return put_command(thing, place, self._grammar)
         kinds = ("countertop", "diningtable", "desk", "sidetable", "bed", "shelf", "drawer", "cabinet", "garbagecan")
         places = [p for kind in kinds for p in self.room if type_of(p) == kind and p not in self._tried_down]
         return f"go to {places[0]}" if places else "look"
 
     def _search(self) -> str:
         """The next command of an executor that searches on its own."""
-        if self._at and self._at in self._closed and self._at not in self._looked:
-            return f"open {self._at}"
+        for place in self._here:
+            if place not in self._looked:
+                return f"open {place}" if place in self._closed else f"examine {place}"
         left = [place for place in self.room if place not in self._looked]
-        order = self._order(self.task, left or self.room)
+        has = type_of(self._holding) == self.task.object_type
+        order = self._order(self.task.lamp_type if has else self.task.object_type, left or self.room)
         return f"go to {order[0]}" if order else "look"
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from embodied_mem.agents.deliveries import View, compile_prompt, render_experiences, start_state
+from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.language.prompts import action_history, compact_room, compiler_prompt, executor_prompt
 from embodied_mem.memory import MemoryBank
@@ -94,7 +94,7 @@ def play_teacher(
         top_k: experiences per episode.
         detour: probability that a random admissible command replaces the teacher's, per step.
         seed: of the detours; each depends on (seed, task, step) only.
-        on_done: called with the number of tasks played so far.
+        on_done: called with the number of tasks just played.
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
@@ -107,7 +107,7 @@ def play_teacher(
             else:
                 data.num_lost += 1
         if on_done:
-            on_done(first + len(chunk))
+            on_done(len(chunk))
     return data
 
 

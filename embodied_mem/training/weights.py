@@ -1,8 +1,8 @@
 """The weights behind a result as one small folder: safetensors, tokenizer, configuration.
 
-    save_bundle(directory, config, tokenizer, executor, model)
-    bundle = load_bundle(directory)
-    bundle.config, bundle.tokenizer, bundle.executor, bundle.model
+save_bundle(directory, config, tokenizer, executor, model)
+bundle = load_bundle(directory)
+bundle.config, bundle.tokenizer, bundle.executor, bundle.model
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flax import nnx
 
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.tokenizers import Tokenizer
-from embodied_mem.models import Decoder
+from embodied_mem.models.decoder import Decoder
 from embodied_mem.training.config import Config
 from embodied_mem.training.sft import CompilerModel
 
@@ -73,11 +73,12 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
         raise CheckpointError(f"{directory}: expected {', '.join(FILES)}, {', '.join(missing)} is missing")
     config = from_dict(Config, json.loads((directory / "config.json").read_text()))
     arrays = load_file(directory / "weights.safetensors")
-    executor = new_decoder(config.model.executor, config, seed=0)
+    tokenizer = Tokenizer.load(directory / "tokenizer.json")
+    executor = new_decoder(config.model.executor, config, tokenizer, "executor", 0)
     _fill(directory, "executor", executor, arrays)
-    model = new_compiler(config, executor)
+    model = new_compiler(config, tokenizer, executor)
     _fill(directory, "compiler", model, arrays)
-    return Bundle(config, Tokenizer.load(directory / "tokenizer.json"), executor, model)
+    return Bundle(config, tokenizer, executor, model)
 
 
 def _fill(directory: pathlib.Path, prefix: str, module: nnx.Module, arrays: dict[str, np.ndarray]) -> None:

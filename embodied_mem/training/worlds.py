@@ -1,7 +1,7 @@
 """The games of a run as vector environments: one to teach, one for rollouts, one for validation.
 
-    worlds = make_worlds(config)
-    worlds.train, worlds.num_train, worlds.search_order
+worlds = make_worlds(config)
+worlds.train, worlds.num_train, worlds.search_order
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from embodied_mem import envs
-from embodied_mem.envs.alfworld_experts import household_order
+from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.training.config import Config
 
 

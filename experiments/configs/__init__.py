@@ -1,6 +1,6 @@
 """Configurations by name: each file holds one, and its docstring records what it gave.
 
-    config = load("grpo_cpu")
+config = load("grpo_cpu")
 """
 
 from __future__ import annotations

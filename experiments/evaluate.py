@@ -1,0 +1,102 @@
+"""Scores ways of delivering memory with trained weights, on any ALFWorld games.
+
+    python experiments/evaluate.py --weights experiments/weights/alfworld                     # the weights' own validation games
+    python experiments/evaluate.py --weights runs/.../weights --tasks path/to/games --seeds 0 1 2
+    python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
+
+Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
+training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+
+def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
+    """The parsed command line."""
+    from embodied_mem.agents.deliveries import DELIVERIES
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
+    add(
+        "--tasks",
+        default="",
+        help="a split, a folder of game files, or `generated`; default: as in the weights' config",
+    )
+    add("--num_tasks", type=int, default=0, help="the first so many games; 0 takes all")
+    add("--seeds", type=int, nargs="+", default=None, help="each game is played once per seed")
+    add("--deliveries", nargs="+", default=None, choices=list(DELIVERIES), help="default: all")
+    add("--max_steps", type=int, default=0, help="episode limit; 0 takes the weights' own")
+    add("--temperature", type=float, default=None, help="of compiler and executor; 0 is greedy")
+    add("--bank", default="", help="memory bank file; default: the teacher plays the training games")
+    add("--out", default="", help="folder for report.json and report.md; default: <weights>/../evaluation")
+    add("--result", default="", help="also write the JSON report to this file")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> dict:
+    options = arguments_of(arguments)
+
+    from embodied_mem import envs
+    from embodied_mem.evaluation.report import manifest, table, write_report
+    from embodied_mem.evaluation.score import score_deliveries
+    from embodied_mem.training import stages
+    from embodied_mem.training.bank import teach_bank
+    from embodied_mem.training.progress import Progress
+    from embodied_mem.training.weights import load_bundle
+    from embodied_mem.training.worlds import games_of
+
+    started = time.perf_counter()
+    bundle = load_bundle(options.weights)
+    config, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
+    seeds = options.seeds or list(ev.seeds)
+    names = options.deliveries or list(ev.deliveries)
+    source = options.tasks or world.valid
+    count = options.num_tasks or (world.num_valid if source == "generated" else 0)
+    games = games_of(source, count, "valid", world.num_scenes, config.seed)
+    bank = teach_bank(config, options.bank)
+    valid = envs.make(
+        "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=config.seed,
+        max_steps=options.max_steps or world.max_steps, grammar=world.grammar,
+    )  # fmt: skip
+    temperature = ev.temperature if options.temperature is None else options.temperature
+    settings = {"temperature": temperature, "batch_buckets": (16, ev.batch_size)}
+    with Progress("evaluation", len(games) * len(seeds) * len(names), unit="episode") as progress:
+        done: dict[str, int] = {}
+
+        def on_episodes(name: str, played: int, won: int) -> None:
+            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
+            done[name] = played
+
+        scores, _ = score_deliveries(
+            valid,
+            stages.make_executor(config, bundle.executor, bundle.tokenizer, **settings),
+            stages.make_compiler(config, bundle.model, bundle.tokenizer, **settings),
+            bank,
+            deliveries=names, tasks=range(len(games)), seeds=seeds,
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
+        )  # fmt: skip
+    facts = manifest(
+        tasks=source, seeds=seeds, max_steps=options.max_steps or world.max_steps, temperature=temperature,
+        grammar=world.grammar, bank=len(bank), fingerprint=config.fingerprint(), config=dataclasses.asdict(config),
+        seconds=round(time.perf_counter() - started, 1),
+    )  # fmt: skip
+    report = write_report(options.out or pathlib.Path(options.weights).parent / "evaluation", scores, facts)
+    if options.result:
+        pathlib.Path(options.result).write_text(json.dumps(report, indent=2) + "\n")
+    print(f"\n{table(scores)}\n")
+    print(json.dumps({"deliveries": report["deliveries"], "num_tasks": len(games), "seeds": seeds}))
+    return report
+
+
+if __name__ == "__main__":
+    main()
