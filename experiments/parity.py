@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import gc
 import json
 import pathlib
 import platform
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "experiments/results/alfworld_parity.json")
     parser.add_argument("--work-dir", type=pathlib.Path, default=ROOT / "runs/parity", help="what is done so far")
     args = parser.parse_args()
+    command_line = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
 
     games = sorted(path for split in args.splits for path in alfworld.find_games(split))
     random.Random(args.seed).shuffle(games)
@@ -47,6 +49,7 @@ def main() -> int:
     rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     done = {row["game"]: row for row in rows}
 
+    gc.disable()  # the planner's translator makes millions of small objects; collected every few games below
     start, new = time.monotonic(), 0
     with alfworld_original.memoised(), record.open("a") as file:
         for i, path in enumerate(games):
@@ -58,6 +61,8 @@ def main() -> int:
             file.write(json.dumps(done[task_id]) + "\n")
             file.flush()
             new += 1
+            if new % 20 == 0:
+                gc.collect()
             for difference in differences:
                 print(f"\n{difference}", flush=True)
             left = (time.monotonic() - start) / new * (len(games) - i - 1)
@@ -73,7 +78,7 @@ def main() -> int:
         "mismatches": sum(len(row["differences"]) for row in played),
         "grammar": args.grammar,
         "seed": args.seed,
-        "command": shlex.join(["python", *sys.argv]),
+        "command": command_line,
         "commit": _commit(),
         "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
     }

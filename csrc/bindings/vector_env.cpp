@@ -47,13 +47,17 @@ class VectorEnvHandle {
     return Answers();
   }
 
-  // (observations, won bool[B], truncated bool[B], progress float64[B], admissible_commands).
+  // (observations, rewards float64[B], terminations bool[B], truncations bool[B], won bool[B], progress float64[B],
+  // admissible_commands).
   py::tuple Answers() {
     const std::size_t count = envs_.num_envs();
     py::list observations(count), admissible(count);
-    py::array_t<bool> won(static_cast<py::ssize_t>(count)), truncated(static_cast<py::ssize_t>(count));
-    py::array_t<double> progress(static_cast<py::ssize_t>(count));
+    const auto size = static_cast<py::ssize_t>(count);
+    py::array_t<bool> won(size), terminated(size), truncated(size);
+    py::array_t<double> rewards(size), progress(size);
+    double* rewards_data = rewards.mutable_data();
     bool* won_data = won.mutable_data();
+    bool* terminated_data = terminated.mutable_data();
     bool* truncated_data = truncated.mutable_data();
     double* progress_data = progress.mutable_data();
     for (std::size_t i = 0; i < count; ++i) {
@@ -64,12 +68,13 @@ class VectorEnvHandle {
       PyList_SET_ITEM(observations.ptr(), static_cast<Py_ssize_t>(i), observation);
       py::list commands = games_[i] == nullptr ? py::list() : games_[i]->Texts(wording_, envs_.admissible(i));
       PyList_SET_ITEM(admissible.ptr(), static_cast<Py_ssize_t>(i), commands.release().ptr());
-      won_data[i] = env.won();
+      rewards_data[i] = env.won() ? 1.0 : 0.0;
+      won_data[i] = terminated_data[i] = env.won();
       truncated_data[i] = envs_.truncated(i);
       progress_data[i] = envs_.progress(i);
     }
-    return py::make_tuple(std::move(observations), std::move(won), std::move(truncated), std::move(progress),
-                          std::move(admissible));
+    return py::make_tuple(std::move(observations), std::move(rewards), std::move(terminated), std::move(truncated),
+                          std::move(won), std::move(progress), std::move(admissible));
   }
 
   EnvHandle Snapshot(std::size_t i) const { return {envs_.env(i), games_[i]}; }
@@ -105,7 +110,7 @@ void BindVectorEnv(py::module_& module) {
       .def("step", &VectorEnvHandle::Step, py::arg("actions"),
            "Plays one command per env; returns the same as answers().")
       .def("answers", &VectorEnvHandle::Answers,
-           "(observations, won bool[B], truncated bool[B], progress float64[B], admissible_commands) as they stand.")
+           "(observations, rewards, terminations, truncations, won, progress, admissible_commands) as they stand.")
       .def("snapshot", &VectorEnvHandle::Snapshot, py::arg("index"), "A copy of one env.")
       .def("restore", &VectorEnvHandle::Restore, py::arg("index"), py::arg("snapshot"))
       .def("game", &VectorEnvHandle::game, py::arg("index"))

@@ -244,13 +244,13 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
         Raises:
             InvalidInputError: not one `str` per env, or `reset` was never called. No env has moved then.
         """
-        observations, won, truncated, progress, admissible = self._native.step(actions)
-        return observations, won.astype(np.float64), won.copy(), truncated, self._info(won, progress, admissible)
+        observations, rewards, terminations, truncations, *rest = self._native.step(actions)
+        return observations, rewards, terminations, truncations, self._info(*rest)
 
     def answers(self):
         """Return `(observations, info)` as they stand, e.g. after `restore`."""
-        observations, won, _, progress, admissible = self._native.answers()
-        return observations, self._info(won, progress, admissible)
+        observations, _, _, _, *rest = self._native.answers()
+        return observations, self._info(*rest)
 
     def snapshot(self, index: int) -> tuple:
         """Return env `index` as it stands; the handle stays valid whatever the env does afterwards."""
@@ -271,8 +271,8 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
 
     def _info(self, won: np.ndarray, progress: np.ndarray, admissible: list[list[str]]) -> dict[str, Any]:
         return {
-            "goal": list(self._goals),
-            "task_id": list(self._task_ids),
+            "goal": self._goals.copy(),
+            "task_id": self._task_ids.copy(),
             "admissible_commands": admissible,
             "won": won,
             "progress": progress,

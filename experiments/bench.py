@@ -1,0 +1,204 @@
+"""Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
+
+Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
+
+- `native_steps_per_s`: steps per second of wall clock through the Python API, `envs.step(actions)` of a vector env with
+  16 envs and 1 thread; a step answers the observation's text, the list of admissible commands, score and progress. The
+  median of several rounds. Random admissible commands, drawn outside the clock. `native_single_env_steps_per_s` is the
+  same with one env, where the price of a Python call is not shared.
+- `textworld_steps_per_s`: the same games in TextWorld with ALFWorld's demangler, `env.step(command)`: text, score and
+  admissible commands too; loading and resets are not counted.
+- `ratio`: the first by the second. `mismatches`: commands after which the two sides differ.
+- `load_ms_p50`, `load_all_s`: `Game.load` of every installed game, one after the other, from file to playable game.
+- `kilobytes_per_env`: growth of the process's memory by a vector env in which each env plays a game of its own, after
+  30 steps, divided by their number; what Python keeps of command texts is in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import pathlib
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import embodied_mem
+from embodied_mem.envs import alfworld, alfworld_original
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+NUM_ENVS = 16
+NUM_MEMORY_ENVS = 400
+
+
+def bench_alfworld(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of the suite `alfworld`."""
+    files = sorted(path for split in args.splits for path in alfworld.find_games(split))
+    load_ms = []
+    start = time.perf_counter()
+    for path in files:
+        since = time.perf_counter()
+        alfworld.Game.load(str(path))
+        load_ms.append(1e3 * (time.perf_counter() - since))
+    load_all_s = time.perf_counter() - start
+
+    sample = _sample(files, args.games, args.seed)
+    native = [_native_rate(sample, NUM_ENVS, args) for _ in range(args.rounds)]
+    single = [_native_rate(sample, 1, args) for _ in range(args.rounds)]
+    original, mismatches, commands = _original_rate(sample, args)
+    native += [_native_rate(sample, NUM_ENVS, args) for _ in range(args.rounds)]  # before and after, in case of drift
+    rate = statistics.median(native)
+    return {
+        "native_steps_per_s": round(rate),
+        "native_steps_per_s_min": round(min(native)),
+        "native_steps_per_s_max": round(max(native)),
+        "native_single_env_steps_per_s": round(statistics.median(single)),
+        "textworld_steps_per_s": round(original, 2),
+        "ratio": round(rate / original),
+        "load_ms_p50": round(statistics.median(load_ms), 3),
+        "load_ms_max": round(max(load_ms), 3),
+        "load_all_s": round(load_all_s, 2),
+        "kilobytes_per_env": round(_kilobytes_per_env(files), 1),
+        "games": len(files),
+        "games_in_comparison": len(sample),
+        "commands_in_comparison": commands,
+        "mismatches": mismatches,
+    }
+
+
+def _sample(files: list[pathlib.Path], count: int, seed: int) -> list[pathlib.Path]:
+    """Return `count` games, spread evenly over the task types."""
+    by_type = {name: [f for f in files if f.parts[-3].startswith(f"{name}-")] for name in alfworld.TASK_TYPES}
+    by_type = {name: games for name, games in by_type.items() if games}
+    rng = random.Random(seed)
+    share = max(1, count // len(by_type))
+    return [game for games in by_type.values() for game in rng.sample(games, min(share, len(games)))]
+
+
+def _native_rate(sample: list[pathlib.Path], num_envs: int, args: argparse.Namespace) -> float:
+    envs = embodied_mem.envs.make("alfworld", tasks=sample, num_envs=num_envs, max_steps=None, num_threads=1)
+    rng = random.Random(args.seed)
+    spent = steps = 0.0
+    for first in range(0, len(sample), num_envs):
+        _, info = envs.reset(options={"task_indices": np.arange(first, first + num_envs) % len(sample)})
+        for _ in range(args.native_steps // len(sample)):
+            actions = [rng.choice(commands) for commands in info["admissible_commands"]]
+            since = time.perf_counter()
+            _, _, _, _, info = envs.step(actions)
+            spent += time.perf_counter() - since
+            steps += num_envs
+    return steps / spent
+
+
+def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tuple[float, int, int]:
+    spent, steps, mismatches = 0.0, 0, 0
+    for i, path in enumerate(sample):
+        print(f"\rTextWorld plays game {i + 1} of {len(sample)} ", end="", file=sys.stderr, flush=True)
+        original = alfworld_original.start_original(path)
+        state = original.reset()
+        env = alfworld.Env(alfworld.Game.load(str(path)))
+        rng = random.Random(args.seed + i)
+        for _ in range(args.commands):
+            command = rng.choice(env.admissible_commands)
+            since = time.perf_counter()
+            state, score, done = original.step(command)
+            spent += time.perf_counter() - since
+            steps += 1
+            ours = (env.step(command), env.admissible_commands, env.score, env.won)
+            mismatches += ours != (state.feedback, state.admissible_commands, score, done)
+        original.close()
+    print(file=sys.stderr)
+    return steps / spent, mismatches, steps
+
+
+def _kilobytes_per_env(files: list[pathlib.Path]) -> float:
+    count = min(NUM_MEMORY_ENVS, len(files))
+    chosen = random.Random(0).sample(files, count)
+    gc.collect()
+    before = _resident_bytes()
+    envs = embodied_mem.envs.make("alfworld", tasks=chosen, num_envs=count, max_steps=None, num_threads=1)
+    _, info = envs.reset()
+    rng = random.Random(0)
+    for _ in range(30):
+        _, _, _, _, info = envs.step([rng.choice(commands) for commands in info["admissible_commands"]])
+    gc.collect()
+    return (_resident_bytes() - before) / count / 1000
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"alfworld": bench_alfworld}
+
+
+def _machine() -> str:
+    model = platform.processor() or platform.machine()
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
+        ]
+        model = names[0] if names else model
+    load = os.getloadavg()[0]
+    return f"{model}, {os.cpu_count()} cores, load {load:.1f} at the end, Python {platform.python_version()}"
+
+
+def _commit() -> str:
+    result = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    """Run one suite and return the exit status: 1 when it found mismatches."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=sorted(SUITES), required=True)
+    parser.add_argument("--splits", nargs="+", default=["train", "valid_seen"], help="splits or folders of games")
+    parser.add_argument("--games", type=int, default=24, help="games played on both sides (default 24)")
+    parser.add_argument("--commands", type=int, default=12, help="commands per game for TextWorld (default 12)")
+    parser.add_argument(
+        "--native-steps", type=int, default=48_000, help="steps per round of our engine, over all games"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds of our engine before and after TextWorld (default 3)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
+    args = parser.parse_args()
+    command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
+
+    result = SUITES[args.suite](args)
+    width = max(map(len, result))
+    print(f"{'suite ' + args.suite:{width}}  value")
+    for name, value in result.items():
+        print(f"{name:{width}}  {value:>12,}")
+    result = {
+        "suite": args.suite,
+        **result,
+        "command": command,
+        "commit": _commit(),
+        "machine": _machine(),
+        "seed": args.seed,
+    }
+    output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+    return 1 if result.get("mismatches") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

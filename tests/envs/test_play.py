@@ -1,0 +1,72 @@
+"""The terminal program, driven by scripted input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from embodied_mem import play
+from embodied_mem.envs.alfworld import Game
+
+
+def _run(arguments, lines):
+    return subprocess.run(
+        [sys.executable, "-m", "embodied_mem.play", *arguments],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_scripted_player_wins(alfworld_data):
+    path = sorted(alfworld_data.glob("valid_seen/pick_heat*/*/game.tw-pddl"))[0]
+    walkthrough = Game.load(str(path)).walkthrough
+    lines = [
+        "look",
+        "/undo",
+        *walkthrough[:-1],
+        "/progress",
+        "/commands",
+        "xyzzy",
+        "/undo",
+        walkthrough[-1],
+        "never read",
+    ]
+    result = _run(["alfworld", "--tasks", str(path)], lines)
+    assert result.returncode == 0
+    assert "Looking quickly around you, you see nothing." in result.stdout
+    assert "50% of the goal holds" in result.stdout
+    assert f"\n{walkthrough[-1]}\n" in result.stdout, "/commands lists the last command"
+    assert result.stdout.endswith(f"You won after {len(walkthrough)} commands.\n")
+
+
+def test_the_old_wording_and_the_end_of_input(alfworld_data):
+    path = sorted(alfworld_data.glob("valid_seen/*/*/game.tw-pddl"))[0]
+    place = Game.load(str(path)).receptacles[0]
+    result = _run(["alfworld", "--tasks", str(path), "--grammar", "0.3"], ["help", f"go to {place}", "/restart"])
+    assert result.returncode == 0
+    assert "Nothing happens." in result.stdout
+    assert "You arrive at loc " in result.stdout
+    assert result.stdout.count("-= Welcome to TextWorld, ALFRED! =-") == 2
+    assert result.stdout.endswith("The game is not won.\n")
+
+
+def test_help_teaches_and_errors_are_one_line(tmp_path):
+    help_text = _run(["--help"], []).stdout
+    assert "python -m embodied_mem.play alfworld --tasks" in help_text
+    assert "/commands" in help_text
+    bad = tmp_path / "bad.tw-pddl"
+    bad.write_text("not json")
+    for target, reason in ((bad, "not JSON"), (tmp_path / "absent", "expected one of train")):
+        result = _run(["alfworld", "--tasks", str(target)], [])
+        assert result.returncode == 2
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+        assert reason in result.stderr
+
+
+def test_the_module_documents_every_command_it_knows():
+    for command in ("/commands", "/undo", "/progress", "/restart", "/quit"):
+        assert command in play.__doc__
