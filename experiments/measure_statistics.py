@@ -52,21 +52,32 @@ def measure_room(games: dict[int, list[tuple[list[str], dict]]]) -> dict:
     counts = [Counter(type_of(r) for r, _ in facts["receptacleAtLocation"]) for facts in scenes]
     locations = [len({place for _, place in facts["receptacleAtLocation"]}) for facts in scenes]
     openable = [Counter(type_of(r) for (r,) in facts["openable"]) for facts in scenes]
-    per_game = [(scene, facts, Counter(type_of(o) for o, _ in facts["objectType"])) for scene in games
-                for _, facts in games[scene]]  # fmt: skip
-    objects = {}
-    for name in sorted({name for _, _, present in per_game for name in present}):
-        holders = {scene for scene, _, present in per_game if present[name]}
-        places = Counter()
-        for _, facts, _ in per_game:
-            inside = {o: type_of(r) for o, r in facts["inReceptacle"] if type_of(o) == name}
-            places.update(inside.values())
-            places[""] += sum(type_of(o) == name for o, _ in facts["objectType"]) - len(inside)
-        objects[name] = {
-            "scenes": len(holders),
-            "copies": histogram([present[name] for scene, _, present in per_game if scene in holders]),
-            "places": {place: count for place, count in sorted(places.items()) if count},
+    holders, copies, places = (
+        collections.defaultdict(set),
+        collections.defaultdict(list),
+        collections.defaultdict(Counter),
+    )
+    for scene in games:
+        present = [Counter(type_of(o) for o, _ in facts["objectType"]) for _, facts in games[scene]]
+        for name in set().union(*present):
+            holders[name].add(scene)
+            copies[name] += [count[name] for count in present]
+        for (_, facts), count in zip(games[scene], present, strict=True):
+            inside = {o: type_of(r) for o, r in facts["inReceptacle"]}
+            for o, place in inside.items():
+                places[type_of(o)][place] += 1
+            for name, number in count.items():
+                places[name][""] += number
+            for o in inside:
+                places[type_of(o)][""] -= 1
+    objects = {
+        name: {
+            "scenes": len(holders[name]),
+            "copies": histogram(copies[name]),
+            "places": {place: count for place, count in sorted(places[name].items()) if count},
         }
+        for name in sorted(holders)
+    }
     goals = collections.defaultdict(Counter)
     for scene in games:
         for (task_type, object_type, _, target, _), _ in games[scene]:
@@ -113,7 +124,11 @@ def measure(train: pathlib.Path) -> dict:
     files = sorted(train.glob("*/*/game.tw-pddl"))
     if not files:
         raise SystemExit(f"no game files under {train}; expected the train split of json_2.1.1")
-    contain, having, types = collections.defaultdict(set), collections.defaultdict(set), {}
+    contain, having, types = (
+        collections.defaultdict(set),
+        collections.defaultdict(set),
+        {"otype": set(), "rtype": set()},
+    )
     for file in files:
         problem = json.loads(file.read_bytes())["pddl_problem"]
         facts = parse_problem(problem)
@@ -123,8 +138,10 @@ def measure(train: pathlib.Path) -> dict:
             contain[receptacle_type.removesuffix("Type")].add(object_type.removesuffix("Type"))
         for name in PROPERTIES:
             having[name].update(type_of(o) for (o,) in facts[name])
-        for kind in ("otype", "rtype"):
-            types.setdefault(kind, set()).update(re.findall(rf"(\S+)Type - {kind}", problem))
+        for line in problem.partition("(:init")[0].split("\n"):
+            name, _, kind = line.strip().partition("Type - ")
+            if kind in types:
+                types[kind].add(name)
     rooms = {}
     for number, name in ROOMS.items():
         rooms[name] = measure_room({scene: games for scene, games in scenes.items() if scene // 100 == number})

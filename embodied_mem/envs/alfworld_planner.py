@@ -348,6 +348,4 @@ def _look(state: WorldState) -> Iterator[list[_Step]]:
                     yield [*use, ("at", "", spot)]
                     continue
                 for source in _sources(state, name):
-                    take = ("take", name, source)
-                    yield [take, *use, ("at", "", spot)]
-                    yield [*use, take, ("at", "", spot)]
+                    yield [("take", name, source), *use, ("at", "", spot)]

@@ -188,6 +188,23 @@ def test_problem_has_the_structure_of_official_ones(alfworld_data):
         assert all(numbers == arities[predicate] for predicate, numbers in facts.items())
 
 
+def test_wanted_objects_in_a_fridge_are_cool_from_the_start_as_in_official_games(alfworld_data):
+    official = [json.loads(f.read_bytes()) for f in sorted(alfworld_data.glob("valid_seen/*/*/*.tw-pddl"))]
+    games = [
+        (content["pddl_problem"], re.search(r"task is to: ([^\"\\]+)", content["grammar"])[1]) for content in official
+    ]
+    generated = [(game.problem, game.goal) for game in generator.generate(200, seed=13, num_scenes=24, prove=False)]
+    for source in (games, generated):
+        num_cool = 0
+        for problem, goal in source:
+            state = WorldState.from_problem(problem, goal)
+            wanted = {name for name, kind in state.types.items() if kind == state.task.object_type}
+            in_fridge = {name for name in wanted if any(r.startswith("fridge ") for r in state.inside[name])}
+            assert state.marks["cool"] == in_fridge, goal
+            num_cool += len(in_fridge)
+        assert num_cool > 5
+
+
 def test_goals_are_the_official_ones_word_by_word(alfworld_data):
     checked = set()
     for file in sorted(alfworld_data.glob("valid_seen/*/*/game.tw-pddl")):
@@ -212,8 +229,9 @@ def test_written_games_are_read_back_and_textworld_plays_them_alike(official_tex
             for info in self._entity_infos.values():
                 info.name = names.get(info.id, f"{info.id} ")
 
-    candidates = generator.generate(60, seed=11, num_scenes=24)
-    games = [min(candidates[kind::6], key=lambda game: len(game.problem)) for kind in range(6)]  # TextWorld is slow
+    candidates = generator.generate(600, seed=11, num_scenes=120, prove=False)
+    smallest = [min(candidates[kind::6], key=lambda game: len(game.problem)) for kind in range(6)]  # TextWorld is slow
+    games = [game.proved() for game in smallest]
     files = generator.write(games, tmp_path)
     assert [file.relative_to(tmp_path).parts for file in files] == [
         ("json_2.1.1", "train", game.folder, game.trial, "game.tw-pddl") for game in games
@@ -281,3 +299,9 @@ def test_domain_and_grammar_are_read_from_the_package(monkeypatch, tmp_path):
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+def test_household_statistics_are_what_the_train_split_says(alfworld_data):
+    from experiments.measure_statistics import measure
+
+    assert measure(alfworld_data / "train") == household_statistics()
