@@ -45,7 +45,9 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> dict:
     options = arguments_of(arguments)
+    from embodied_mem.models.host import keep_freed_memory
 
+    keep_freed_memory()
     from embodied_mem import envs
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score_deliveries

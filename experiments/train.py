@@ -31,6 +31,9 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
         return print_plan(config)
 
+    from embodied_mem.models.host import keep_freed_memory
+
+    keep_freed_memory()
     import jax
 
     from embodied_mem.evaluation.report import manifest, table, write_report

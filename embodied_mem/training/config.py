@@ -233,6 +233,13 @@ class Config:
         """The resolved configuration as indented JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2)
 
-    def fingerprint(self) -> str:
-        """Twelve hex digits that change with any field; a run only resumes under its own."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+    def fingerprint(self, stage: str = "grpo") -> str:
+        """Twelve hex digits that change with whatever the result of a stage depends on; it only resumes under its own.
+
+        Stages are `executor`, `compiler`, `grpo`, each on top of the one before. How the result is scored and on which
+        devices it is computed do not matter.
+        """
+        parts = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "grpo"]
+        used = parts[: 6 + ("executor", "compiler", "grpo").index(stage)]
+        values = dataclasses.asdict(self)
+        return hashlib.sha256(json.dumps({name: values[name] for name in used}).encode()).hexdigest()[:12]

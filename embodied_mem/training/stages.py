@@ -87,7 +87,7 @@ def run_loop(
         step_of: the step.
         batches_from: first step -> iterator of batches, or None.
     """
-    checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint()})
+    checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint(name)})
     first = 0
     if checkpoints.latest() is not None:
         restored = checkpoints.restore(like=state)

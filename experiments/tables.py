@@ -1,0 +1,100 @@
+"""Writes the README's tables from the files in experiments/results/, so that no number is typed.
+
+    python experiments/tables.py            # rewrite README.md
+    python experiments/tables.py --check    # exit with 1 if it is not up to date
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of the functions below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments" / "results"
+
+
+def deliveries(name: str) -> str:
+    """The comparison of deliveries in a report."""
+    data = json.loads((RESULTS / f"{name}.json").read_text())
+    lines = [
+        "| delivery | success | 95 % interval | against none, paired | steps | executor tokens/step | ms/step |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for delivery, row in data["deliveries"].items():
+        low, high = row["interval"]
+        versus = "-"
+        if "difference_interval" in row:
+            versus = "{:+.1f} [{:+.1f}, {:+.1f}]".format(
+                *(100 * v for v in (row["difference_to_none"], *row["difference_interval"]))
+            )
+        lines.append(
+            f"| {delivery} | {100 * row['success']:.1f} % | {100 * low:.1f} to {100 * high:.1f} | {versus} "
+            f"| {row['steps']:.1f} | {row['executor_tokens_per_step']:.0f} | {row['latency_ms_per_step']:.1f} |"
+        )
+    config = data["config"]["world"]
+    lines += [
+        "",
+        f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data.get('max_steps', config['max_steps'])} "
+        f"steps; {data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+    ]
+    return "\n".join(lines)
+
+
+def quick_start() -> str:
+    """What the main job ends with."""
+    return deliveries("grpo_cpu")
+
+
+def alfworld() -> str:
+    """The long run on ALFWorld's own games."""
+    return deliveries("alfworld_valid_seen")
+
+
+def speed() -> str:
+    """The engine against TextWorld."""
+    data = json.loads((RESULTS / "bench_alfworld.json").read_text())
+    row = data.get("result", data)
+    return "\n".join(
+        [
+            "| | native | TextWorld | ratio |",
+            "|---|---|---|---|",
+            f"| steps/s, one thread, observations and admissible commands | {row['native_steps_per_s']:,.0f} "
+            f"| {row['textworld_steps_per_s']:,.1f} | {row['ratio']:,.0f} |",
+            "",
+            f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
+            f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB.",
+        ]
+    )
+
+
+TABLES = {"quick_start": quick_start, "alfworld": alfworld, "speed": speed}
+
+
+def render(text: str) -> str:
+    """`text` with every table written anew."""
+
+    def fill(match: re.Match) -> str:
+        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the README is out of date")
+    options = parser.parse_args()
+    path = ROOT / "README.md"
+    old = path.read_text()
+    new = render(old)
+    if options.check:
+        sys.exit(0 if old == new else "README.md is out of date; run: python experiments/tables.py")
+    path.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
