@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from embodied_mem import envs
+from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.training.config import Config
 
@@ -70,5 +71,5 @@ def games_of(source: str, count: int, split: str, num_scenes: int, seed: int) ->
         from embodied_mem.envs.alfworld_generator import generate
 
         return [g.load() for g in generate(count, seed=seed, num_scenes=num_scenes, split=split)]
-    games = envs.alfworld.load_games(source)
+    games = find_games(source)
     return games[:count] if count else games
