@@ -1,0 +1,159 @@
+"""The other teacher: a chat model behind an OpenAI-compatible server writes the lessons.
+
+    model = RecordedChatModel(OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-72b"), "teacher.jsonl")
+    play_teacher(envs, tasks, bank, lambda: ChatTeacher(model), top_k=4, detour=0.1, seed=0)
+
+It gets what the compiler will get (experiences, Brief State, last command, observation) and nothing of the simulator.
+Its answer is JSON with the compiler's output in our grammar, the command, and what soft tokens should convey. What it
+gets wrong is counted; a teacher that is mostly unreadable is an error, not data.
+
+Source: MemCompiler C.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from embodied_mem.agents.views import View, compile_prompt, start_state
+from embodied_mem.compiler.brief_state import BriefState, apply_all
+from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
+from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.prompts import compact_room
+from embodied_mem.memory import Experience
+from embodied_mem.training.teacher import Lesson
+
+SYSTEM_PROMPT = """\
+You compile memory for an agent that acts in a household by text commands. You see experiences of earlier tasks, the
+Brief State (goal; done, now, next: subgoals; holding; seen: objects and places; room: number of receptacles of each
+kind; searched: receptacles looked into), the last command and its answer.
+
+Answer with JSON: {"output": text, "action": text, "reference": text}.
+
+"output" has one line each, in this order, every part optional but the first:
+  experience | brief | hybrid | noaction      guidance only | edits only | both | neither
+  + FIELD: ENTRY                              a new belief; seen entries read "apple 1 in fridge 1"
+  ~ FIELD: ENTRY                              a revised belief
+  - FIELD: ENTRY                              a belief that no longer holds; for seen the object alone
+  fold                                        the current subgoal is completed
+  do: GUIDANCE                                find X in P | take O from P | clean O with P | put O in P | use O in P
+  why: REASON
+On the first step create now and next. Give guidance only if it follows from the experiences, the Brief State or the
+answer; if memory has nothing to add, give none.
+
+"action" is the command that a good agent would give now: go to P, open P, examine P, take O from P, move O to P,
+clean O with P, heat O with P, cool O with P, use O.
+
+"reference" names the remembered places that come next, soonest first, separated by "; "; empty without guidance.
+"""
+
+RESPONSE_FORMAT = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "lesson",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in ("output", "action", "reference")},
+            "required": ["output", "action", "reference"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+class TeacherError(EmbodiedMemError, RuntimeError):
+    """A chat teacher whose answers cannot be read often enough to be taught from."""
+
+
+@dataclasses.dataclass
+class TeacherStatistics:
+    """How well the answers of a model could be read, over all episodes that share this object.
+
+    Attributes:
+        answers: answers received.
+        unreadable: answers that were no such JSON object; they count as NOACTION with the command `look`.
+        malformed: answers whose output had lines that the grammar does not know or edits that were refused.
+        max_unreadable: share of unreadable answers above which teaching stops, once there are 20.
+    """
+
+    answers: int = 0
+    unreadable: int = 0
+    malformed: int = 0
+    max_unreadable: float = 0.2
+
+    def check(self) -> None:
+        """Raises TeacherError when too many answers were unreadable."""
+        if self.answers >= 20 and self.unreadable > self.max_unreadable * self.answers:
+            raise TeacherError(
+                f"chat teacher: {self.unreadable} of {self.answers} answers were not the JSON object asked for "
+                f"(at most {100 * self.max_unreadable:.0f} % are accepted); use a model that keeps to a json_schema"
+            )
+
+
+class ChatTeacher:
+    """Teacher protocol over a chat model.
+
+    Args:
+        model: answers; its own meter counts tokens and its budget stops it.
+        statistics: shared between episodes; a new one if None.
+        max_tokens: longest answer.
+    """
+
+    def __init__(self, model: ChatModel, statistics: TeacherStatistics | None = None, max_tokens: int = 512):
+        self._model = model
+        self._max_tokens = max_tokens
+        self.statistics = statistics if statistics is not None else TeacherStatistics()
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
+        """The lesson of the first step."""
+        room = compact_room(first_observation.partition("Your task is to:")[0])
+        self._view = View(goal, room, experiences, [], start_state(goal, room))
+        return self._lesson()
+
+    def next(self, action: str, observation: str, state: BriefState) -> Lesson:
+        """The lesson after `action` was answered with `observation`."""
+        self._view.turns.append((action, observation))
+        self._view.state = state
+        return self._lesson()
+
+    def _lesson(self) -> Lesson:
+        messages = [
+            {"role": "system", "content": SYSTEM_PROMPT},
+            {"role": "user", "content": compile_prompt(self._view).removesuffix("\n=")},
+        ]
+        reply = self._model.complete(
+            messages, max_tokens=self._max_tokens, temperature=0.0, response_format=RESPONSE_FORMAT
+        )
+        self.statistics.answers += 1
+        values = _fields(reply.text)
+        if values is None:
+            self.statistics.unreadable += 1
+            self.statistics.check()
+            return Lesson(CompilerOutput.make(), self._view.state, "look", "")
+        parsed = parse_output(values["output"])
+        state, refused = apply_all(parsed.edits, self._view.state)
+        self.statistics.malformed += bool(parsed.malformed or refused)
+        # Only what is legal is taught: the output is written again from the edits that were admitted.
+        admitted, at = [], self._view.state
+        for edit in parsed.edits:
+            at, bad = apply_all((edit,), at)
+            if not bad:
+                admitted.append(edit)
+        output = CompilerOutput.make(parsed.guidance, admitted, parsed.reason)
+        action = " ".join(values["action"].split()) or "look"
+        return Lesson(output, state, action, values["reference"] if output.guidance else "")
+
+
+def _fields(text: str) -> dict[str, str] | None:
+    """The three texts in a JSON answer; None if it is not that."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return None
+    names = ("output", "action", "reference")
+    if not isinstance(values, dict) or not all(isinstance(values.get(name), str) for name in names):
+        return None
+    return {name: values[name] for name in names}
