@@ -1,11 +1,12 @@
 """Scores ways of delivering memory with trained weights, on any ALFWorld games.
 
-    python experiments/evaluate.py --weights experiments/weights/alfworld                     # the weights' own validation games
+    python experiments/evaluate.py --weights experiments/weights/alfworld       # the weights' own validation games
     python experiments/evaluate.py --weights runs/.../weights --tasks path/to/games --seeds 0 1 2
     python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
 
 Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
-training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON line.
+training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON
+line.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python experiments/train.py --config=grpo_cpu
     python experiments/train.py --config=grpo_cpu --grpo.steps 30 --seed 1     # any field of the configuration
-    python experiments/train.py --config=grpo_tpu --plan                       # what goes on which device, no weights needed
+    python experiments/train.py --config=grpo_tpu --plan                 # what goes on which device, no weights needed
 
-Everything lands in `runs/<config>-<fingerprint>/`. A run that was stopped, in whatever way, goes on when the same command is
-given again, to the same numbers.
+Everything lands in `runs/<config>-<fingerprint>/`. A run that was stopped, in whatever way, goes on when the same
+command is given again, to the same numbers.
 """
 
 from __future__ import annotations

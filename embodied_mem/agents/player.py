@@ -3,7 +3,8 @@
     trajectories = play(envs, executor, delivery, bank, tasks=range(64), seeds=[0] * 64, top_k=6)
     sum(t.won for t in trajectories)
 
-Rows that are finished leave the batch; what is random in a row depends on its task and seed only, not on its neighbours.
+Rows that are finished leave the batch; what is random in a row depends on its task and seed only, not on its
+neighbours.
 """
 
 from __future__ import annotations

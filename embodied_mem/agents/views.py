@@ -48,8 +48,6 @@ def render_experiences(experiences: Sequence[Experience]) -> str:
 def compile_prompt(view: View, brief: bool = True) -> str:
     """What the compiler reads at this step of an episode."""
     action, observation = view.turns[-1] if view.turns else ("", "")
-    if brief:
-        state = view.state.render()
-    else:
-        state = action_history(view.goal, view.room, [action for action, _ in view.turns])
+    actions = [action for action, _ in view.turns]
+    state = view.state.render() if brief else action_history(view.goal, view.room, actions)
     return compiler_prompt(render_experiences(view.experiences), state, action, observation)

@@ -51,9 +51,10 @@ def _package():
 def train_bpe(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
     """A byte-level BPE tokenizer with at most `vocab_size` tokens, learned from `texts`; the same texts give the same.
 
-    Pieces before merging: a newline, one or two digits, a word, or one other sign, each of the last three with the space before
-    it. Merges stay inside a piece, so a newline is always one token, a frequent number of two digits is one token, and a frequent
-    word with its space becomes one token. All 256 bytes are in the vocabulary: any text round-trips.
+    Pieces before merging: a newline, one or two digits, a word, or one other sign, each of the last three with the
+    space before it. Merges stay inside a piece, so a newline is always one token, a frequent number of two digits is
+    one token, and a frequent word with its space becomes one token. All 256 bytes are in the vocabulary: any text
+    round-trips.
 
     Args:
         texts: texts to learn from.

@@ -4,7 +4,8 @@
     batch = pad_rows(rows, pad_id, multiple=64)         # Batch of arrays
     for indices in batches(lengths, batch_size, seed=0, first_step=120, num_steps=1000): ...
 
-Because the order depends on nothing else, a run that is killed and started again at step 120 reads what it would have read.
+Because the order depends on nothing else, a run that is killed and started again at step 120 reads what it would have
+read.
 """
 
 from __future__ import annotations
@@ -66,6 +67,15 @@ def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int =
     targets = np.full(shape, pad_id, np.int32)
     targets[:, :-1] = tokens[:, 1:]
     return Batch(tokens, mask, targets, learned, text, suffix)
+
+
+def fill_rows(batch: Batch, size: int) -> Batch:
+    """`batch` with `size` rows: those that are missing repeat the first and have nothing to learn."""
+    missing = size - len(batch.tokens)
+    if missing == 0:
+        return batch
+    batch = Batch(*(np.concatenate([array, np.repeat(array[:1], missing, 0)]) for array in batch))
+    return batch._replace(learned=batch.learned & (np.arange(size) < size - missing)[:, None])
 
 
 def batches(

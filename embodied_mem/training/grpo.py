@@ -8,9 +8,10 @@ For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table
     A_i = (r_i - mean(r)) / std(r)                       a group with equal rewards has no gradient; it is counted
     loss = -1/M sum over tokens of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A),   rho = pi(o) / pi_old(o)
 
-The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as one
-token whose log-density is the mean over its width (`models.soft_mem.log_density`). M is the number of these tokens in the batch, so
-that a long trajectory does not weigh less per token. No KL term. Observations and prompts carry no loss.
+The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as
+one token whose log-density is the mean over its width (`models.soft_mem.log_density`). M is the number of these tokens
+in the batch, so that a long trajectory does not weigh less per token. No KL term. Observations and prompts carry no
+loss.
 
 Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
 the GRPO that it cites uses.
@@ -107,7 +108,7 @@ jax.tree_util.register_dataclass(
 
 
 def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch:
-    """`samples` as arrays of `size` rows; rows that are missing repeat the first with advantage 0 and no learned token."""
+    """`samples` as arrays of `size` rows; missing rows repeat the first with advantage 0 and no learned token."""
     filled = [*samples, *[samples[0]] * (size - len(samples))]
     batch = pad_rows([s.row for s in filled], pad_id, length=length)
     old = np.zeros(batch.tokens.shape, np.float32)
@@ -126,7 +127,7 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
 
 
 def make_grpo_gradient(graphdef, config: GRPOConfig) -> Callable:
-    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over microbatches."""
+    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts."""
 
     def loss_of(trainable, frozen, data: PolicyBatch, total):
         model = nnx.merge(graphdef, trainable, frozen)

@@ -13,8 +13,8 @@ Compiler loss (MemCompiler eqs. 6, 7, 9):
     L_text     cross-entropy of the output tokens, label-smoothed
     L_action   cross-entropy of the frozen executor's action tokens with the guidance in its prompt and the sampled soft
                tokens over its placeholders; the gradient reaches the compiler through the soft tokens only
-    L_latent   semantic alignment, first term of eq. 6: the i-th soft mean should name the i-th token of a reference text
-               out of memory (the places that come next); see `models.soft_mem.semantic_alignment`
+    L_latent   semantic alignment, first term of eq. 6: the i-th soft mean should name the i-th token of a reference
+               text out of memory (the places that come next); see `models.soft_mem.semantic_alignment`
     L_orth     complementarity, second term of eq. 6
     L_entropy  minus the Gaussian entropy of the soft tokens per dimension. The paper leaves the term open; this reading
                keeps the channel's variance from collapsing before RL, which needs it to explore.
@@ -67,7 +67,7 @@ class TrainState(NamedTuple):
 
 
 def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
-    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true, which are `count` or none a row."""
+    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true: `count` or none a row."""
     first = jnp.argmax(mask, axis=1)
     index = first[:, None] + jnp.arange(count)
     return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)

@@ -5,10 +5,10 @@
     lesson.output, lesson.action            # CompilerOutput, "go to fridge 1"
     lesson = teacher.next(action_really_taken, observation, lesson.state)
 
-What it says follows from the Brief State b_t, the newest observation o_t and the retrieved experiences M alone: guidance
-names a place because the object was seen there or an experience found one there, a tool because the task needs it, and
-nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in the whole episode,
-which a good executor could remember. No simulator state is read.
+What it says follows from the Brief State b_t, the newest observation o_t and the retrieved experiences M alone:
+guidance names a place because the object was seen there or an experience found one there, a tool because the task needs it, and
+nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in the whole
+episode, which a good executor could remember. No simulator state is read.
 
 Source: MemCompiler C.2; the rules are ours. Task progress is a list of subgoals per task type:
     place     find X; put X in R                     clean/heat/cool   find X; clean X; put X in R
@@ -85,8 +85,8 @@ class RuleTeacher:
     """Teacher by rules for ALFWorld's texts.
 
     Args:
-        search_order: (type of thing, receptacles not looked into) -> the order in which an executor without guidance tries them;
-            None takes the order of the room's text.
+        search_order: (type of thing, receptacles not looked into) -> the order in which an executor without guidance
+            tries them; None takes the order of the room's text.
         grammar: wording of commands, see `embodied_mem.envs`.
     """
 

@@ -34,7 +34,7 @@ def describe(name: str) -> str:
 
 
 def cli(arguments: list[str], description: str):
-    """(options, config) of a command line: `--config NAME`, options of the script, and any field as `--part.field VALUE`.
+    """(options, config) of a command line: `--config NAME`, options of the script, any field as `--part.field VALUE`.
 
     `--help` lists every field with its default. An unknown field is an error that lists what is close.
     """

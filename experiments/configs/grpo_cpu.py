@@ -1,8 +1,8 @@
 """The twin of `grpo_tpu` for two cores: generated games, tiny models from scratch, all stages within half an hour.
 
 Differs from the paper where size demands it. Learning rates are those of models of a million parameters that start from
-scratch. Label smoothing is 0.02: 0.1 spreads a tenth of the mass over 1,024 tokens, which at temperature 1.2 puts a wrong
-token into every second output (over 152,064 tokens it does not).
+scratch. Label smoothing is 0.02: 0.1 spreads a tenth of the mass over 1,024 tokens, which at temperature 1.2 puts a
+wrong token into every second output (over 152,064 tokens it does not).
 """
 
 from embodied_mem.training.config import (

@@ -1,7 +1,8 @@
-"""The paper's settings (Table 7): a Qwen2.5-7B compiler with LoRA, a frozen Qwen2.5-14B executor, ALFWorld's train split.
+"""The paper's settings (Table 7): a Qwen2.5-7B compiler with LoRA, a frozen Qwen2.5-14B executor, ALFWorld train games.
 
-Needs pretrained weights (`--model.weights DIR` with `compiler/` and `executor/` in Hugging Face layout) and 16 chips or more;
-`python experiments/train.py --config=grpo_tpu --plan` shows what goes where without either. Not run yet: no result.
+Needs pretrained weights (`--model.weights DIR` with `compiler/` and `executor/` in Hugging Face layout) and 16 chips or
+more; `python experiments/train.py --config=grpo_tpu --plan` shows what goes where without either. Not run yet: no
+result.
 """
 
 from embodied_mem.training.config import Config, MeshConfig, ModelConfig, WorldConfig
