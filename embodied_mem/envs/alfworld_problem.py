@@ -253,6 +253,6 @@ def game_file(problem: str, goal: str, walkthrough: Sequence[str]) -> dict[str, 
         "pddl_domain": domain,
         "grammar": grammar.replace("UNKNOWN GOAL.", goal).replace("UNKNOWN GOAL", goal),
         "pddl_problem": problem,
-        "walkthrough": list(walkthrough),
         "solvable": True,
+        "walkthrough": list(walkthrough),
     }

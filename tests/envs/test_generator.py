@@ -238,7 +238,7 @@ def test_written_games_are_read_back_and_textworld_plays_them_alike(official_tex
     ]
     for game, file in zip(games, files, strict=True):
         content = json.loads(file.read_text())
-        assert list(content) == ["pddl_domain", "grammar", "pddl_problem", "walkthrough", "solvable"]
+        assert list(content) == ["pddl_domain", "grammar", "pddl_problem", "solvable", "walkthrough"]
         assert content["walkthrough"] == list(game.walkthrough)
         native = Env(Game.load(str(file)))
         names.clear()
