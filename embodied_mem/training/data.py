@@ -1,7 +1,7 @@
 """Samples as padded token rows, and the order in which they are seen: a pure function of (seed, step).
 
     rows = [Row(prompt_ids, completion_ids, soft_ids)]
-    batch = pad_rows(rows, pad_id, multiple=64)         # Batch of arrays
+    batch = pad_rows(rows, pad_id, multiple=128)         # Batch of arrays
     for indices in batches(lengths, batch_size, seed=0, first_step=120, num_steps=1000): ...
 
 Because the order depends on nothing else, a run that is killed and started again at step 120 reads what it would have
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     suffix: np.ndarray
 
 
-def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> Batch:
+def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 128, length: int = 0) -> Batch:
     """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
     sizes = [len(r.prompt) + len(r.completion) + len(r.suffix) for r in rows]
     width = max(length, -(-max(sizes) // multiple) * multiple)
