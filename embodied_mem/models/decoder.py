@@ -17,7 +17,6 @@ and not after the cast to the compute dtype.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import NamedTuple
 
 import jax
@@ -297,24 +296,23 @@ def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> t
     options = _layer_options(lora)
 
     if config.scan_layers:
+        # The loop over layers only reads the cache and collects the new columns, which are written once behind it.
+        # A cache that is carried and updated layer by layer is copied whole by XLA, in every layer of every step.
+        here = (0, 0, cache.index, 0)
 
-        def step(carry, per):
-            x, all_keys, all_values = carry
-            i, layer_weights = per
+        def step(x, per):
+            layer_weights, layer_keys, layer_values = per
 
             def attend(query, keys, values):
-                at = (i, 0, 0, cache.index, 0)
-                grown_keys = jax.lax.dynamic_update_slice(all_keys, keys[None], at)
-                grown_values = jax.lax.dynamic_update_slice(all_values, values[None], at)
-                read = functools.partial(jax.lax.dynamic_index_in_dim, index=i, keepdims=False)
-                context = ops.cached_attention(query, read(grown_keys), read(grown_values), allowed=allowed)
-                return context, (grown_keys, grown_values)
+                grown_keys = jax.lax.dynamic_update_slice(layer_keys, keys, here)
+                grown_values = jax.lax.dynamic_update_slice(layer_values, values, here)
+                return ops.cached_attention(query, grown_keys, grown_values, allowed=allowed), (keys, values)
 
-            x, (all_keys, all_values) = ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
-            return (x, all_keys, all_values), None
+            return ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
 
-        per = (jnp.arange(config.num_layers), weights["layers"])
-        (x, new_keys, new_values), _ = jax.lax.scan(step, (x, cache.keys, cache.values), per)
+        x, (keys, values) = jax.lax.scan(step, x, (weights["layers"], cache.keys, cache.values))
+        new_keys = jax.lax.dynamic_update_slice(cache.keys, keys, (0, *here))
+        new_values = jax.lax.dynamic_update_slice(cache.values, values, (0, *here))
     else:
         new_keys, new_values = [], []
         for i, layer_weights in enumerate(weights["layers"]):

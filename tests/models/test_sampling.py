@@ -1,6 +1,7 @@
 """Sampling: its log-probs are the trainer's, rows are independent, programs are compiled once per shape."""
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -181,3 +182,19 @@ def test_too_long_a_generation_is_refused():
         run(build(CONFIG), PROMPTS, jax.random.split(jax.random.key(0), 4), SamplingSettings(), 8, 50, extra_capacity=7)
     with pytest.raises(InvalidInputError, match=r"sampling\.top_p"):
         SamplingSettings(top_p=0.0)
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_decoding_updates_the_cache_in_place(scan):
+    """The compiled loop holds no copy of a whole cache array; one copy per layer and step is what this once cost."""
+    decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
+    graphdef, state = nnx.split(decoder)
+    tokens, mask, keys = np.ones((2, 8), np.int32), np.ones((2, 8), bool), jax.random.split(jax.random.key(0), 2)
+    lowered = sampling._generate.lower(
+        graphdef, state, keys, None, tokens, None, mask,
+        settings=SamplingSettings(top_k=5), max_new_tokens=9, capacity=17,
+    )  # fmt: skip
+    program = lowered.compile().as_text()
+    shape = r"f32\[3,2,2,17,6\]" if scan else r"f32\[2,2,17,6\]"
+    assert re.search(rf"{shape}\S* (fusion|dynamic-update-slice)\(", program)  # the shape is there, by this name
+    assert not re.findall(rf"= {shape}\S* copy\(", program)
