@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> dict:
 
     keep_freed_memory()
     from embodied_mem import envs
+    from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score_deliveries
     from embodied_mem.training import stages
@@ -64,8 +65,10 @@ def main(arguments: list[str] | None = None) -> dict:
     seeds = options.seeds or list(ev.seeds)
     names = options.deliveries or list(ev.deliveries)
     source = options.tasks or world.valid
-    count = options.num_tasks or (world.num_valid if source == "generated" else 0)
-    games = games_of(source, count, "valid", world.num_scenes, config.seed)
+    count = options.num_tasks or (world.num_valid if source == world.valid else 0)
+    games = games_of(source, count, "valid", world, config.seed)
+    if not games:
+        raise InvalidInputError(f"--tasks {source}: expected at least one game, got none; `generated` needs --num_tasks")
     bank = teach_bank(config, options.bank)
     valid = envs.make(
         "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=config.seed,

@@ -31,6 +31,7 @@ class WorldConfig:
         num_train: number of training games; 0 takes all of a split. Needed for `generated`.
         num_valid: number of validation games, likewise.
         num_scenes: scenes of the generator.
+        habit: share of a generated scene's objects that are in their usual places; 0.3 is as concentrated as ALFRED's.
         max_steps: episode limit while training and evaluating.
         grammar: ALFWorld wording, `0.4` (`move X to Y`) or `0.3` (`put X in/on Y`).
     """
@@ -40,16 +41,19 @@ class WorldConfig:
     num_train: int = 0
     num_valid: int = 0
     num_scenes: int = 40
+    habit: float = 0.3
     max_steps: int = 50
     grammar: str = "0.4"
 
     def __post_init__(self) -> None:
         _require(self.max_steps >= 1, "world.max_steps", ">= 1", self.max_steps)
+        _require(self.num_scenes >= 1, "world.num_scenes", ">= 1", self.num_scenes)
         _require(self.grammar in ("0.3", "0.4"), "world.grammar", "'0.3' or '0.4'", self.grammar)
         for field in ("train", "valid"):
             if getattr(self, field) == "generated":
                 count = getattr(self, f"num_{field}")
                 _require(count >= 1, f"world.num_{field}", ">= 1 for generated games", count)
+            _require(getattr(self, f"num_{field}") >= 0, f"world.num_{field}", ">= 0", getattr(self, f"num_{field}"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +76,7 @@ class MemoryConfig:
         _require(self.top_k >= 1, "memory.top_k", ">= 1", self.top_k)
         _require(self.num_soft in (0, 4, 8, 16, 32), "memory.num_soft", "one of 0, 4, 8, 16, 32", self.num_soft)
         _require(self.projection in ("gaussian", "linear"), "memory.projection", "gaussian or linear", self.projection)
+        _require(self.full_turns >= 0, "memory.full_turns", ">= 0", self.full_turns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +101,10 @@ class ModelConfig:
     max_compiler_tokens: int = 512
     max_action_tokens: int = 64
 
+    def __post_init__(self) -> None:
+        for field, least in (("vocab_size", 261), ("max_compiler_tokens", 1), ("max_action_tokens", 1)):
+            _require(getattr(self, field) >= least, f"model.{field}", f">= {least}", getattr(self, field))
+
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
@@ -113,6 +122,7 @@ class DataConfig:
     no_brief: float = 0.15
 
     def __post_init__(self) -> None:
+        _require(self.passes >= 1, "data.passes", ">= 1", self.passes)
         _require(0 <= self.detour < 1, "data.detour", "a probability below 1", self.detour)
         _require(0 <= self.no_brief <= 1, "data.no_brief", "a probability", self.no_brief)
 
@@ -148,6 +158,9 @@ class SFTConfig:
         _require(self.steps >= 0, "sft.steps", ">= 0", self.steps)
         _require(self.batch_size >= 1, "sft.batch_size", ">= 1", self.batch_size)
         _require(0 <= self.label_smoothing < 1, "sft.label_smoothing", "in [0, 1)", self.label_smoothing)
+        _require(self.learning_rate > 0, "sft.learning_rate", "> 0", self.learning_rate)
+        _require(0 <= self.warmup < 1, "sft.warmup", "a share below 1", self.warmup)
+        _require(self.checkpoint_every >= 1, "sft.checkpoint_every", ">= 1", self.checkpoint_every)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +197,14 @@ class GRPOConfig:
         _require(self.group_size >= 2, "grpo.group_size", ">= 2", self.group_size, "a group of one has no baseline")
         _require(self.num_tasks >= 1, "grpo.num_tasks", ">= 1", self.num_tasks)
         _require(self.temperature > 0, "grpo.temperature", "> 0", self.temperature)
+        _require(self.steps >= 0, "grpo.steps", ">= 0", self.steps)
+        for field in ("max_steps", "microbatch", "minibatches", "checkpoint_every"):
+            _require(getattr(self, field) >= 1, f"grpo.{field}", ">= 1", getattr(self, field))
+        _require(self.learning_rate > 0, "grpo.learning_rate", "> 0", self.learning_rate)
+        _require(0 < self.clip_low < 1, "grpo.clip_low", "in (0, 1)", self.clip_low)
+        _require(self.clip_high > 0, "grpo.clip_high", "> 0", self.clip_high)
+        _require(self.top_k >= 0, "grpo.top_k", ">= 0 (0: all)", self.top_k)
+        _require(0 < self.top_p <= 1, "grpo.top_p", "in (0, 1]", self.top_p)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +224,13 @@ class EvalConfig:
     seeds: tuple[int, ...] = (0, 1, 2)
     temperature: float = 0.0
     batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        _require(len(self.deliveries) > 0, "evaluation.deliveries", "at least one", self.deliveries)
+        _require(len(self.seeds) > 0, "evaluation.seeds", "at least one", self.seeds)
+        _require(self.num_tasks >= 0, "evaluation.num_tasks", ">= 0 (0: all)", self.num_tasks)
+        _require(self.temperature >= 0, "evaluation.temperature", ">= 0", self.temperature)
+        _require(self.batch_size >= 1, "evaluation.batch_size", ">= 1", self.batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,6 +256,10 @@ class Config:
     evaluation: EvalConfig = EvalConfig()
     mesh: MeshConfig = MeshConfig()
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        drawn, games = self.grpo.num_tasks, self.world.num_train
+        _require(games == 0 or drawn <= games, "grpo.num_tasks", f"<= world.num_train={games}", drawn)
 
     def to_json(self) -> str:
         """The resolved configuration as indented JSON."""

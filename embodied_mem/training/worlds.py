@@ -12,7 +12,7 @@ from typing import Any
 from embodied_mem import envs
 from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_search import household_order
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import Config, WorldConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ def make_worlds(config: Config) -> Worlds:
     games = {}
     for split in ("train", "valid"):
         source, count = getattr(world, split), getattr(world, f"num_{split}")
-        games[split] = games_of(source, count, split, world.num_scenes, config.seed)
+        games[split] = games_of(source, count, split, world, config.seed)
 
     def make(split: str, num_envs: int, max_steps: int):
         return envs.make(
@@ -65,11 +65,12 @@ def make_worlds(config: Config) -> Worlds:
     )
 
 
-def games_of(source: str, count: int, split: str, num_scenes: int, seed: int) -> list:
+def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int) -> list:
     """Games of a split, a folder or the generator; `count` 0 takes all."""
     if source == "generated":
         from embodied_mem.envs.alfworld_generator import generate
 
-        return [g.load() for g in generate(count, seed=seed, num_scenes=num_scenes, split=split)]
+        games = generate(count, seed=seed, num_scenes=world.num_scenes, split=split, habit=world.habit)
+        return [game.load() for game in games]
     games = find_games(source)
     return games[:count] if count else games

@@ -19,7 +19,7 @@ from embodied_mem.training.config import (
 
 def config() -> Config:
     return Config(
-        world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, max_steps=20),
+        world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, habit=0.8, max_steps=20),
         memory=MemoryConfig(top_k=4),
         model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=80, max_action_tokens=12),
         data=DataConfig(passes=1, detour=0.1),
