@@ -15,6 +15,7 @@ import argparse
 import collections
 import gc
 import json
+import multiprocessing
 import pathlib
 import platform
 import random
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--games", type=int, help="how many games, drawn at random; default all")
     parser.add_argument("--commands", type=int, default=24, help="commands per game (default 24)")
     parser.add_argument("--seed", type=int, default=0, help="decides order and commands (default 0)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side (default 1)")
     parser.add_argument("--grammar", choices=["0.4", "0.3"], default="0.4")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "experiments/results/alfworld_parity.json")
     parser.add_argument("--work-dir", type=pathlib.Path, default=ROOT / "runs/parity", help="what is done so far")
@@ -49,24 +51,24 @@ def main() -> int:
     rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     done = {row["game"]: row for row in rows}
 
-    gc.disable()  # the planner's translator makes millions of small objects; collected every few games below
-    start, new = time.monotonic(), 0
-    with alfworld_original.memoised(), record.open("a") as file:
-        for i, path in enumerate(games):
-            task_id = alfworld.task_id_of(path)
-            if task_id in done:
-                continue
-            differences = alfworld_original.compare_game(path, args.commands, seed=i, grammar=args.grammar)
-            done[task_id] = {"game": task_id, "differences": differences}
-            file.write(json.dumps(done[task_id]) + "\n")
+    todo = [
+        (str(path), args.commands, i, args.grammar)
+        for i, path in enumerate(games)
+        if alfworld.task_id_of(path) not in done
+    ]
+    start = time.monotonic()
+    # TextWorld keeps a few megabytes of every game it ever loaded, so each process plays a few games only.
+    with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=20) as pool, record.open("a") as file:
+        for new, (path, differences) in enumerate(pool.imap_unordered(_play, todo), start=1):
+            row = {"game": alfworld.task_id_of(path), "differences": differences}
+            done[row["game"]] = row
+            file.write(json.dumps(row) + "\n")
             file.flush()
-            new += 1
-            if new % 20 == 0:
-                gc.collect()
             for difference in differences:
                 print(f"\n{difference}", flush=True)
-            left = (time.monotonic() - start) / new * (len(games) - i - 1)
-            print(f"\r{i + 1}/{len(games)} games, {left / 60:.0f} min left ", end="", file=sys.stderr, flush=True)
+            left = (time.monotonic() - start) / new * (len(todo) - new)
+            progress = f"{len(games) - len(todo) + new}/{len(games)} games, {left / 60:.0f} min left"
+            print(f"\r{progress} ", end="", file=sys.stderr, flush=True)
 
     played = [done[alfworld.task_id_of(path)] for path in games]
     types = collections.Counter(row["game"].split("-", 1)[0] for row in played)
@@ -90,6 +92,13 @@ def main() -> int:
     args.output.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result))
     return 1 if result["mismatches"] else 0
+
+
+def _play(job: tuple[str, int, int, str]) -> tuple[str, list[str]]:
+    path, num_commands, seed, grammar = job
+    gc.disable()  # the planner's translator makes millions of small objects; the process ends after a few games
+    with alfworld_original.memoised():
+        return path, alfworld_original.compare_game(path, num_commands, seed=seed, grammar=grammar)
 
 
 def _commit() -> str:
