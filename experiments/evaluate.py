@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> dict:
     count = options.num_tasks or (world.num_valid if source == world.valid else 0)
     games = games_of(source, count, "valid", world, config.seed)
     if not games:
-        raise InvalidInputError(f"--tasks {source}: expected at least one game, got none; `generated` needs --num_tasks")
+        raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
     bank = teach_bank(config, options.bank)
     valid = envs.make(
         "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=config.seed,

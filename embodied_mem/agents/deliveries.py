@@ -127,11 +127,17 @@ def make_delivery(name: str, compiler: MemoryCompiler | None = None) -> Delivery
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler and none is given.
     """
-    if name not in DELIVERIES:
-        raise InvalidInputError(f"delivery: expected one of {', '.join(DELIVERIES)}, got {name!r}")
+    check_names((name,))
     if name.startswith("compiled") and compiler is None:
         raise InvalidInputError(f"delivery {name!r}: expected a compiler, got none")
     return DELIVERIES[name](compiler)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raises InvalidInputError for a name that is no delivery; the message lists them."""
+    for name in names:
+        if name not in DELIVERIES:
+            raise InvalidInputError(f"delivery: expected one of {', '.join(DELIVERIES)}, got {name!r}")
 
 
 DELIVERIES: dict[str, Callable[[MemoryCompiler | None], Delivery]] = {

@@ -100,23 +100,22 @@ def write_report(
     (directory / "report.json").write_text(json.dumps(data, indent=2) + "\n")
     lines = ["# Deliveries of memory compared", "", table(scores), ""]
     lines += [f"{data['num_tasks']} tasks, {data['num_seeds']} seeds. Command: `{facts.get('command', '')}`", ""]
-    if curves:
-        draw_curves(directory / "curves.png", curves)
+    if curves and draw_curves(directory / "curves.png", curves):
         lines.append("![learning curves](curves.png)")
     (directory / "report.md").write_text("\n".join(lines) + "\n")
     return data
 
 
 CURVES = {
-    "executor": ("loss", "token_accuracy"),
+    "executor": ("loss", "action_accuracy"),
     "compiler": ("text_nll", "action_accuracy"),
     "grpo": ("won", "well_formed"),
 }
 """What is drawn per stage: two metrics, on the left and the right axis."""
 
 
-def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping]]) -> None:
-    """Draws the learning curves of the stages side by side into a PNG file."""
+def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping]]) -> bool:
+    """Draws the learning curves of the stages side by side into a PNG file; False if no stage has any."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -124,7 +123,7 @@ def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping]]) -> 
 
     stages = [name for name in CURVES if curves.get(name)]
     if not stages:
-        return
+        return False
     figure, axes = plt.subplots(1, len(stages), figsize=(4.5 * len(stages), 3.2), squeeze=False)
     for axis, name in zip(axes[0], stages):
         rows = curves[name]
@@ -142,6 +141,7 @@ def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping]]) -> 
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
+    return True
 
 
 def _smooth(values: Sequence[float], width: int) -> list[float]:

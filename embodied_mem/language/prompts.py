@@ -15,11 +15,12 @@ import re
 from collections.abc import Sequence
 
 SOFT_TOKEN = "<soft>"
+_SOFT_LINE = re.compile(rf"\n((?:{SOFT_TOKEN})+)(\n>)\Z")
 PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
 
 
 def compact_room(first_observation: str) -> str:
-    """The receptacles of a room as counts, `cabinet 4; fridge 1`, in the order in which the text first names them.
+    """The receptacles of a room as counts, `cabinet 4; fridge 1`, sorted by kind.
 
     The text lists every receptacle (`a cabinet 4, a cabinet 3, ...`); instances are numbered from 1, so the highest
     number of a kind says the same in a tenth of the tokens. Texts that list nothing give an empty string.
@@ -68,9 +69,18 @@ def executor_prompt(
         lines.append(f"> {action}\n{' '.join(answer.split())}")
     if hint:
         lines.append(f"hint: {hint}")
-    if num_soft:
-        lines.append(SOFT_TOKEN * num_soft)
-    return "\n".join(lines) + "\n>"
+    text = "\n".join(lines).replace(SOFT_TOKEN, "(soft)")
+    return text + (f"\n{SOFT_TOKEN * num_soft}" if num_soft else "") + "\n>"
+
+
+def split_soft(prompt: str) -> tuple[str, int, str]:
+    """(text before, number of placeholders, text after) of an executor prompt.
+
+    Placeholders are the last line but one, if that is nothing else. The name of the soft token anywhere else is text;
+    `executor_prompt` spells it another way, so that nobody can forge such a line.
+    """
+    found = _SOFT_LINE.search(prompt)
+    return (prompt[: found.start()], len(found[1]) // len(SOFT_TOKEN), found[2]) if found else (prompt, 0, "")
 
 
 def compiler_prompt(memory: str, state: str, last_action: str, observation: str) -> str:

@@ -83,8 +83,9 @@ def batches(
 ) -> Iterator[np.ndarray]:
     """Yields int64[batch_size] sample indices for the steps `first_step` to `num_steps` - 1.
 
-    Every epoch is a new permutation. Within a window of `window` batches samples are grouped by length, so that little
-    is padded, and the batches are then shuffled again.
+    Every epoch is a new permutation, of which the rest that does not fill a batch is left out; other samples in every
+    epoch. With fewer samples than a batch holds, some are repeated. Within a window of `window` batches samples are
+    grouped by length, so that little is padded, and the batches are then shuffled again.
     """
     lengths = np.asarray(lengths)
     size = len(lengths)

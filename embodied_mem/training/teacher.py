@@ -6,9 +6,9 @@
     lesson = teacher.next(action_really_taken, observation, lesson.state)
 
 What it says follows from the Brief State b_t, the newest observation o_t and the retrieved experiences M alone:
-guidance names a place because the object was seen there or an experience found one there, a tool because the task needs it, and
-nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in the whole
-episode, which a good executor could remember. No simulator state is read.
+guidance names a place because the object was seen there or an experience found one there, a tool because the task
+needs it, and nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in
+the whole episode, which a good executor could remember. No simulator state is read.
 
 Source: MemCompiler C.2; the rules are ours. Task progress is a list of subgoals per task type:
     place     find X; put X in R                     clean/heat/cool   find X; clean X; put X in R
@@ -37,9 +37,12 @@ from embodied_mem.envs.alfworld_text import (
 )
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience
-from embodied_mem.memory.rationale import events_of
+from embodied_mem.memory.rationale import relevant_events
 
 SearchOrder = Callable[[str, Sequence[str]], Sequence[str]]
+
+_TREATED = {"clean": "cleaned", "heat": "heated", "cool": "cooled"}
+"""Fact of the Brief State that names objects to which the task's change was made and which were put down since."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +104,11 @@ class RuleTeacher:
         self.room = tuple(parse_room(first_observation))
         self._remembered = _remember(self.task, experiences, self.room)
         self._here: dict[str, None] = {}
-        self._holding = ""
         self._closed: set[str] = set()
         self._looked: dict[str, None] = {}
-        self._changed: set[str] = set()
-        self._placed: dict[str, str] = {}
         self._tried_down: list[str] = []
-        return self._lesson(start_state(goal, compact_room(first_observation)), Percept("room"))
+        room = compact_room(first_observation.partition("Your task is to:")[0])
+        return self._lesson(start_state(goal, room), Percept("room"))
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
         """The lesson after `action` was answered with `observation`.
@@ -122,7 +123,7 @@ class RuleTeacher:
         return self._lesson(state, percept)
 
     def _observe(self, percept: Percept, command: Command) -> None:
-        """Keeps what an attentive reader of the whole episode knows."""
+        """Keeps what an attentive reader of the whole episode knows; only the executor's action depends on it."""
         place = percept.receptacle
         if percept.arrived_at:
             self._here = {place: None}
@@ -135,88 +136,98 @@ class RuleTeacher:
         if percept.contents is not None:
             self._looked[place] = None
         if percept.took:
-            self._holding = percept.object
-            self._placed.pop(percept.object, None)
             self._tried_down = []
-        if percept.put:
-            self._holding = ""
-            self._placed[percept.object] = place
-        if percept.kind in ("clean", "heat", "cool") and percept.kind == self.task.change:
-            self._changed.add(percept.object)
-
-    def _stage(self, state: BriefState) -> int:
-        """Index into `subgoals` of what is to be done now, from what the agent holds and has placed."""
-        has = type_of(self._holding) == self.task.object_type
-        if self.task.lamp_type:
-            seen = any(type_of(thing) == self.task.lamp_type for thing, _ in state.locations)
-            return 0 if not has else 2 if seen else 1
-        if self.task.count == 2:
-            placed = [p for o, p in self._placed.items() if self._is_delivered(o, p)]
-            return min(2 * len(placed), 2) + has
-        if self.task.change:
-            return 0 if not has else 2 if self._holding in self._changed else 1
-        return int(has)
-
-    def _is_delivered(self, thing: str, place: str) -> bool:
-        return type_of(thing) == self.task.object_type and type_of(place) == self.task.receptacle_type
 
     def _lesson(self, state: BriefState, percept: Percept) -> Lesson:
         edits = self._edits(state, percept)
-        after, refused = apply_all(edits, state)
-        assert refused == 0, f"the teacher wrote an illegal edit: {edits} in {state}"
+        after, _ = apply_all(edits, state)
         guidance, reason = self._guidance(after)
         output = CompilerOutput.make(guidance, edits, reason)
-        action = self._carry_out(guidance) if guidance else self._search()
+        action = self._carry_out(guidance) if guidance else self._search(after)
         return Lesson(output, after, action, self._reference(after) if guidance else "")
 
     def _edits(self, state: BriefState, percept: Percept) -> list[Edit]:
-        """What the newest observation changes in the Brief State."""
+        """What the newest observation changes in the Brief State; only edits that it admits."""
+        task, place, held = self.task, percept.receptacle, percept.held
+        before = state.agent_value("holding")
+        if held is None:
+            held = before
+        treated = self._is_treated(state, percept, held or before)
         edits: list[Edit] = []
+
+        def write(*written: Edit) -> None:
+            nonlocal state
+            for edit in written:
+                after, refused = apply_all((edit,), state)
+                if not refused:
+                    edits.append(edit)
+                    state = after
+
         for thing in percept.contents or ():
-            wanted = type_of(thing) == self.task.lamp_type or (
-                type_of(thing) == self.task.object_type
-                and self._placed.get(thing) is None
-                and len([o for o, _ in state.locations if type_of(o) == self.task.object_type]) < self.task.count
+            wanted = type_of(thing) == task.lamp_type or (
+                type_of(thing) == task.object_type
+                and place not in state.fact("used")
+                and len([o for o, _ in state.locations if type_of(o) == task.object_type]) < task.count
             )
-            if wanted and state.place_of(thing) != percept.receptacle:
-                kind = Update if state.place_of(thing) else Create
-                edits.append(kind("seen", thing, percept.receptacle))
-                state, _ = apply_all(edits[-1:], state)
-        held = state.agent_value("holding")
-        if held != self._holding:
-            kind = Delete if not self._holding else Update if held else Create
-            edits.append(kind("holding") if kind is Delete else kind("holding", self._holding))
-        if self._holding and state.place_of(self._holding):
-            edits.append(Delete("seen", self._holding))
-        for thing, place in state.locations:
-            gone = percept.contents is not None and place == percept.receptacle and thing not in percept.contents
-            if gone and thing != self._holding:
-                edits.append(Delete("seen", thing))
-        if percept.put and self.task.count == 2 and self._is_delivered(percept.object, percept.receptacle):
-            if not state.fact("used"):
-                edits.append(Create("used", percept.receptacle))
-        elif percept.put and type_of(percept.object) == self.task.object_type:
-            edits.append(Create("seen", percept.object, percept.receptacle))
-        edits.extend(self._progress(apply_all(edits, state)[0]))
-        after, _ = apply_all(edits, state)
-        place = percept.receptacle
-        searching = any(goal.startswith("find ") for goal in (after.current, *after.pending))
-        if percept.contents is not None and searching and place not in after.fact("searched"):
-            edits.append(Create("searched", place))
+            if wanted and state.place_of(thing) != place:
+                write((Update if state.place_of(thing) else Create)("seen", thing, place))
+        if before != held:
+            write(Delete("holding") if not held else (Update if before else Create)("holding", held))
+        if held:
+            write(Delete("seen", held))
+        for thing, where in state.locations:
+            if percept.contents is not None and where == place and thing not in percept.contents and thing != held:
+                write(Delete("seen", thing))
+        if percept.took and task.count == 2 and type_of(percept.object) == task.object_type:
+            write(Delete("used", place))  # what was delivered is taken back
+        if percept.put and type_of(percept.object) == task.object_type:
+            if task.count == 2 and type_of(place) == task.receptacle_type and not state.fact("used"):
+                write(Create("used", place))
+            else:
+                write(Create("seen", percept.object, place))
+            if treated:
+                write(Create(_TREATED[task.change], percept.object))
+        elif task.change and held and not treated:
+            write(Delete(_TREATED[task.change], held))
+        write(*self._progress(state, held, treated))
+        searching = any(goal.startswith("find ") for goal in (state.current, *state.pending))
+        if percept.contents is not None and searching:
+            write(Create("searched", place))
         return edits
 
-    def _progress(self, state: BriefState) -> list[Edit]:
-        stage = self._stage(state)
-        known = len(self.subgoals) - 1 - len(state.pending) if state.current else -1
-        if known == -1:
-            now, *later = self.subgoals[stage:]
+    def _is_treated(self, state: BriefState, percept: Percept, thing: str) -> bool:
+        """Whether the change that the task asks for has been made to `thing`, as far as Brief State and answer tell.
+
+        The Brief State tells by its subgoal while the object is held, and by a fact once it was put down on the way.
+        """
+        change = self.task.change
+        if not change or type_of(thing) != self.task.object_type:
+            return False
+        if percept.kind == change:
+            return True
+        if (percept.kind, change) in (("heat", "cool"), ("cool", "heat")):
+            return False
+        return thing in state.fact(_TREATED[change]) or (
+            thing == state.agent_value("holding") and state.current.startswith("put ")
+        )
+
+    def _progress(self, state: BriefState, held: str, treated: bool) -> list[Edit]:
+        """Edits that make the rest of `subgoals` current and pending, from what is held, treated and placed."""
+        task = self.task
+        stage = int(type_of(held) == task.object_type)
+        if task.lamp_type:
+            stage += bool(stage) and any(type_of(thing) == task.lamp_type for thing, _ in state.locations)
+        elif task.count == 2:
+            stage += 2 * bool(state.fact("used"))
+        elif task.change:
+            stage += treated
+        now, *later = self.subgoals[stage:]
+        if not state.current:
             return [Create("now", now), *(Create("next", goal) for goal in later)]
-        if stage >= known:
+        known = len(self.subgoals) - 1 - len(state.pending)
+        if 0 <= known <= stage and (state.current, *state.pending) == self.subgoals[known:]:
             return [Fold()] * (stage - known)
-        edits: list[Edit] = [Update("now", self.subgoals[stage])]
-        if state.pending:
-            edits.append(Delete("next"))
-        return edits + [Create("next", goal) for goal in self.subgoals[stage + 1 :]]
+        return [Update("now", now), Delete("next"), *(Create("next", goal) for goal in later)]
 
     def _guidance(self, state: BriefState) -> tuple[str, str]:
         """(guidance, reason) for the Brief State; both empty when memory has nothing to add."""
@@ -297,13 +308,13 @@ class RuleTeacher:
         places = [p for kind in kinds for p in self.room if type_of(p) == kind and p not in self._tried_down]
         return f"go to {places[0]}" if places else "look"
 
-    def _search(self) -> str:
+    def _search(self, state: BriefState) -> str:
         """The next command of an executor that searches on its own."""
         for place in self._here:
             if place not in self._looked:
                 return f"open {place}" if place in self._closed else f"examine {place}"
         left = [place for place in self.room if place not in self._looked]
-        has = type_of(self._holding) == self.task.object_type
+        has = type_of(state.agent_value("holding")) == self.task.object_type
         order = self._order(self.task.lamp_type if has else self.task.object_type, left or self.room)
         return f"go to {order[0]}" if order else "look"
 
@@ -315,6 +326,8 @@ def _number(place: str) -> int:
 def _remember(task: Task, experiences: Sequence[Experience], room: Sequence[str]) -> dict[str, list[str]]:
     """Places of this room that the experiences name, best first: by kind of thing found, `change` and `put`.
 
+    Only what their rationales tell counts, since that is what the compiler reads of them.
+
     Experiences of this room come first and name the place itself. One from elsewhere speaks for the same place if this
     room has it, else for the first place of its kind: numbers differ between rooms.
     """
@@ -324,7 +337,7 @@ def _remember(task: Task, experiences: Sequence[Experience], room: Sequence[str]
         for experience in experiences:
             if bool(experience.same_room) is not here:
                 continue
-            for _, kind, thing, place in events_of(experience.episode):
+            for _, kind, thing, place in relevant_events(experience.episode):
                 if place not in places:
                     place = next((p for p in sorted(room, key=_number) if type_of(p) == type_of(place)), "")
                 if not place:
