@@ -27,6 +27,8 @@ import time
 from embodied_mem.envs import alfworld, alfworld_original
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXPERT_SHARES = (0.2, 0.5, 0.9)
+"""Share of commands from the file's walkthrough, for one game after the other; the last one wins most games."""
 
 
 def main() -> int:
@@ -98,7 +100,8 @@ def _play(job: tuple[str, int, int, str]) -> tuple[str, list[str]]:
     path, num_commands, seed, grammar = job
     gc.disable()  # the planner's translator makes millions of small objects; the process ends after a few games
     with alfworld_original.memoised():
-        return path, alfworld_original.compare_game(path, num_commands, seed=seed, grammar=grammar)
+        share = EXPERT_SHARES[seed % len(EXPERT_SHARES)]
+        return path, alfworld_original.compare_game(path, num_commands, seed, grammar, expert_share=share)
 
 
 def _commit() -> str:

@@ -31,14 +31,15 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
         return print_plan(config)
 
+    from embodied_mem.agents.deliveries import check_names
     from embodied_mem.models.host import keep_freed_memory
 
+    check_names(config.evaluation.deliveries)
     keep_freed_memory()
     import jax
 
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score_deliveries
-    from embodied_mem.language.tokenizers import Tokenizer, train_bpe
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
@@ -46,6 +47,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.teacher import RuleTeacher
     from embodied_mem.training.teacher_data import play_teacher
+    from embodied_mem.training.vocabulary import make_tokenizer
     from embodied_mem.training.weights import save_bundle
     from embodied_mem.training.worlds import make_worlds
 
@@ -90,12 +92,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Tokenizer ---------------------------------------------------------------------------------------------------
     #
-    tokenizer_path = run_dir / "tokenizer.json"
-    if not tokenizer_path.exists():
-        chosen = samples[:: max(1, len(samples) // 4000)]
-        texts = [t for s in chosen for t in (s.compiler_prompt, s.output, s.executor_text(), f" {s.action}")]
-        train_bpe(texts, config.model.vocab_size).save(tokenizer_path)
-    tokenizer = Tokenizer.load(tokenizer_path)
+    tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
@@ -112,6 +109,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     ev = config.evaluation
     tasks = range(worlds.num_valid)[: ev.num_tasks or None]
     buckets = {"temperature": ev.temperature, "batch_buckets": (16, ev.batch_size)}
+    buckets["placement"] = stages.placement(config)
     with Progress("evaluation", len(tasks) * len(ev.seeds) * len(ev.deliveries), unit="episode") as progress:
         done: dict[str, int] = {}
 

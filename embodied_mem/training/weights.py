@@ -66,6 +66,7 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
     from safetensors.numpy import load_file
 
     from embodied_mem.training.stages import new_compiler, new_decoder
+    from embodied_mem.training.vocabulary import load_tokenizer
 
     directory = pathlib.Path(directory)
     missing = [name for name in FILES if not (directory / name).exists()]
@@ -73,7 +74,7 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
         raise CheckpointError(f"{directory}: expected {', '.join(FILES)}, {', '.join(missing)} is missing")
     config = from_dict(Config, json.loads((directory / "config.json").read_text()))
     arrays = load_file(directory / "weights.safetensors")
-    tokenizer = Tokenizer.load(directory / "tokenizer.json")
+    tokenizer = load_tokenizer(directory / "tokenizer.json")
     executor = new_decoder(config.model.executor, config, tokenizer, "executor", 0)
     _fill(directory, "executor", executor, arrays)
     model = new_compiler(config, tokenizer, executor)

@@ -26,7 +26,7 @@ def config() -> Config:
         executor_sft=SFTConfig(steps=1000, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
         compiler_sft=SFTConfig(steps=1000, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
         grpo=GRPOConfig(
-            steps=15, num_tasks=8, group_size=8, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
+            steps=15, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
         ),
         evaluation=EvalConfig(seeds=(0,), batch_size=64),
     )
