@@ -1,0 +1,247 @@
+"""The rule teacher on generated games: it wins them, and what it says follows from what stands in front of it."""
+
+import collections
+import functools
+import re
+
+import pytest
+
+from embodied_mem import envs
+from embodied_mem.agents.views import start_state
+from embodied_mem.compiler.brief_state import BriefState, apply_all
+from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.envs.alfworld_search import household_order
+from embodied_mem.envs.alfworld_text import parse_goal, parse_room, type_of
+from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.training.teacher import RuleTeacher, subgoals_of
+from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.types import Episode, Step
+
+NUM_GAMES = 60
+PLACE = re.compile(r"\b[a-z]+ \d+\b")
+
+
+@functools.cache
+def games(num_games=NUM_GAMES):
+    return tuple(game.load() for game in generate(num_games, seed=0, num_scenes=12, prove=False))
+
+
+class Recorder(RuleTeacher):
+    """A teacher that keeps (goal, first observation, experiences, state before, action, observation, lesson)."""
+
+    def __init__(self, log, **keywords):
+        super().__init__(household_order, **keywords)
+        self.log = log
+
+    def begin(self, goal, first_observation, experiences):
+        self.start = (goal, first_observation, experiences)
+        lesson = super().begin(goal, first_observation, experiences)
+        room = first_observation.partition("Your task is to:")[0]
+        self.log.append((*self.start, start_state(goal, _compact(room)), "", "", lesson))
+        return lesson
+
+    def next(self, action, observation, state):
+        lesson = super().next(action, observation, state)
+        self.log.append((*self.start, state, action, observation, lesson))
+        return lesson
+
+
+def _compact(room):
+    counts = collections.defaultdict(int)
+    for place in parse_room(room):
+        kind, _, number = place.partition(" ")
+        counts[kind] = max(counts[kind], int(number))
+    return "; ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+
+
+@functools.cache
+def played(with_bank: bool, detour: float, grammar: str = "0.4", max_steps: int = 50, num_games: int = NUM_GAMES):
+    """(TeacherData, log of all lessons)."""
+    log: list = []
+    world = envs.make(
+        "alfworld", tasks=list(games(num_games)), num_envs=32, seed=0, max_steps=max_steps, grammar=grammar
+    )
+    bank = MemoryBank()
+    if with_bank:
+        bank.add_many(played(False, 0.0, num_games=num_games)[0].episodes)
+    data = play_teacher(
+        world, range(num_games), bank, lambda: Recorder(log, grammar=grammar), top_k=4, detour=detour, seed=7
+    )
+    return data, log
+
+
+@pytest.mark.parametrize("with_bank", [False, True], ids=["alone", "bank"])
+def test_wins_every_game_within_50_steps(with_bank):
+    data, _ = played(with_bank, 0.0)
+    assert len({parse_goal(e.goal).task_type for e in data.episodes}) == 6
+    assert (data.num_lost, len(data.episodes)) == (0, NUM_GAMES)
+    assert max(len(e.steps) for e in data.episodes) <= 50
+
+
+def test_memory_saves_steps():
+    alone, taught = (sum(len(e.steps) for e in played(with_bank, 0.0)[0].episodes) for with_bank in (False, True))
+    assert taught < alone
+
+
+@pytest.mark.parametrize("detour", [0.1, 0.4])
+@pytest.mark.parametrize("with_bank", [False, True], ids=["alone", "bank"])
+def test_recovers_from_detours(with_bank, detour):
+    data, _ = played(with_bank, detour, max_steps=300)
+    assert data.num_lost == 0
+
+
+def test_speaks_both_grammars():
+    new, old = (played(False, 0.0, grammar)[0] for grammar in ("0.4", "0.3"))
+    assert old.num_lost == 0
+    assert [s.hint for s in old.samples] == [s.hint for s in new.samples]
+    puts = [(a.action, b.action) for a, b in zip(new.samples, old.samples) if a.action != b.action]
+    assert len(puts) >= NUM_GAMES / 2
+    assert all(a == b.replace("put ", "move ").replace(" in/on ", " to ") for a, b in puts)
+
+
+@pytest.mark.parametrize("detour", [0.0, 0.4])
+def test_output_follows_from_state_observation_and_experiences_alone(detour):
+    """A teacher that has seen nothing of the episode but b_t and o_t says the same. Objects put down on the way, taken
+    back, or cooled after heating are among the detours; a teacher that counts them in its head fails here."""
+    _, log = played(True, detour, max_steps=300 if detour else 50)
+    for goal, first, experiences, state, action, observation, lesson in log:
+        stranger = RuleTeacher(household_order)
+        other = stranger.begin(goal, first, experiences)
+        if action:
+            other = stranger.next(action, observation, state)
+        assert (other.output, other.state, other.reference) == (lesson.output, lesson.state, lesson.reference)
+
+
+def test_hidden_state_does_not_show():
+    """Two games with the same room and goal but objects elsewhere: the same lessons until an answer differs."""
+    many = games(300)
+    same = collections.defaultdict(list)
+    for index, game in enumerate(many):
+        world = envs.make("alfworld", tasks=[game], num_envs=1)
+        first, _ = world.reset()
+        same[first[0]].append(index)
+    pairs = [indices[:2] for indices in same.values() if len(indices) > 1]
+    assert len(pairs) >= 5
+    differed = 0
+    for pair in pairs:
+        world = envs.make("alfworld", tasks=[many[i] for i in pair], num_envs=2)
+        observations, info = world.reset(options={"task_indices": [0, 1]})
+        teachers = [RuleTeacher(household_order) for _ in pair]
+        lessons = [t.begin(info["goal"][i], observations[i], []) for i, t in enumerate(teachers)]
+        for _ in range(50):
+            assert lessons[0] == lessons[1]
+            observations, _, terminations, _, info = world.step([lesson.action for lesson in lessons])
+            if observations[0] != observations[1] or terminations.any():
+                differed += observations[0] != observations[1]
+                break
+            lessons = [t.next(x.action, o, x.state) for t, x, o in zip(teachers, lessons, observations)]
+    assert differed >= 5
+
+
+@pytest.mark.parametrize(("with_bank", "detour"), [(False, 0.4), (True, 0.0), (True, 0.4)])
+def test_guidance_names_only_what_the_compiler_can_know(with_bank, detour):
+    data, log = played(with_bank, detour, max_steps=300 if detour else 50)
+    firsts = {}
+    for _, first, *_ in log:
+        room = parse_room(first)
+        kinds = {type_of(place) for place in room}
+        firsts[_compact(first)] = {min((p for p in room if type_of(p) == k), key=lambda p: int(p.split()[1]))
+                                   for k in kinds}  # fmt: skip
+    guided = 0
+    for sample in data.samples:
+        named = PLACE.findall(sample.hint) + PLACE.findall(sample.reference)
+        guided += bool(sample.hint)
+        for name in named:
+            known = re.search(rf"\b{name}\b", sample.compiler_prompt)
+            assert known or name in firsts[sample.view[1]], (name, sample.compiler_prompt, sample.output)
+    assert guided > len(data.samples) / 4
+
+
+def test_says_nothing_when_memory_is_empty_and_nothing_was_seen():
+    _, log = played(False, 0.0)
+    silent = [lesson for *_, lesson in log if not lesson.state.locations and not lesson.state.agent_value("holding")]
+    assert len(silent) > NUM_GAMES
+    assert {lesson.output.type for lesson in silent} <= {OutputType.NOACTION, OutputType.BRIEF}
+    assert all(lesson.reference == "" for lesson in silent)
+    types = collections.Counter(lesson.output.type for *_, lesson in played(True, 0.1)[1])
+    assert set(types) == set(OutputType)
+
+
+@pytest.mark.parametrize("detour", [0.0, 0.4])
+def test_edits_are_never_refused_and_keep_the_state_true(detour):
+    data, log = played(True, detour, max_steps=300 if detour else 50)
+    for goal, _, _, state, action, observation, lesson in log:
+        assert apply_all(lesson.output.edits, state) == (lesson.state, 0)
+        assert parse_output(render_output(lesson.output)) == lesson.output
+        subgoals = subgoals_of(parse_goal(goal))
+        left = (lesson.state.current, *lesson.state.pending)
+        assert left == subgoals[-len(left) :]
+        if action.startswith("take ") and observation.startswith("You pick up"):
+            assert lesson.state.agent_value("holding") == " ".join(action.split()[1:3])
+        if observation.startswith(("You move", "You put")):
+            assert lesson.state.agent_value("holding") == ""
+    assert all(parse_output(sample.output).guidance == sample.hint for sample in data.samples)
+
+
+def test_any_brief_state_is_put_right():
+    """A compiler's own Brief State may be wrong in every field; the lesson is legal all the same."""
+    wrong = [
+        BriefState(),
+        BriefState.start("x", ["find mug", "put mug in desk", "fold", "a", "b", "c"]),
+        BriefState.start("x", ["put apple in fridge"]),
+        BriefState(
+            goal="g", current="clean apple", agent=(("at", "moon 1"), ("holding", "apple 9")),
+            locations=(("apple 9", "fridge 1"), ("pen 1", "desk 1")), facts=(("used", ("a",)), ("searched", ("b",))),
+        ),
+    ]  # fmt: skip
+    seen = 0
+    for goal, first, experiences, _, action, observation, _ in played(True, 0.4, max_steps=300)[1][::5]:
+        for state in wrong:
+            teacher = RuleTeacher()
+            teacher.begin(goal, first, experiences)
+            lesson = teacher.next(action or "look", observation or "Nothing happens.", state)
+            assert apply_all(lesson.output.edits, state) == (lesson.state, 0)
+            assert lesson.action
+            left = (lesson.state.current, *lesson.state.pending)
+            assert left == subgoals_of(parse_goal(goal))[-len(left) :]
+            seen += 1
+    assert seen > 100
+
+
+def test_own_experience_is_never_shown():
+    """The bank holds an episode of every game; for each game only those of other games reach the teacher."""
+    log = played(True, 0.0)[1]
+    own = {goal_first: game for game, goal_first in enumerate((e.goal, e.first_observation) for e in _episodes())}
+    checked = 0
+    for goal, first, experiences, *_ in log:
+        task_id = _episodes()[own[goal, first]].task_id
+        if sum(e.first_observation == first for e in _episodes()) == 1:
+            assert task_id not in [x.episode.task_id for x in experiences]
+            checked += 1
+        assert len(experiences) == 4
+    assert checked > NUM_GAMES
+
+
+def _episodes():
+    return played(False, 0.0)[0].episodes
+
+
+def test_experience_elsewhere_speaks_for_the_first_place_of_its_kind():
+    room = (
+        "You are in the middle of a room. Looking quickly around you, you see a cabinet 3, a cabinet 2, and a desk 1."
+    )
+    steps = (
+        Step(f"{room}\n\nYour task is to: put a mug in desk.", "go to cabinet 9"),
+        Step("You arrive at cabinet 9. On the cabinet 9, you see a mug 1.", "take mug 1 from cabinet 9"),
+        Step("You pick up the mug 1 from the cabinet 9.", "go to desk 1"),
+        Step("You arrive at desk 1. On the desk 1, you see nothing.", "move mug 1 to desk 1"),
+    )
+    past = Experience(
+        Episode("a/trial_T1", "put a mug in desk.", steps, True, "You move the mug 1 to the desk 1."),
+        "",
+        same_room=False,
+    )
+    first = f"{room}\n\nYour task is to: put a mug in desk."
+    assert RuleTeacher().begin("put a mug in desk.", first, [past]).output.guidance == "find mug in cabinet 2"
+    assert RuleTeacher().begin("put a pen in desk.", first, [past]).output.guidance == ""
