@@ -14,7 +14,7 @@ from embodied_mem.training.config import Config
 from embodied_mem.training.teacher_data import Sample
 
 SOFT_PLACEHOLDERS = ("<soft>", "<|fim_pad|>", "<|reserved_special_token_0|>", "<unk>")
-"""Tokens that can stand for a soft token; pretrained vocabularies have one of the others, which no text here contains."""
+"""Tokens that can stand for a soft token; pretrained vocabularies have one of the others, never in a text."""
 
 MAX_TEXTS = 4000
 
@@ -29,7 +29,7 @@ def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]
         source = pathlib.Path(config.model.weights) / "compiler" / "tokenizer.json"
         if not source.exists():
             raise DataNotFoundError(
-                f"model.weights: expected {source} (a Hugging Face folder per role: compiler/ and executor/), found none"
+                f"model.weights: expected {source} (Hugging Face folders compiler/ and executor/), found none"
             )
         Tokenizer.load(source).save(path)
     if not path.exists():
