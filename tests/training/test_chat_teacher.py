@@ -1,4 +1,4 @@
-"""The chat teacher against scripted answers: what is readable becomes a lesson, what is not is counted and stops teaching."""
+"""The chat teacher against scripted answers: what is readable becomes a lesson, what is not is counted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_a_chat_teacher_that_says_what_the_rules_say_gives_the_same_lessons():
     assert teacher.next(first.action, took, first.state) == second
     assert teacher.statistics == TeacherStatistics(answers=2)
     system, user = model.asked[0][0]
-    assert system["role"] == "system" and "room: cabinet 2; fridge 1; sinkbasin 1" in user["content"]
+    assert system["role"] == "system"
+    assert "room: cabinet 2; fridge 1; sinkbasin 1" in user["content"]
     assert model.asked[0][1]["response_format"]["type"] == "json_schema"
 
 
