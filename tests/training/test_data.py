@@ -1,0 +1,81 @@
+"""Order of the samples as a function of (seed, step), and the layout of padded rows by hand."""
+
+import numpy as np
+import pytest
+
+from embodied_mem.training.data import Row, batches, pad_rows
+
+LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
+
+
+def order(**changes):
+    arguments = {"lengths": LENGTHS, "batch_size": 8, "seed": 0, "first_step": 0, "num_steps": 40} | changes
+    return list(batches(**arguments))
+
+
+@pytest.mark.parametrize("first", [0, 1, 11, 12, 13, 24, 39, 40])
+def test_resumed_order_equals_straight_order(first):
+    """12 batches an epoch: 12 and 24 are epoch boundaries."""
+    straight, resumed = order(), order(first_step=first)
+    assert len(resumed) == 40 - first
+    assert all(np.array_equal(a, b) for a, b in zip(straight[first:], resumed))
+
+
+def test_order_depends_on_the_seed_and_not_on_the_end():
+    assert all(np.array_equal(a, b) for a, b in zip(order(), order(num_steps=17)))
+    assert any(not np.array_equal(a, b) for a, b in zip(order(), order(seed=1)))
+    assert len(order(num_steps=0)) == 0
+
+
+def test_every_sample_once_an_epoch():
+    """96 of 103 samples fill 12 batches of 8; which 7 are left out changes from epoch to epoch."""
+    steps = order(num_steps=36)
+    epochs = [np.concatenate(steps[i : i + 12]) for i in (0, 12, 24)]
+    assert all(len(set(e)) == 96 and set(e) <= set(range(103)) for e in epochs)
+    left_out = [frozenset(range(103)) - set(e) for e in epochs]
+    assert len(set(left_out)) == 3
+    whole = np.concatenate(order(lengths=LENGTHS[:96], num_steps=12))
+    assert sorted(whole) == list(range(96))
+
+
+def test_epochs_differ_and_batches_are_not_sorted():
+    steps = order(num_steps=24)
+    assert any(not np.array_equal(a, b) for a, b in zip(steps[:12], steps[12:]))
+    means = [LENGTHS[s].mean() for s in steps[:12]]
+    assert means != sorted(means)
+
+
+def test_batches_hold_rows_of_like_length():
+    """Within a window of 8 batches rows are sorted, so a batch pads far less than one of random rows."""
+    padding = sum((LENGTHS[s].max() - LENGTHS[s]).sum() for s in order(num_steps=12))
+    random = np.random.default_rng(0).permutation(103)[:96].reshape(12, 8)
+    assert padding < 0.5 * sum((LENGTHS[s].max() - LENGTHS[s]).sum() for s in random)
+
+
+def test_fewer_samples_than_a_batch():
+    (batch,) = order(lengths=[3, 1, 2], num_steps=1)
+    assert len(batch) == 8
+    assert set(batch) == {0, 1, 2}
+
+
+def test_layout_of_padded_rows():
+    """Prompt 5 6 7, completion 8 9 (9 ends it), suffix 4 4; the last prompt position predicts 8, that of 8 predicts 9.
+
+    learned must not hold position 4, where 9 would predict the suffix, nor position 1, where 6 predicts the prompt.
+    """
+    batch = pad_rows([Row([5, 6, 7], [8, 9], [4, 4]), Row([5], [9])], pad_id=0, multiple=4)
+    t, f = True, False
+    np.testing.assert_array_equal(batch.tokens, [[5, 6, 7, 8, 9, 4, 4, 0], [5, 9, 0, 0, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(batch.targets, [[6, 7, 8, 9, 4, 4, 0, 0], [9, 0, 0, 0, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(batch.mask, [[t] * 7 + [f], [t, t] + [f] * 6])
+    np.testing.assert_array_equal(batch.learned, [[f, f, t, t, f, f, f, f], [t] + [f] * 7])
+    np.testing.assert_array_equal(batch.text, [[f, f, f, t, t, f, f, f], [f, t] + [f] * 6])
+    np.testing.assert_array_equal(batch.suffix, [[f] * 5 + [t, t, f], [f] * 8])
+    assert batch.tokens.dtype == batch.targets.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("size", "multiple", "length", "width"), [(7, 4, 0, 8), (8, 4, 0, 8), (9, 4, 0, 12), (3, 4, 20, 20)]
+)
+def test_width_of_padded_rows(size, multiple, length, width):
+    assert pad_rows([Row([1] * (size - 1), [2])], 0, multiple, length).tokens.shape == (1, width)
