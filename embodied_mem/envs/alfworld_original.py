@@ -14,7 +14,7 @@ import functools
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from embodied_mem.envs.alfworld import Env, Game
@@ -150,9 +150,10 @@ class CommandSource:
             # A detour has moved the agent: walk back to where the next expert command can be given.
             words = self._expert[0].split(" ")
             return f"go to {' '.join(words[-2:])}"
-        if kind < 0.72:  # what is done here: the greater part of admissible commands leads elsewhere
-            return rng.choice([c for c in admissible if not c.startswith("go to ")])
-        if kind < 0.86:
+        if kind < 0.78:  # verbs first: the greater part of admissible commands leads elsewhere
+            verb = rng.choice(sorted({command.split(" ")[0] for command in admissible}))
+            return rng.choice([command for command in admissible if command.split(" ")[0] == verb])
+        if kind < 0.84:
             return rng.choice(admissible)
         if kind < 0.92:
             return self._anything()
@@ -172,7 +173,12 @@ class CommandSource:
 
 
 def compare_game(
-    path: str | os.PathLike, num_commands: int, seed: int, grammar: str = "0.4", expert_share: float = 0.3
+    path: str | os.PathLike,
+    num_commands: int,
+    seed: int,
+    grammar: str = "0.4",
+    expert_share: float = 0.3,
+    script: Sequence[str] = (),
 ) -> list[str]:
     """Play one game on both sides and return where they differ: nothing, if all is well.
 
@@ -184,6 +190,7 @@ def compare_game(
         seed: decides the commands.
         grammar: the wording, see `start_original`.
         expert_share: share of the commands that follow the file's own walkthrough.
+        script: commands given first; they count among `num_commands`.
     """
     original = start_original(path, grammar)
     state = original.reset()
@@ -203,7 +210,7 @@ def compare_game(
     check("reset", observation=(state.feedback, env.observation), won=(state.won, env.won))
     check("reset", admissible_commands=(state.admissible_commands, env.admissible_commands))
     for i in range(num_commands):
-        command = source.next(state.admissible_commands)
+        command = script[i] if i < len(script) else source.next(state.admissible_commands)
         state, reward, done = original.step(command)
         when = f"command {i} {command!r}"
         check(when, observation=(state.feedback, env.step(command)), won=(state.won, env.won), done=(done, env.won))
