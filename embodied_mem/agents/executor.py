@@ -19,11 +19,12 @@ from flax import nnx
 
 from embodied_mem.compiler.memory_compiler import fit
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.prompts import SOFT_TOKEN
+from embodied_mem.language.prompts import split_soft
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
 from embodied_mem.models.soft_mem import write_soft_tokens
+from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Executor:
         temperature: 0 is greedy.
         length_buckets: prompt lengths that are compiled; a longer prompt loses tokens from its middle.
         batch_buckets: numbers of rows that are compiled.
+        placement: where the decoder's parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Executor:
         temperature: float = 0.0,
         length_buckets: Sequence[int] = (128, 256, 384, 512, 768),
         batch_buckets: Sequence[int] = (16, 64),
+        placement: Placement = ONE_DEVICE,
     ):
         self.decoder = decoder
         self.tokenizer = tokenizer
         self.length_buckets = tuple(length_buckets)
         self.batch_buckets = tuple(sorted(batch_buckets))
         self._max_new = max_action_tokens
+        self._placement = placement
         self._settings = SamplingSettings(
             temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id
         )
@@ -89,15 +93,17 @@ class Executor:
             InvalidInputError: a row's number of placeholders is not its number of soft tokens.
         """
         encoded = [fit(ids, self.length_buckets[-1]) for ids in encode_prompts(self.tokenizer, prompts)]
-        rows = bucket(len(encoded), self.batch_buckets)
+        rows = self._placement.rows(bucket(len(encoded), self.batch_buckets))
         tokens, mask = pad_prompts(
             encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
         )
-        keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
+        keys, mask = self._placement.batch((keys[np.minimum(np.arange(rows), len(encoded) - 1)], mask))
         inputs = {"tokens": tokens}
         if soft is not None and any(s is not None for s in soft):
             inputs = {"embeddings": self._with_soft(tokens, soft)}
-        result = generate(self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new)
+        inputs = self._placement.batch(inputs)
+        with self._placement.scope():
+            result = generate(self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new)
         lengths = np.asarray(result.lengths)[: len(encoded)]
         written = np.asarray(result.tokens)[: len(encoded)]
         texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
@@ -118,19 +124,16 @@ class Executor:
             if value is not None:
                 values[row] = value
         placeholders[len(soft) :] = False
-        return _embed(self.decoder, jnp.asarray(tokens), jnp.asarray(placeholders), jnp.asarray(values))
+        arrays = self._placement.batch((jnp.asarray(tokens), jnp.asarray(placeholders), jnp.asarray(values)))
+        with self._placement.scope():
+            return _embed(self.decoder, *arrays)
 
 
 def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
     """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
-    parts = [prompt.partition(f"\n{SOFT_TOKEN}") for prompt in prompts]
-    heads = tokenizer.encode_batch([head for head, _, _ in parts])
-    tails = tokenizer.encode_batch([f"{mark[1:]}{tail}".replace(SOFT_TOKEN, "") for _, mark, tail in parts])
-    encoded = []
-    for (_, mark, tail), head, rest in zip(parts, heads, tails):
-        count = (1 + tail.count(SOFT_TOKEN)) if mark else 0
-        encoded.append([*head, *[tokenizer.soft_id] * count, *rest])
-    return encoded
+    heads, counts, tails = zip(*map(split_soft, prompts))
+    pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
+    return [[*head, *[tokenizer.soft_id] * count, *tail] for head, count, tail in pairs]
 
 
 def bucket(count: int, buckets: Sequence[int]) -> int:

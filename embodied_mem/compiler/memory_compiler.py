@@ -5,9 +5,9 @@
     compiled[0].output.guidance        # "find apple in fridge 1"
     compiled[0].soft                   # float32[N, D_executor]
 
-After the text, N placeholder positions are read with the same cache; their final hidden states give the soft tokens (eq. 5).
-The sampled token ids and soft values are kept with their log-probs, so that training sees what was sampled and not a
-text that is tokenised again.
+After the text, N placeholder positions are read with the same cache; their final hidden states give the soft tokens
+(eq. 5). The sampled token ids and soft values are kept with their log-probs, so that training sees what was sampled and
+not a text that is tokenised again.
 
 Source: MemCompiler 3.2.2 and 3.2.3, eqs. 3 to 5.
 """
@@ -28,6 +28,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
+from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Compiled:
         tokens: int32[T] sampled ids, the end token included if it was reached.
         log_probs: float32[T] under the sampling temperature, not truncated by top-k or top-p.
         soft: float32[N, D] sampled soft tokens, or None.
-        soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None without soft tokens.
+        soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None if nothing was sampled.
         refused_edits: edits that the Brief State did not admit.
     """
 
@@ -82,6 +83,7 @@ class MemoryCompiler:
         top_p: sample within this probability mass.
         length_buckets: prompt lengths that are compiled.
         batch_buckets: numbers of rows that are compiled.
+        placement: where the parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class MemoryCompiler:
         top_p: float = 1.0,
         length_buckets: Sequence[int] = (256, 384, 512, 768),
         batch_buckets: Sequence[int] = (16, 64),
+        placement: Placement = ONE_DEVICE,
     ):
         self.decoder = decoder
         self.soft_mem = soft_mem
@@ -103,6 +106,7 @@ class MemoryCompiler:
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = tuple(length_buckets)
         self._batch_buckets = tuple(sorted(batch_buckets))
+        self._placement = placement
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._settings = SamplingSettings(
@@ -117,28 +121,31 @@ class MemoryCompiler:
         """One output per prompt.
 
         Args:
-            prompts: texts from `language.prompts.compiler_prompt`; one longer than the largest bucket loses tokens of its
-                middle, where the experiences that were ranked last stand.
+            prompts: texts from `language.prompts.compiler_prompt`; one longer than the largest bucket loses tokens of
+                its middle, where the experiences that were ranked last stand.
             keys: PRNG keys [B], one per row, so that a row does not depend on its neighbours.
             soft: also read the soft positions.
         """
         limit = self.length_buckets[-1]
         encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
         rows = next((size for size in self._batch_buckets if size >= len(encoded)), len(encoded))
+        rows = self._placement.rows(rows)
         tokens, mask = pad_prompts(
             encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
         )
         keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
+        keys, tokens, mask = self._placement.batch((keys, tokens, mask))
         soft = soft and self.soft_mem is not None
-        result = generate(
-            self.decoder, keys, self._settings,
-            tokens=tokens, mask=mask, max_new_tokens=self._max_tokens, extra_capacity=self.num_soft if soft else 0,
-        )  # fmt: skip
         values = densities = None
-        if soft:
-            placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
-            hidden, _ = append(self.decoder, result.cache, tokens=placeholders)
-            values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))
+        with self._placement.scope():
+            result = generate(
+                self.decoder, keys, self._settings,
+                tokens=tokens, mask=mask, max_new_tokens=self._max_tokens, extra_capacity=self.num_soft if soft else 0,
+            )  # fmt: skip
+            if soft:
+                placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
+                hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
+                values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))
         written, log_probs, lengths = map(np.asarray, (result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
         texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
@@ -149,7 +156,7 @@ class MemoryCompiler:
                 written[row, : lengths[row]].copy(),
                 log_probs[row, : lengths[row]].copy(),
                 values[row] if soft else None,
-                densities[row] if soft else None,
+                densities[row] if soft and self._temperature > 0 and self.soft_mem.config.stochastic else None,
             )
             for row in range(count)
         ]

@@ -100,7 +100,7 @@ class SoftMem(nnx.Module):
         self.mu_bias = nnx.Param(jnp.zeros((executor_width,)))
         if config.projection == "gaussian":
             self.log_sigma_kernel = nnx.Param(jnp.zeros((compiler_width, executor_width)))
-            self.log_sigma_bias = nnx.Param(jnp.full((executor_width,), config.initial_log_sigma))
+            self.log_sigma_bias = nnx.Param(jnp.full((executor_width,), config.initial_log_sigma, jnp.float32))
 
     def __call__(self, hidden: jax.Array) -> Gaussian:
         """Returns the Gaussians of hidden states [B, N, D_compiler]."""

@@ -2,6 +2,7 @@
 
     from embodied_mem.parallel.mesh import MeshShape, make_mesh
     from embodied_mem.parallel.sharding import shardings, shard_batch
+    from embodied_mem.parallel.placement import placement_of
     from embodied_mem.parallel.checkpoints import Checkpoints
     from embodied_mem.parallel.plan import plan
 

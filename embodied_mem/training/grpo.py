@@ -20,7 +20,9 @@ the GRPO that it cites uses.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,7 @@ import optax
 from flax import nnx
 
 from embodied_mem.agents.player import Trajectory
+from embodied_mem.errors import InternalError
 from embodied_mem.models.decoder import score_tokens
 from embodied_mem.models.soft_mem import log_density
 from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
@@ -46,7 +49,7 @@ class PolicySample:
         log_probs: float32[T] when it was sampled.
         soft: float32[N, D] sampled soft tokens; zeros if none were used.
         soft_log_density: float32[N].
-        uses_soft: whether the executor read the soft tokens.
+        uses_soft: whether the executor read soft tokens that were sampled; those of a linear projection are not.
         advantage: of its trajectory.
     """
 
@@ -76,7 +79,7 @@ def policy_samples(
             continue
         for delivered in trajectory.delivered:
             record = delivered.record
-            uses_soft = delivered.soft is not None
+            uses_soft = delivered.soft is not None and record.soft_log_density is not None
             samples.append(
                 PolicySample(
                     Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft),
@@ -126,8 +129,11 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
     )
 
 
-def make_grpo_gradient(graphdef, config: GRPOConfig) -> Callable:
-    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts."""
+def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None) -> Callable:
+    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts.
+
+    On a mesh, `places` has a sharding per leaf of the gradient.
+    """
 
     def loss_of(trainable, frozen, data: PolicyBatch, total):
         model = nnx.merge(graphdef, trainable, frozen)
@@ -149,15 +155,38 @@ def make_grpo_gradient(graphdef, config: GRPOConfig) -> Callable:
         metrics["log_prob_gap"] = jnp.abs(jnp.where(mask, new - old, 0)).max()
         return loss, metrics
 
-    @jax.jit
-    def gradient(trainable, frozen, data: PolicyBatch, total):
+    def grpo_gradient(trainable, frozen, data: PolicyBatch, total):
         return jax.grad(loss_of, has_aux=True)(trainable, frozen, data, total)
 
-    return gradient
+    return jax.jit(grpo_gradient) if places is None else jax.jit(grpo_gradient, out_shardings=(places, None))
 
 
-def accumulate(gradient, trainable, frozen, samples: Sequence[PolicySample], microbatch: int, pad_id: int):
-    """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded."""
+MAX_LOG_PROB_GAP = 1e-3
+"""In float32, the most that sampler and trainer may differ in a log-prob before the first update of a batch; the two
+compute the same numbers in another order, which gives some 1e-5."""
+
+
+def max_log_prob_gap(dtype: str) -> float:
+    """The bound for `accumulate` at the first minibatch: where products are rounded to fewer bits, there is none."""
+    exact = dtype == "float32" and jax.default_backend() == "cpu"
+    return MAX_LOG_PROB_GAP if exact else math.inf
+
+
+def accumulate(
+    gradient,
+    trainable,
+    frozen,
+    samples: Sequence[PolicySample],
+    microbatch: int,
+    pad_id: int,
+    max_gap: float = math.inf,
+):
+    """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded.
+
+    Raises:
+        InternalError: a log-prob differs by more than `max_gap` from what it was when its token was sampled. At the
+            first minibatch of an update the sampler then used other weights, a stale cache or another prompt.
+    """
     order = sorted(range(len(samples)), key=lambda i: sum(map(len, samples[i].row)))
     total = float(sum(len(s.log_probs) + s.uses_soft * len(s.soft) for s in samples))
     gradients, metrics = None, {}
@@ -168,5 +197,10 @@ def accumulate(gradient, trainable, frozen, samples: Sequence[PolicySample], mic
         for name, value in values.items():
             kind = max if name == "log_prob_gap" else (lambda a, b: a + b)
             metrics[name] = kind(metrics.get(name, 0.0), float(value))
+        if not metrics["log_prob_gap"] <= max_gap:
+            raise InternalError(
+                f"grpo: expected log-probs of sampler and trainer within {max_gap} before the first update, got a "
+                f"difference of {metrics['log_prob_gap']:.3g}; the sampler's weights or caches are stale"
+            )
     metrics["grad_norm"] = float(optax.global_norm(gradients))
     return gradients, metrics

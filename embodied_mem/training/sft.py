@@ -24,8 +24,9 @@ Rows without guidance have no soft tokens and take part in L_text only (NOACTION
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -91,13 +92,15 @@ def apply_gradients(optimizer, state: TrainState, gradients) -> TrainState:
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
-def make_executor_step(graphdef, optimizer, config: SFTConfig) -> Callable:
+def make_executor_step(graphdef, optimizer, config: SFTConfig, *, places: Any = None) -> Callable:
     """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
 
     Placeholders hold the embeddings of the reference tokens plus noise of 0.6 times their standard deviation: what a
     compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the frozen executor
     can read soft tokens later. The loss is the cross-entropy of the action plus `prompt_weight` times that of the
     prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
+
+    On a mesh, `places` has a sharding per leaf of the new state, so that it lies as the old one does.
     """
 
     def loss_of(trainable, batch: Batch, references, key):
@@ -113,17 +116,20 @@ def make_executor_step(graphdef, optimizer, config: SFTConfig) -> Callable:
             loss = loss + config.prompt_weight * masked_mean(losses, prompt)
         return loss, {"loss": loss, "action": action, "action_accuracy": right}
 
-    @jax.jit
-    def step(state: TrainState, batch: Batch, references, key):
+    def executor_step(state: TrainState, batch: Batch, references, key):
         gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
 
-    return step
+    return _jitted(executor_step, places)
+
+
+def _jitted(step: Callable, places: Any) -> Callable:
+    return jax.jit(step) if places is None else jax.jit(step, out_shardings=(places, None))
 
 
 def executor_losses(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(cross-entropy float32[B, L] per position, share of rows whose whole action is the likeliest).
+    """(cross-entropy float32[B, L] per position, share of rows with an action whose whole action is the likeliest).
 
     Soft tokens [B, N, D] are written over the placeholders, which `batch.suffix` marks in executor rows.
     """
@@ -132,10 +138,12 @@ def executor_losses(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[j
     logits = executor.logits(hidden)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
     right = (jnp.argmax(logits, -1) == batch.targets) | ~batch.learned
-    return losses, right.all(1).mean()
+    return losses, masked_mean(right.all(1).astype(jnp.float32), batch.learned.any(1))
 
 
-def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: SFTConfig) -> Callable:
+def make_compiler_step(
+    graphdef, frozen, executor_graphdef, optimizer, config: SFTConfig, *, places: Any = None
+) -> Callable:
     """A jitted (state, executor_state, batch, executor_batch, references, guided bool[B], key) -> (state, metrics).
 
     Args:
@@ -144,9 +152,10 @@ def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: S
         executor_graphdef: of the frozen executor.
         optimizer: see `make_optimizer`.
         config: weights of the terms.
+        places: on a mesh, a sharding per leaf of the new state.
     """
 
-    def loss_of(trainable, executor_state, batch: Batch, executor_batch: Batch, references, guided, key):
+    def loss_of(trainable, frozen, executor_state, batch: Batch, executor_batch: Batch, references, guided, key):
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
         noise_key, dropout_key = jax.random.split(key)
@@ -161,7 +170,7 @@ def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: S
             gaussian = model.soft_mem(h_soft)
             soft = sample(gaussian, jax.random.split(noise_key, len(references)))
             losses, metrics["action_accuracy"] = executor_losses(executor, executor_batch, soft)
-            metrics["action"] = masked_mean(losses, executor_batch.learned)
+            metrics["action"] = masked_mean(losses, executor_batch.learned & guided[:, None])
             alignment = semantic_alignment(
                 gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]
             )
@@ -175,12 +184,12 @@ def make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config: S
         metrics["loss"] = loss
         return loss, metrics
 
-    @jax.jit
-    def step(state: TrainState, executor_state, batch, executor_batch, references, guided, key):
+    def compiler_step(frozen, state: TrainState, executor_state, batch, executor_batch, references, guided, key):
         gradients, metrics = jax.grad(loss_of, has_aux=True)(
-            state.trainable, executor_state, batch, executor_batch, references, guided, key
+            state.trainable, frozen, executor_state, batch, executor_batch, references, guided, key
         )
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
 
-    return step
+    # An argument and not a constant of the program, which would hold it whole on every device.
+    return functools.partial(_jitted(compiler_step, places), frozen)

@@ -4,13 +4,14 @@
     model = train_compiler(config, tokenizer, samples, executor, run_dir)
     model = train_grpo(config, tokenizer, model, executor, bank, envs, run_dir)
 
-A stage is a loop over steps; step t depends on the state after t - 1, the configuration and t alone (data order, formats,
-keys and tasks are functions of seed and step). So a process may be killed anywhere: started again it takes the last
-checkpoint and repeats what came after.
+A stage is a loop over steps; step t depends on the state after t - 1, the configuration and t alone (data order,
+formats, keys and tasks are functions of seed and step). So a process may be killed anywhere: started again it takes
+the last checkpoint and repeats what came after.
 """
 
 from __future__ import annotations
 
+import math
 import pathlib
 import time
 from collections.abc import Callable, Sequence
@@ -27,15 +28,18 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.memory import MemoryBank
-from embodied_mem.models.config import LoraConfig, preset
+from embodied_mem.models.config import LoraConfig, logical_axes, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.hf import load_hf
 from embodied_mem.models.lora import LoraParam, add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
+from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.parallel.checkpoints import Checkpoints
+from embodied_mem.parallel.mesh import MeshShape
+from embodied_mem.parallel.placement import Placement, placement_of
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
-from embodied_mem.training.data import Batch, Row, batches, pad_rows
+from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows
 from embodied_mem.training.metrics import MetricsWriter
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.schedules import cosine
@@ -58,6 +62,26 @@ def new_decoder(name: str, config: Config, tokenizer: Tokenizer, role: str, seed
     if config.model.weights:
         return load_hf(pathlib.Path(config.model.weights) / role)
     return Decoder(preset(name, vocab_size=tokenizer.vocab_size), rngs=nnx.Rngs(seed))
+
+
+def placement(config: Config) -> Placement:
+    """Where this run's arrays go: the mesh of `config.mesh`, built once."""
+    return placement_of(MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor))
+
+
+def parameter_axes(model: CompilerModel | Decoder) -> dict:
+    """Logical axes of every parameter of a compiler or an executor, adapters and Soft-Mem head included."""
+    if isinstance(model, Decoder):
+        adapters = () if model.lora is None else (model.lora.rank, model.lora.targets)
+        return logical_axes(model.config, *adapters)
+    return parameter_axes(model.decoder) | (soft_mem_axes(model.soft_mem.config) if model.soft_mem else {})
+
+
+def fresh_state(optimizer, params, axes: dict, place: Placement) -> tuple[TrainState, TrainState | None]:
+    """(the state before the first step, on its devices; a sharding per leaf of it, None on one device)."""
+    params = place.params(params, axes)
+    state = TrainState(params, place.build(optimizer.init, params, axes=axes))
+    return state, place.shardings(state, axes)
 
 
 def step_key(config: Config, stage: int, step: int) -> jax.Array:
@@ -151,10 +175,13 @@ def executor_batch(
 def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
     """The executor, trained from scratch on all input formats that will be compared, to be frozen afterwards."""
     sft = config.executor_sft
-    executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1)
+    place = placement(config)
+    with place.on_host():
+        executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1)
     graphdef, params = nnx.split(executor)
     optimizer = _sft_optimizer(sft)
-    step_fn = make_executor_step(graphdef, optimizer, sft)
+    state, places = fresh_state(optimizer, params, parameter_axes(executor), place)
+    step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places))
     lengths = [sum(map(len, s.view[2][-1])) + sum(len(a) for a, _ in s.view[2]) if s.view[2] else 0 for s in samples]
     names, shares = zip(*EXECUTOR_FORMATS)
 
@@ -163,17 +190,28 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
         for step, indices in enumerate(order, first):
             kind = names[np.random.default_rng((config.seed, 1, step)).choice(len(names), p=shares)]
             chosen = [samples[i] for i in indices]
-            yield (
-                executor_batch(tokenizer, chosen, kind, config),
-                reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1)),
-            )
+            batch = executor_batch(tokenizer, chosen, kind, config)
+            references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
+            yield place.batch(filled((batch, references), place))
 
     def step_of(state, step, batch):
         return step_fn(state, *batch, step_key(config, 1, step))
 
-    state = TrainState(params, optimizer.init(params))
     state = run_loop("executor", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
     return nnx.merge(graphdef, state.trainable)
+
+
+def filled(batch: tuple, place: Placement) -> tuple:
+    """A batch with rows that nothing is learned from, up to a number that the mesh can split: `Batch`es, and arrays
+    [B, ...] whose further rows are zero."""
+    size = place.rows(len(batch[-1]))
+    missing = size - len(batch[-1])
+    return tuple(
+        fill_rows(part, size)
+        if isinstance(part, Batch)
+        else np.concatenate([part, np.zeros((missing, *part.shape[1:]), part.dtype)])
+        for part in batch
+    )
 
 
 def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> CompilerModel:
@@ -201,12 +239,17 @@ def train_compiler(
     config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], executor: Decoder, run_dir: pathlib.Path
 ) -> CompilerModel:
     """The compiler after SFT on the teacher's outputs, the executor frozen."""
-    sft = config.compiler_sft
-    model = new_compiler(config, tokenizer, executor)
+    sft, place = config.compiler_sft, placement(config)
+    with place.on_host():
+        model = new_compiler(config, tokenizer, executor)
+    axes = parameter_axes(model)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
+    frozen = place.params(frozen, axes)
     executor_graphdef, executor_state = nnx.split(executor)
+    executor_state = place.params(executor_state, parameter_axes(executor))
     optimizer = _sft_optimizer(sft)
-    step_fn = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft)
+    state, places = fresh_state(optimizer, params, axes, place)
+    step_fn = place.scoped(make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places))
     lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
     num_soft = config.memory.num_soft
 
@@ -222,17 +265,17 @@ def train_compiler(
             outputs = tokenizer.encode_batch([s.output for s in chosen])
             suffix = [tokenizer.soft_id] * num_soft
             rows = [Row(p, [*o, tokenizer.eos_id], suffix) for p, o in zip(prompts, outputs)]
-            yield (
+            batch = (
                 pad_rows(rows, tokenizer.pad_id),
                 executor_batch(tokenizer, chosen, "compiled", config),
                 reference_ids(tokenizer, chosen, max(num_soft, 1)),
                 np.asarray([bool(s.hint) for s in chosen]),
             )
+            yield place.batch(filled(batch, place))
 
     def step_of(state, step, batch):
         return step_fn(state, executor_state, *batch, step_key(config, 2, step))
 
-    state = TrainState(params, optimizer.init(params))
     state = run_loop("compiler", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
     return nnx.merge(graphdef, state.trainable, frozen)
 
@@ -270,17 +313,31 @@ def train_grpo(
     rl = config.grpo
     if envs.num_envs < rl.num_tasks * rl.group_size:
         raise InvalidInputError(f"envs: expected {rl.num_tasks * rl.group_size} for a batch, got {envs.num_envs}")
+    place, axes = placement(config), parameter_axes(model)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
+    frozen = place.params(frozen, axes)
+    nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
     schedule = cosine(rl.learning_rate, rl.min_learning_rate, rl.steps)
     optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
-    gradient = grpo.make_grpo_gradient(graphdef, rl)
-    update = jax.jit(lambda state, gradients: apply_gradients(optimizer, state, gradients))
-    acting = make_executor(config, executor, tokenizer)
+    state, places = fresh_state(optimizer, params, axes, place)
+    gradient_of = place.scoped(grpo.make_grpo_gradient(graphdef, rl, places=places and places.trainable))
+
+    def gradient(trainable, frozen, data, total):
+        return gradient_of(trainable, frozen, place.batch(data), total)
+
+    def grpo_update(state, gradients):
+        return apply_gradients(optimizer, state, gradients)
+
+    update = place.scoped(jax.jit(grpo_update, out_shardings=places))
+    microbatch, max_gap = place.rows(rl.microbatch), grpo.max_log_prob_gap(model.decoder.config.dtype)
+    acting = make_executor(config, executor, tokenizer, placement=place)
     soft_shape = (config.memory.num_soft, executor.config.width)
 
     def step_of(state, step, _):
         current = nnx.merge(graphdef, state.trainable, frozen)
-        compiler = make_compiler(config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p)
+        compiler = make_compiler(
+            config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p, placement=place
+        )
         random = np.random.default_rng((config.seed, 3, step))
         drawn = np.repeat(random.choice(np.asarray(tasks), rl.num_tasks, replace=False), rl.group_size)
         started = time.perf_counter()
@@ -294,16 +351,17 @@ def train_grpo(
         metrics = rollout_metrics(trajectories) | {"equal_groups": equal, "rollout_s": rollout_s}
         samples = grpo.policy_samples(trajectories, advantages, soft_shape, tokenizer.soft_id)
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
-        for part in parts:
+        for number, part in enumerate(parts):
             chosen = [samples[i] for i in part]
             gradients, values = grpo.accumulate(
-                gradient, state.trainable, frozen, chosen, rl.microbatch, tokenizer.pad_id
-            )
+                gradient, state.trainable, frozen, chosen, microbatch, tokenizer.pad_id,
+                max_gap=math.inf if number else max_gap,
+            )  # fmt: skip
             state = update(state, gradients)
-            metrics |= values
+            gap = metrics.get("log_prob_gap", values["log_prob_gap"])  # of the first minibatch, where it should be 0
+            metrics |= values | {"log_prob_gap": gap}
         return state, metrics
 
-    state = TrainState(params, optimizer.init(params))
     state = run_loop("grpo", run_dir, config, rl.steps, rl.checkpoint_every, state, step_of)
     return nnx.merge(graphdef, state.trainable, frozen)
 

@@ -1,0 +1,112 @@
+"""Where a program's arrays go: nowhere in particular on one device, by the sharding table on a mesh.
+
+    placement = placement_of(MeshShape(data=2, fsdp=4))      # the mesh is built once
+    params = placement.params(params, logical_axes(config))
+    step = placement.scoped(jax.jit(step, out_shardings=...))
+    params = step(params, placement.batch(batch))            # rows: a multiple of `placement.split`
+
+Training, compiler and executor take a placement, so that the same code runs on any mesh. On one device every method
+hands back what it got: numbers and programs are those of code without a mesh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.parallel.mesh import MeshShape, make_mesh
+from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, shardings
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """A mesh, or None for one device."""
+
+    mesh: jax.sharding.Mesh | None = None
+
+    @property
+    def split(self) -> int:
+        """Number of parts that a batch is split into."""
+        return 1 if self.mesh is None else self.mesh.shape["data"] * self.mesh.shape["fsdp"]
+
+    def rows(self, count: int) -> int:
+        """Returns `count`, rounded up to a multiple of `split`."""
+        return -(-count // self.split) * self.split
+
+    def shardings(self, tree: Any, axes: LogicalAxes) -> Any:
+        """Returns a sharding per leaf of arrays or abstract arrays, e.g. for `jax.jit(out_shardings=...)`; or None."""
+        return None if self.mesh is None else shardings(tree, axes, self.mesh).tree
+
+    def params(self, tree: Any, axes: LogicalAxes) -> Any:
+        """Returns parameters, or what has their paths, on the devices that the table names."""
+        return tree if self.mesh is None else jax.device_put(tree, self.shardings(tree, axes))
+
+    def build(self, make: Callable, *arguments: Any, axes: LogicalAxes) -> Any:
+        """Returns `make(*arguments)`, computed where the table puts it, so that it never stands on one device whole."""
+        if self.mesh is None:
+            return make(*arguments)
+        places = self.shardings(jax.eval_shape(make, *arguments), axes)
+        return self.scoped(jax.jit(make, out_shardings=places))(*arguments)
+
+    def batch(self, tree: Any) -> Any:
+        """Returns arrays (host arrays, device arrays, PRNG keys) split along their first axis.
+
+        Raises:
+            InvalidInputError: an axis that is no multiple of `split`.
+        """
+        if self.mesh is None:
+            return tree
+        for leaf in jax.tree.leaves(tree):
+            if not leaf.shape or leaf.shape[0] % self.split:
+                raise InvalidInputError(
+                    f"batch: expected a first axis divisible by data x fsdp = {self.split}, got shape {leaf.shape}"
+                )
+        return jax.device_put(tree, batch_sharding(self.mesh))
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Returns the context in which programs for this placement are traced and run."""
+        return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
+
+    def scoped(self, function: Callable) -> Callable:
+        """Returns `function`, called within `scope`."""
+        if self.mesh is None:
+            return function
+
+        @functools.wraps(function)
+        def call(*arguments, **keywords):
+            with self.scope():
+                return function(*arguments, **keywords)
+
+        return call
+
+    def on_host(self) -> contextlib.AbstractContextManager:
+        """Returns a context in which new arrays stay in host memory, for models that no single device can hold."""
+        if self.mesh is None:
+            return contextlib.nullcontext()
+        return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+ONE_DEVICE = Placement()
+
+
+@functools.cache
+def placement_of(shape: MeshShape) -> Placement:
+    """Returns the placement over all devices in this shape; on a single device, `ONE_DEVICE`.
+
+    Raises:
+        InvalidInputError: the shape does not make the number of devices, or the run has several processes. A mesh may
+            span processes (see `sharding.shard_batch`), but their environments and result files are not coordinated.
+    """
+    sizes = shape.resolve(jax.device_count()).sizes
+    if jax.process_count() > 1:
+        raise InvalidInputError(
+            f"mesh: expected all devices in one process, got {jax.process_count()} processes; training steps its "
+            "environments in one process and cannot share them yet. Start it on one host"
+        )
+    return ONE_DEVICE if max(sizes) == 1 else Placement(make_mesh(shape))
