@@ -8,7 +8,8 @@ Suite `alfworld`: our engine against TextWorld on the same games in one run, on 
   same with one env, where the price of a Python call is not shared.
 - `textworld_steps_per_s`: the same games in TextWorld with ALFWorld's demangler, `env.step(command)`: text, score and
   admissible commands too; loading and resets are not counted.
-- `ratio`: the first by the second. `mismatches`: commands after which the two sides differ.
+- the same with `cpu`: per second of processor time, which other programs on the machine disturb less.
+- `ratio`: the first by the second, both by wall clock. `mismatches`: commands after which the two sides differ.
 - `load_ms_p50`, `load_all_s`: `Game.load` of every installed game, one after the other, from file to playable game.
 - `kilobytes_per_env`: growth of the process's memory by a vector env in which each env plays a game of its own, after
   30 steps, divided by their number; what Python keeps of command texts is in it.
@@ -44,31 +45,39 @@ NUM_MEMORY_ENVS = 400
 def bench_alfworld(args: argparse.Namespace) -> dict[str, Any]:
     """Return the measurements of the suite `alfworld`."""
     files = sorted(path for split in args.splits for path in alfworld.find_games(split))
+    kilobytes_per_env = _kilobytes_per_env(files)  # first, while no memory freed by others can be used again
     load_ms = []
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.process_time()
     for path in files:
         since = time.perf_counter()
         alfworld.Game.load(str(path))
         load_ms.append(1e3 * (time.perf_counter() - since))
-    load_all_s = time.perf_counter() - start
+    load_all_s, load_all_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
 
     sample = _sample(files, args.games, args.seed)
     native = [_native_rate(sample, NUM_ENVS, args) for _ in range(args.rounds)]
     single = [_native_rate(sample, 1, args) for _ in range(args.rounds)]
     original, mismatches, commands = _original_rate(sample, args)
     native += [_native_rate(sample, NUM_ENVS, args) for _ in range(args.rounds)]  # before and after, in case of drift
-    rate = statistics.median(native)
+    rate, rate_cpu = (statistics.median(rates) for rates in zip(*native))
+    single_rate, single_cpu = (statistics.median(rates) for rates in zip(*single))
+    original_rate, original_cpu = original
     return {
         "native_steps_per_s": round(rate),
-        "native_steps_per_s_min": round(min(native)),
-        "native_steps_per_s_max": round(max(native)),
-        "native_single_env_steps_per_s": round(statistics.median(single)),
-        "textworld_steps_per_s": round(original, 2),
-        "ratio": round(rate / original),
+        "native_steps_per_s_min": round(min(wall for wall, _ in native)),
+        "native_steps_per_s_max": round(max(wall for wall, _ in native)),
+        "native_steps_per_cpu_s": round(rate_cpu),
+        "native_single_env_steps_per_s": round(single_rate),
+        "native_single_env_steps_per_cpu_s": round(single_cpu),
+        "textworld_steps_per_s": round(original_rate, 2),
+        "textworld_steps_per_cpu_s": round(original_cpu, 2),
+        "ratio": round(rate / original_rate),
+        "ratio_cpu": round(rate_cpu / original_cpu),
         "load_ms_p50": round(statistics.median(load_ms), 3),
         "load_ms_max": round(max(load_ms), 3),
         "load_all_s": round(load_all_s, 2),
-        "kilobytes_per_env": round(_kilobytes_per_env(files), 1),
+        "load_all_cpu_s": round(load_all_cpu_s, 2),
+        "kilobytes_per_env": round(kilobytes_per_env, 1),
         "games": len(files),
         "games_in_comparison": len(sample),
         "commands_in_comparison": commands,
@@ -85,23 +94,25 @@ def _sample(files: list[pathlib.Path], count: int, seed: int) -> list[pathlib.Pa
     return [game for games in by_type.values() for game in rng.sample(games, min(share, len(games)))]
 
 
-def _native_rate(sample: list[pathlib.Path], num_envs: int, args: argparse.Namespace) -> float:
+def _native_rate(sample: list[pathlib.Path], num_envs: int, args: argparse.Namespace) -> tuple[float, float]:
+    """Return steps per second of wall clock and of processor time."""
     envs = embodied_mem.envs.make("alfworld", tasks=sample, num_envs=num_envs, max_steps=None, num_threads=1)
     rng = random.Random(args.seed)
-    spent = steps = 0.0
+    spent = spent_cpu = steps = 0.0
     for first in range(0, len(sample), num_envs):
         _, info = envs.reset(options={"task_indices": np.arange(first, first + num_envs) % len(sample)})
         for _ in range(args.native_steps // len(sample)):
             actions = [rng.choice(commands) for commands in info["admissible_commands"]]
-            since = time.perf_counter()
+            since, since_cpu = time.perf_counter(), time.process_time()
             _, _, _, _, info = envs.step(actions)
             spent += time.perf_counter() - since
+            spent_cpu += time.process_time() - since_cpu
             steps += num_envs
-    return steps / spent
+    return steps / spent, steps / spent_cpu
 
 
-def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tuple[float, int, int]:
-    spent, steps, mismatches = 0.0, 0, 0
+def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tuple[tuple[float, float], int, int]:
+    spent, spent_cpu, steps, mismatches = 0.0, 0.0, 0, 0
     for i, path in enumerate(sample):
         print(f"\rTextWorld plays game {i + 1} of {len(sample)} ", end="", file=sys.stderr, flush=True)
         original = alfworld_original.start_original(path)
@@ -110,15 +121,16 @@ def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tupl
         rng = random.Random(args.seed + i)
         for _ in range(args.commands):
             command = rng.choice(env.admissible_commands)
-            since = time.perf_counter()
+            since, since_cpu = time.perf_counter(), time.process_time()
             state, score, done = original.step(command)
             spent += time.perf_counter() - since
+            spent_cpu += time.process_time() - since_cpu
             steps += 1
             ours = (env.step(command), env.admissible_commands, env.score, env.won)
             mismatches += ours != (state.feedback, state.admissible_commands, score, done)
         original.close()
     print(file=sys.stderr)
-    return steps / spent, mismatches, steps
+    return (steps / spent, steps / spent_cpu), mismatches, steps
 
 
 def _kilobytes_per_env(files: list[pathlib.Path]) -> float:
