@@ -45,6 +45,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.metrics import read_metrics
     from embodied_mem.training.progress import Progress
+    from embodied_mem.training.runs import claim_run
     from embodied_mem.training.teacher import RuleTeacher
     from embodied_mem.training.teacher_data import play_teacher
     from embodied_mem.training.vocabulary import make_tokenizer
@@ -53,8 +54,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
     initialize_distributed()
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
-    run_dir.mkdir(parents=True, exist_ok=True)
-    (run_dir / "config.json").write_text(config.to_json() + "\n")
+    claim_run(run_dir, config)
     started = time.perf_counter()
 
     def say(text: str) -> None:

@@ -271,7 +271,11 @@ class Config:
         Stages are `executor`, `compiler`, `grpo`, each on top of the one before. How the result is scored and on which
         devices it is computed do not matter.
         """
-        parts = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "grpo"]
-        used = parts[: 6 + ("executor", "compiler", "grpo").index(stage)]
+        return hashlib.sha256(json.dumps(self.parts(stage)).encode()).hexdigest()[:12]
+
+    def parts(self, stage: str = "grpo") -> dict[str, object]:
+        """What the result of a stage depends on, as JSON values; the stage `data` is what comes before training."""
+        names = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "grpo"]
+        used = names[: 5 + ("data", "executor", "compiler", "grpo").index(stage)]
         values = dataclasses.asdict(self)
-        return hashlib.sha256(json.dumps({name: values[name] for name in used}).encode()).hexdigest()[:12]
+        return {name: values[name] for name in used}
