@@ -2,4 +2,6 @@
 
     from embodied_mem.models.config import preset
     from embodied_mem.models.decoder import Decoder
+
+Import from the modules; the package itself imports nothing.
 """
