@@ -21,7 +21,7 @@ RESULTS = ROOT / "experiments" / "results"
 def deliveries(name: str) -> str:
     """The comparison of deliveries in a report."""
     if not (RESULTS / f"{name}.json").exists():
-        return f"No result yet: `experiments/results/{name}.json` is missing (see `experiments/LOG.md`)."
+        return "Not run yet; the log says what is known."
     data = json.loads((RESULTS / f"{name}.json").read_text())
     lines = [
         "| delivery | success | 95 % interval | against none, paired | steps | executor tokens/step | ms/step |",
