@@ -235,7 +235,10 @@ class EvalConfig:
 
 @dataclasses.dataclass(frozen=True)
 class MeshConfig:
-    """Devices along the mesh axes; -1 takes what is left."""
+    """Devices of this process along the mesh axes; -1 takes what is left.
+
+    `data` and `fsdp` split every batch; one that they do not divide is filled with rows that carry no loss.
+    """
 
     data: int = -1
     fsdp: int = 1
