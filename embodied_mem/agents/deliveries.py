@@ -56,7 +56,7 @@ class Delivery(Protocol):
         """Prepares the state of episodes that start."""
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """What each of these running episodes gets at this step; keys [B]."""
+        """What each of these B running episodes gets at this step; `keys` holds their B keys first."""
 
 
 class NoMemory:

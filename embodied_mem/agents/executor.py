@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from embodied_mem.compiler.memory_compiler import fit
+from embodied_mem.compiler.memory_compiler import buckets_within, fit
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompts import split_soft
 from embodied_mem.language.tokenizers import Tokenizer
@@ -73,7 +73,7 @@ class Executor:
     ):
         self.decoder = decoder
         self.tokenizer = tokenizer
-        self.length_buckets = tuple(length_buckets)
+        self.length_buckets = buckets_within(decoder.config.max_length - max_action_tokens, length_buckets)
         self.batch_buckets = tuple(sorted(batch_buckets))
         self._max_new = max_action_tokens
         self._placement = placement
@@ -86,7 +86,7 @@ class Executor:
 
         Args:
             prompts: texts that end where the command begins (`embodied_mem.language.prompts.executor_prompt`).
-            keys: PRNG keys [B].
+            keys: PRNG keys [B] or more.
             soft: per row float32[N, D] for its placeholder tokens, or None for a row without.
 
         Raises:

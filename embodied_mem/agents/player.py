@@ -60,6 +60,9 @@ def row_keys(seeds: Sequence[int], tasks: Sequence[int]) -> jax.Array:
     return jax.vmap(lambda pair: jax.random.fold_in(jax.random.key(pair[0]), pair[1]))(pairs)
 
 
+_fold_in = jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
+
+
 def play(
     envs,
     executor: Executor,
@@ -111,7 +114,8 @@ def play(
     running = list(range(count))
     for step in range(max_steps or envs.max_steps):
         active = [views[row] for row in running]
-        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys[np.asarray(running)], step)
+        # Always `count` keys, those of the running rows first: arrays of one shape are compiled once.
+        step_keys = _fold_in(keys[np.asarray([*running, *running[:1] * (count - len(running))])], step)
         started = time.perf_counter()
         delivered = delivery.deliver(active, step_keys)
         compiled = time.perf_counter()
@@ -122,7 +126,7 @@ def play(
             )
             for view, d in zip(active, delivered)
         ]  # fmt: skip
-        turn = executor.act(prompts, jax.vmap(jax.random.fold_in, (0, None))(step_keys, 1), [d.soft for d in delivered])
+        turn = executor.act(prompts, _fold_in(step_keys, 1), [d.soft for d in delivered])
         done = time.perf_counter()
         actions = ["look"] * envs.num_envs
         for position, row in enumerate(running):

@@ -24,6 +24,7 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
@@ -104,7 +105,7 @@ class MemoryCompiler:
         self.soft_mem = soft_mem
         self.tokenizer = tokenizer
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
-        self.length_buckets = tuple(length_buckets)
+        self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
         self._batch_buckets = tuple(sorted(batch_buckets))
         self._placement = placement
         self._max_tokens = max_tokens
@@ -123,7 +124,7 @@ class MemoryCompiler:
         Args:
             prompts: texts from `language.prompts.compiler_prompt`; one longer than the largest bucket loses tokens of
                 its middle, where the experiences that were ranked last stand.
-            keys: PRNG keys [B], one per row, so that a row does not depend on its neighbours.
+            keys: PRNG keys [B] or more, one per row, so that a row does not depend on its neighbours.
             soft: also read the soft positions.
         """
         limit = self.length_buckets[-1]
@@ -160,6 +161,17 @@ class MemoryCompiler:
             )
             for row in range(count)
         ]
+
+
+def buckets_within(limit: int, buckets: Sequence[int]) -> tuple[int, ...]:
+    """`buckets` cut to the prompt tokens that a model has room for.
+
+    Raises:
+        InvalidInputError: there is no room at all.
+    """
+    if limit < 1:
+        raise InvalidInputError(f"expected room for a prompt within the model's max_length, got {limit} tokens")
+    return tuple(sorted({min(size, limit) for size in buckets}))
 
 
 def fit(ids: list[int], limit: int) -> list[int]:

@@ -1,0 +1,150 @@
+"""The table, its JSON form, the report's files, and the command line of the scoring script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embodied_mem.agents.deliveries import DELIVERIES, Delivered, check_names, make_delivery
+from embodied_mem.agents.player import Trajectory
+from embodied_mem.compiler.memory_compiler import Compiled
+from embodied_mem.compiler.output_grammar import parse_output
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.intervals import paired_difference, wilson
+from embodied_mem.evaluation.report import manifest, summary, table, write_report
+from embodied_mem.evaluation.score import score_of
+from embodied_mem.types import Episode
+
+ROOT = Path(__file__).parents[2]
+FACTS = {"command": "python evaluate.py", "commit": "abc"}
+
+
+def trajectory(task, seed, won, num_steps, texts=(), tokens=0):
+    """`num_steps` steps of 100 + 4 executor tokens, 2 ms of the executor and 3 ms of the compiler each."""
+    records = [Compiled(parse_output(t), [1], np.array([2]), np.array([0.0])) for t in texts] or [None] * num_steps
+    delivered = [Delivered(hint=r.output.guidance if r else "", tokens=tokens, record=r) for r in records]
+    episode = Episode(f"t{task}", "g", (), won)
+    return Trajectory(
+        task,
+        seed,
+        episode,
+        1.0 if won else 0.25,
+        delivered,
+        [(100, 4)] * num_steps,
+        0.003 * num_steps,
+        0.002 * num_steps,
+    )
+
+
+def scores():
+    """4 tasks, 2 seeds, seed by seed as `score_deliveries` plays them; `compiled` wins task 0, 1, 2, `none` task 0."""
+    order = [(task, seed) for seed in (0, 1) for task in range(4)]
+    none = [trajectory(t, s, t == 0, 5) for t, s in order]
+    compiled = [
+        trajectory(
+            t, s, t < 3, 2, ["experience\ndo: find mug", "nonsense" if (t, s) == (3, 1) else "noaction"], tokens=50
+        )
+        for t, s in order
+    ]
+    return {"none": score_of("none", none, 4, 2), "compiled": score_of("compiled", compiled, 4, 2)}
+
+
+def test_score_of_trajectories():
+    none, compiled = scores().values()
+    np.testing.assert_array_equal(none.won, [[1, 1], [0, 0], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(compiled.won, [[1, 1], [1, 1], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(none.steps, np.full((4, 2), 5))
+    assert (none.success, compiled.success) == (0.25, 0.75)
+    assert compiled.interval == wilson(0.75, 4), "tasks count, not episodes"
+    assert compiled.progress.mean() == pytest.approx(0.75 + 0.25 * 0.25)
+    assert (none.executor_tokens, none.compiler_tokens, compiled.compiler_tokens) == (104, 0, 50)
+    assert (compiled.executor_ms, compiled.compiler_ms) == pytest.approx((2, 3))
+    assert (none.parse_rate, compiled.parse_rate) == (1, 15 / 16)
+    assert (none.guided, compiled.guided) == (0, 0.5)
+
+
+def test_json_of_a_comparison():
+    data = json.loads(json.dumps(summary(scores(), FACTS)))
+    assert data["num_tasks"] == 4
+    assert data["num_seeds"] == 2
+    assert data["commit"] == "abc"
+    assert list(data["deliveries"]) == ["none", "compiled"]
+    for row in data["deliveries"].values():
+        assert {"success", "interval", "progress", "steps", "tokens_per_step", "latency_ms_per_step"} <= set(row)
+    none, compiled = data["deliveries"].values()
+    assert "difference_interval" not in none
+    assert compiled["tokens_per_step"] == 154
+    assert compiled["latency_ms_per_step"] == pytest.approx(5)
+    difference, low, high = paired_difference([[1, 1], [1, 1], [1, 1], [0, 0]], [[1, 1], [0, 0], [0, 0], [0, 0]])
+    assert compiled["difference_to_none"] == difference == 0.5
+    assert compiled["difference_interval"] == [low, high]
+
+
+def test_table():
+    head, rule, none, compiled = table(scores()).split("\n")
+    assert head.count("|") == rule.count("|") == none.count("|") == compiled.count("|") == 11
+    low, high = (100 * end for end in wilson(0.25, 4))
+    assert none == f"| none | 25.0 % | {low:.1f} - {high:.1f} | - | 43.8 % | 5.0 | 104 | 0 | 5.0 | 100.0 % |"
+    assert compiled.startswith("| compiled | 75.0 % | 30.1 - 95.4 | +50.0 [+0.0, +100.0] | 81.2 % | 2.0 | 104 | 50 |")
+    without = dict(list(scores().items())[1:])
+    assert "| - |" in table(without), "without a baseline there is no difference"
+
+
+def test_report_files(tmp_path):
+    curves = {
+        "executor": [{"step": i, "loss": 3 / (i + 1), "action_accuracy": i / 60} for i in range(60)],
+        "grpo": [{"step": 0, "won": 0.5}],
+    }
+    data = write_report(tmp_path / "new" / "report", scores(), FACTS, curves)
+    folder = tmp_path / "new" / "report"
+    assert sorted(p.name for p in folder.iterdir()) == ["curves.png", "report.json", "report.md"]
+    assert json.loads((folder / "report.json").read_text()) == data
+    text = (folder / "report.md").read_text()
+    assert table(scores()) in text
+    assert "![learning curves](curves.png)" in text
+    assert "python evaluate.py" in text
+    assert (folder / "curves.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_report_without_curves_links_no_picture(tmp_path):
+    for number, curves in enumerate((None, {}, {"grpo": []})):
+        write_report(tmp_path / str(number), scores(), FACTS, curves)
+        assert not (tmp_path / str(number) / "curves.png").exists()
+        assert "curves.png" not in (tmp_path / str(number) / "report.md").read_text()
+
+
+def test_manifest_names_its_origin():
+    facts = manifest(["python", "x.py", "--seed", "1"], seeds=[0, 1])
+    assert facts["command"] == "python x.py --seed 1"
+    assert facts["seeds"] == [0, 1]
+    assert {"commit", "modified_files", "machine", "python"} <= set(facts)
+
+
+def test_unknown_delivery_is_refused_and_known_ones_listed():
+    with pytest.raises(InvalidInputError) as raised:
+        make_delivery("telepathy")
+    assert all(name in str(raised.value) for name in (*DELIVERIES, "telepathy"))
+    with pytest.raises(InvalidInputError, match="telepathy"):
+        check_names(("none", "telepathy"))
+    with pytest.raises(InvalidInputError, match=r"compiled_text.*compiler"):
+        make_delivery("compiled_text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--help"], 0, ["--weights", "--tasks", "--deliveries", "--seeds", "compiled_no_brief"]),
+        (["--weights", "x", "--deliveries", "telepathy"], 2, ["telepathy", "compiled_no_brief", "static"]),
+    ],
+    ids=["help", "delivery"],
+)
+def test_evaluate_command_line(arguments, code, words):
+    run = subprocess.run(
+        [sys.executable, ROOT / "experiments" / "evaluate.py", *arguments], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == code
+    assert all(word in run.stdout + run.stderr for word in words)
+    assert "Traceback" not in run.stderr
