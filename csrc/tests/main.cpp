@@ -238,8 +238,8 @@ void TestThreadPool() {
     std::vector<int> seen(57, 0);
     pool.Run(seen.size(), [&](std::size_t i) { ++seen[i]; });
     CHECK(seen == std::vector<int>(57, 1));
-    CHECK_THROWS(pool.Run(40, [](std::size_t i) { if (i % 7 == 3) throw std::runtime_error("at " + std::to_string(i)); }),
-                 std::runtime_error, "at 3");
+    CHECK_THROWS(pool.Run(40, [](std::size_t i) { if (i % 7 == 3) throw std::runtime_error("at " + std::to_string(i) + "."); }),
+                 std::runtime_error, "at 3.");
   }
   pool.Run(0, [](std::size_t) { throw std::runtime_error("never called"); });
 }
