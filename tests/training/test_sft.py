@@ -1,0 +1,258 @@
+"""The supervised losses against a few lines of numpy, and what their gradients may reach."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
+from embodied_mem.training.config import SFTConfig
+from embodied_mem.training.data import Row, pad_rows
+from embodied_mem.training.sft import CompilerModel, TrainState, make_compiler_step, make_executor_step
+
+VOCAB, SOFT, NUM_SOFT, WIDTH = 24, 4, 4, 24
+KEY = jax.random.key(5)
+GUIDED = np.array([True, False, True])
+REFERENCES = np.array([[7, 8, 9, 4], [4, 4, 4, 4], [11, 4, 4, 4]], np.int32)
+SHAPE = {"vocab_size": VOCAB, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "mlp_width": 32, "max_length": 32}
+BATCH = pad_rows(
+    [
+        Row([5, 6, 7, 8], [9, 10, 2], [SOFT] * NUM_SOFT),
+        Row([5, 6, 13], [14, 2], [SOFT] * NUM_SOFT),
+        Row([6, 15], [16, 17, 18, 2], [SOFT] * NUM_SOFT),
+    ],
+    pad_id=0, multiple=8,
+)  # fmt: skip
+
+
+def placeholders(batch):
+    return batch._replace(suffix=(batch.tokens == SOFT) & batch.mask)
+
+
+EXECUTOR_BATCH = placeholders(
+    pad_rows(
+        [Row([5, 6, SOFT, SOFT, SOFT, SOFT, 7], [9, 2]), Row([5, 8], [10, 11, 2]), Row([6, SOFT, SOFT, SOFT, SOFT], [12])],
+        pad_id=0, multiple=8,
+    )
+)  # fmt: skip
+
+
+@functools.cache
+def models():
+    compiler = Decoder(DecoderConfig(width=32, head_dim=16, **SHAPE), rngs=nnx.Rngs(0))
+    executor = Decoder(DecoderConfig(width=WIDTH, head_dim=12, **SHAPE), rngs=nnx.Rngs(1))
+    # Embeddings of size 1, so that the soft tokens matter to the executor.
+    executor.embedding[...] = executor.embedding[...] * 50
+    config = SoftMemConfig(NUM_SOFT, embedding_std=0.9)
+    return compiler, SoftMem(config, compiler_width=32, executor_width=WIDTH, rngs=nnx.Rngs(2)), executor
+
+
+@functools.cache
+def compiler_step(with_soft=True, **weights):
+    """(step, state, executor_state): the step takes one step of SGD with rate 1, so old - new is the gradient."""
+    compiler, soft_mem, executor = models()
+    graphdef, params = nnx.split(CompilerModel(compiler, soft_mem if with_soft else None))
+    executor_graphdef, executor_state = nnx.split(executor)
+    optimizer = optax.sgd(1.0)
+    terms = {"action": 0.0, "entropy": 0.0, "latent": 0.0, "orthogonality": 0.0} | weights
+    step = make_compiler_step(graphdef, nnx.State({}), executor_graphdef, optimizer, SFTConfig(**terms))
+    return step, TrainState(params, optimizer.init(params)), executor_state
+
+
+def run(batch=BATCH, executor_batch=EXECUTOR_BATCH, references=REFERENCES, guided=GUIDED, with_soft=True, **weights):
+    """(metrics, gradient as flat numpy vector by leaf path)."""
+    step, state, executor_state = compiler_step(with_soft, **weights)
+    new, metrics = step(state, executor_state, batch, executor_batch, references, guided, KEY)
+    gradient = jax.tree.map(lambda a, b: a - b, state.trainable, new.trainable)
+    leaves = {jax.tree_util.keystr(p): np.asarray(x) for p, x in jax.tree_util.tree_leaves_with_path(gradient)}
+    return {k: float(v) for k, v in metrics.items()}, leaves
+
+
+@nnx.jit
+def _forward(decoder, embeddings, mask):
+    hidden = decoder(embeddings=embeddings, mask=mask)
+    return hidden, decoder.logits(hidden)
+
+
+def forward(decoder, embeddings, mask):
+    """(hidden states, logits) as float64 arrays."""
+    return [np.asarray(x, np.float64) for x in _forward(decoder, jnp.asarray(embeddings, jnp.float32), mask)]
+
+
+def log_softmax(x):
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+ALL = {"action": 0.7, "entropy": 0.1, "latent": 0.9, "orthogonality": 0.3}
+
+
+def test_five_terms():
+    compiler, soft_mem, executor = models()
+    metrics, _ = run(**ALL)
+    hidden, logits = forward(compiler, compiler.embedding[...][BATCH.tokens], BATCH.mask)
+    table = log_softmax(logits)
+    text = [
+        -0.9 * table[b, t, BATCH.targets[b, t]] - 0.1 * table[b, t].mean()
+        for b in range(3) for t in range(BATCH.tokens.shape[1]) if BATCH.learned[b, t]
+    ]  # fmt: skip
+    assert len(text) == 3 + 2 + 4
+    expected = {"text": np.mean(text)}
+    noise_keys = jax.random.split(jax.random.split(KEY)[0], 3)
+    action, latent, orth, entropy = [], [], [], []
+    embedding = np.asarray(executor.embedding[...], np.float64)
+    inputs = embedding[EXECUTOR_BATCH.tokens]
+    for b in (0, 2):
+        start = {0: 7, 2: 6}[b]
+        h = hidden[b, start : start + NUM_SOFT]
+        mu = h @ np.asarray(soft_mem.mu_kernel[...]) + np.asarray(soft_mem.mu_bias[...])
+        log_sigma = h @ np.asarray(soft_mem.log_sigma_kernel[...]) + np.asarray(soft_mem.log_sigma_bias[...])
+        soft = mu + np.exp(log_sigma) * np.asarray(jax.random.normal(noise_keys[b], (NUM_SOFT, WIDTH)))
+        inputs[b, EXECUTOR_BATCH.tokens[b] == SOFT] = soft
+        cosine = mu @ embedding.T / np.linalg.norm(mu, axis=1)[:, None] / np.linalg.norm(embedding, axis=1)
+        latent.append(-log_softmax(cosine / 0.1)[np.arange(NUM_SOFT), REFERENCES[b]].mean())
+        said = hidden[b, BATCH.text[b]].mean(0)
+        mean = h.mean(0)
+        orth.append(abs(mean @ said) / np.linalg.norm(mean) / np.linalg.norm(said))
+        entropy.append(-(log_sigma.mean() + 0.5 * np.log(2 * np.pi * np.e)))
+    acted = log_softmax(forward(executor, inputs, EXECUTOR_BATCH.mask)[1])
+    for b in (0, 2):
+        action += [-acted[b, t, EXECUTOR_BATCH.targets[b, t]] for t in np.flatnonzero(EXECUTOR_BATCH.learned[b])]
+    expected |= {"action": np.mean(action), "latent": np.mean(latent), "orth": np.mean(orth)}
+    expected["entropy"] = np.mean(entropy)
+    expected["loss"] = expected["text"] + sum(
+        weight * expected[{"orthogonality": "orth"}.get(name, name)] for name, weight in ALL.items()
+    )
+    for name, value in expected.items():
+        assert metrics[name] == pytest.approx(value, rel=2e-4, abs=1e-5), name
+
+
+NO_ACTION = ALL | {"action": 0.0}
+
+
+def test_action_gradient_through_the_executor_equals_finite_differences():
+    """Along its own direction the central difference of L_action must be the gradient's length; the path leads from
+    the compiler's embedding over soft positions, projection, sample and executor to the action's tokens."""
+    (_, both), (_, others) = run(**ALL), run(**NO_ACTION)
+    gradient = {name: (both[name] - others[name]) / ALL["action"] for name in both}
+    assert all(np.abs(gradient[name]).max() > 0 for name in gradient)
+    length = np.sqrt(sum((g**2).sum() for g in gradient.values()))
+    step, state, executor_state = compiler_step(**ALL)
+    paths, structure = jax.tree_util.tree_flatten_with_path(state.trainable)
+    size, losses = 0.1 / length, []
+    for sign in (-1, 1):
+        moved = [leaf + sign * size * gradient[jax.tree_util.keystr(path)] / length for path, leaf in paths]
+        there = state._replace(trainable=jax.tree_util.tree_unflatten(structure, moved))
+        _, metrics = step(there, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY)
+        losses.append(float(metrics["action"]))
+    assert (losses[1] - losses[0]) / (2 * size) == pytest.approx(length, rel=0.02)
+
+
+def test_without_soft_tokens_the_text_loss_alone_is_left():
+    """The action loss has no other way into the compiler: without soft tokens it is not there at all, and the gradient
+    is that of a batch in which no row has guidance."""
+    metrics, without = run(with_soft=False, **ALL)
+    assert set(metrics) == {"text", "text_nll", "loss", "grad_norm"}
+    none, silent = run(guided=np.zeros(3, bool), **ALL)
+    assert [none[name] for name in ("action", "latent", "orth", "entropy")] == [0, 0, 0, 0]
+    assert none["loss"] == pytest.approx(metrics["loss"], rel=1e-6)
+    for name, value in silent.items():
+        expected = 0 if "soft_mem" in name else without[name]
+        np.testing.assert_allclose(value, expected, atol=1e-6)
+
+
+def test_executor_is_not_changed():
+    step, state, executor_state = compiler_step(**ALL)
+    before = jax.tree.map(np.array, executor_state)
+    new, _ = step(state, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY)
+    assert jax.tree.structure(new.trainable) == jax.tree.structure(state.trainable)
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(executor_state)))
+
+
+def test_rows_without_guidance_contribute_to_the_text_loss_only():
+    """Whatever the executor's row and the reference of row 1 say, nothing changes; nor does its share of a mean."""
+    metrics, gradient = run(**ALL)
+    other_rows = [Row([9, 9, 9], [13, 2]) if b == 1 else Row(*_row(b)) for b in range(3)]
+    other = placeholders(pad_rows(other_rows, 0, 8, length=EXECUTOR_BATCH.tokens.shape[1]))
+    references = REFERENCES.copy()
+    references[1] = [20, 21, 22, 23]
+    changed, other_gradient = run(executor_batch=other, references=references, **ALL)
+    for name in ("loss", "text", "action", "latent", "orth", "entropy"):
+        assert changed[name] == metrics[name]
+    assert all(np.array_equal(gradient[name], other_gradient[name]) for name in gradient)
+
+
+def _row(b):
+    tokens, learned = EXECUTOR_BATCH.tokens[b], np.flatnonzero(EXECUTOR_BATCH.learned[b])
+    return tokens[: learned[0] + 1].tolist(), EXECUTOR_BATCH.targets[b, learned].tolist()
+
+
+@pytest.mark.parametrize("name", ["prompt", "suffix", "completion"])
+def test_only_the_completion_carries_text_loss(name):
+    """Another target at the prompt's or the soft positions changes no number; at one completion token it does."""
+    where = {
+        "prompt": BATCH.mask & ~BATCH.learned & ~BATCH.text & ~BATCH.suffix,
+        "suffix": BATCH.suffix | ~BATCH.mask,
+        "completion": BATCH.learned,
+    }[name]
+    assert where.any()
+    metrics, gradient = run(**ALL)
+    targets = np.where(where, (BATCH.targets + 1) % VOCAB, BATCH.targets)
+    changed, other = run(batch=BATCH._replace(targets=targets), **ALL)
+    same = metrics["loss"] == changed["loss"] and all(np.array_equal(gradient[k], other[k]) for k in gradient)
+    assert same == (name != "completion")
+
+
+@functools.cache
+def executor_step(prompt_weight):
+    *_, executor = models()
+    graphdef, params = nnx.split(executor)
+    optimizer = optax.sgd(1.0)
+    step = make_executor_step(graphdef, optimizer, SFTConfig(prompt_weight=prompt_weight))
+    return step, params, optimizer.init(params)
+
+
+def executor_run(batch, references=REFERENCES, prompt_weight=0.0):
+    step, params, optimizer = executor_step(prompt_weight)
+    new, metrics = step(TrainState(params, optimizer), batch, references, KEY)
+    return float(metrics["loss"]), np.asarray(params["embedding"][...] - new.trainable["embedding"][...])
+
+
+def test_executor_loss():
+    """Action tokens alone; placeholders hold the references' embeddings plus noise."""
+    *_, executor = models()
+    table = np.asarray(executor.embedding[...])
+    noise = 0.6 * table.std() * np.asarray(jax.random.normal(KEY, (3, NUM_SOFT, WIDTH)))
+    inputs = table[EXECUTOR_BATCH.tokens]
+    for b in (0, 2):
+        inputs[b, EXECUTOR_BATCH.suffix[b]] = table[REFERENCES[b]] + noise[b]
+    out = log_softmax(forward(executor, inputs, EXECUTOR_BATCH.mask)[1])
+    where = np.nonzero(EXECUTOR_BATCH.learned)
+    expected = -out[(*where, EXECUTOR_BATCH.targets[where])].mean()
+    loss, gradient = executor_run(EXECUTOR_BATCH)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert np.abs(gradient).max() > 0
+    other = np.where(EXECUTOR_BATCH.learned, EXECUTOR_BATCH.targets, 3)
+    assert executor_run(EXECUTOR_BATCH._replace(targets=other))[0] == loss
+
+
+def test_prompt_weight_adds_the_prompts_own_tokens():
+    """Row 0 reads 5 6 S S S S 7 | 9 2: of the prompt only 5 -> 6 counts (6 predicts a placeholder, the last placeholder
+    predicts 7 but is not text); row 1 reads 5 8 | ..: none (5 -> 8 ends where the action begins); row 2: none."""
+    loss, _ = executor_run(EXECUTOR_BATCH)
+    weighted, _ = executor_run(EXECUTOR_BATCH, prompt_weight=0.5)
+    counted = []
+    for position in zip(*np.nonzero(~EXECUTOR_BATCH.learned)):
+        targets = EXECUTOR_BATCH.targets.copy()
+        targets[position] = (targets[position] + 1) % VOCAB
+        changed, _ = executor_run(EXECUTOR_BATCH._replace(targets=targets), prompt_weight=0.5)
+        if changed != weighted:
+            counted.append(tuple(map(int, position)))
+    assert counted == [(0, 0)]
+    assert weighted > loss
