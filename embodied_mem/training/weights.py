@@ -72,13 +72,21 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
     missing = [name for name in FILES if not (directory / name).exists()]
     if missing:
         raise CheckpointError(f"{directory}: expected {', '.join(FILES)}, {', '.join(missing)} is missing")
-    config = from_dict(Config, json.loads((directory / "config.json").read_text()))
+    try:
+        config = from_dict(Config, json.loads((directory / "config.json").read_text()))
+    except json.JSONDecodeError as error:
+        raise CheckpointError(f"{directory}/config.json: expected JSON, got {error}") from error
     arrays = load_file(directory / "weights.safetensors")
     tokenizer = load_tokenizer(directory / "tokenizer.json")
     executor = new_decoder(config.model.executor, config, tokenizer, "executor", 0)
     _fill(directory, "executor", executor, arrays)
     model = new_compiler(config, tokenizer, executor)
     _fill(directory, "compiler", model, arrays)
+    unused = sorted(set(arrays) - set(flat_arrays("executor", executor)) - set(flat_arrays("compiler", model)))
+    if unused:
+        raise CheckpointError(
+            f"{directory}/weights.safetensors: {unused[0]}: expected nothing of that name, got an array"
+        )
     return Bundle(config, tokenizer, executor, model)
 
 
@@ -104,6 +112,9 @@ def from_dict(kind: type, values: dict):
     unknown = set(values) - set(hints)
     if unknown:
         raise CheckpointError(f"{kind.__name__}: unknown fields {sorted(unknown)}; known: {sorted(hints)}")
+    needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
+    if missing := needed - set(values):
+        raise CheckpointError(f"{kind.__name__}: expected the fields {sorted(missing)}, got {sorted(values)}")
     arguments = {}
     for name, value in values.items():
         hint = hints[name]

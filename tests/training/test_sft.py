@@ -35,12 +35,12 @@ def placeholders(batch):
     return batch._replace(suffix=(batch.tokens == SOFT) & batch.mask)
 
 
-EXECUTOR_BATCH = placeholders(
-    pad_rows(
-        [Row([5, 6, SOFT, SOFT, SOFT, SOFT, 7], [9, 2]), Row([5, 8], [10, 11, 2]), Row([6, SOFT, SOFT, SOFT, SOFT], [12])],
-        pad_id=0, multiple=8,
-    )
-)  # fmt: skip
+EXECUTOR_ROWS = [
+    Row([5, 6, SOFT, SOFT, SOFT, SOFT, 7], [9, 2]),
+    Row([5, 8], [10, 11, 2]),
+    Row([6, SOFT, SOFT, SOFT, SOFT], [12]),
+]
+EXECUTOR_BATCH = placeholders(pad_rows(EXECUTOR_ROWS, pad_id=0, multiple=8))
 
 
 @functools.cache
@@ -178,19 +178,14 @@ def test_executor_is_not_changed():
 def test_rows_without_guidance_contribute_to_the_text_loss_only():
     """Whatever the executor's row and the reference of row 1 say, nothing changes; nor does its share of a mean."""
     metrics, gradient = run(**ALL)
-    other_rows = [Row([9, 9, 9], [13, 2]) if b == 1 else Row(*_row(b)) for b in range(3)]
-    other = placeholders(pad_rows(other_rows, 0, 8, length=EXECUTOR_BATCH.tokens.shape[1]))
+    rows = [EXECUTOR_ROWS[0], Row([9, 9, 9], [13, 2]), EXECUTOR_ROWS[2]]
+    other = placeholders(pad_rows(rows, 0, 8, length=EXECUTOR_BATCH.tokens.shape[1]))
     references = REFERENCES.copy()
     references[1] = [20, 21, 22, 23]
     changed, other_gradient = run(executor_batch=other, references=references, **ALL)
     for name in ("loss", "text", "action", "latent", "orth", "entropy"):
         assert changed[name] == metrics[name]
     assert all(np.array_equal(gradient[name], other_gradient[name]) for name in gradient)
-
-
-def _row(b):
-    tokens, learned = EXECUTOR_BATCH.tokens[b], np.flatnonzero(EXECUTOR_BATCH.learned[b])
-    return tokens[: learned[0] + 1].tolist(), EXECUTOR_BATCH.targets[b, learned].tolist()
 
 
 @pytest.mark.parametrize("name", ["prompt", "suffix", "completion"])

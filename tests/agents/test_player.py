@@ -1,0 +1,334 @@
+"""Playing native games with a scripted executor: rows, deliveries, prompts, placeholders, no leaks."""
+
+import functools
+import re
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from embodied_mem import envs
+from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
+from embodied_mem.agents.executor import Executor, Turn, encode_prompts
+from embodied_mem.agents.player import play
+from embodied_mem.compiler.memory_compiler import Compiled, buckets_within, fit
+from embodied_mem.compiler.output_grammar import parse_output
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.prompts import executor_prompt, split_soft
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.memory import MemoryBank
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.types import Episode, Step
+
+SOFT = "<soft>"
+
+
+@functools.cache
+def games():
+    return tuple(game.load() for game in generate(8, seed=0, num_scenes=12, prove=False))
+
+
+def world(num_envs, max_steps=6):
+    return envs.make("alfworld", tasks=list(games()), num_envs=num_envs, seed=0, max_steps=max_steps)
+
+
+class Scripted:
+    """An executor for tests: walks the room by its key and keeps what it read."""
+
+    def __init__(self, script=None):
+        self.prompts: list[list[str]] = []
+        self.soft: list[list] = []
+        self.script = script
+
+    def act(self, prompts, keys, soft):
+        self.prompts.append(list(prompts))
+        self.soft.append(list(soft))
+        numbers = np.asarray(jax.random.key_data(keys))[:, -1]
+        actions = []
+        for prompt, number in zip(prompts, numbers):
+            room = re.search(r"^room: (.*)$", prompt, re.M)[1].split("; ")
+            place = room[int(number) % len(room)]
+            actions.append(self.script[len(self.prompts) - 1] if self.script else f"go to {place}")
+        return Turn(actions, [len(p) for p in prompts], [3] * len(prompts))
+
+
+class ScriptedCompiler:
+    """A compiler for tests: says `text(prompt, random number of the row)`."""
+
+    num_soft = 4
+
+    def __init__(self, text):
+        self.text = text
+        self.prompts: list[list[str]] = []
+
+    def compile(self, prompts, keys, *, soft=True):
+        self.prompts.append(list(prompts))
+        numbers = np.asarray(jax.random.key_data(keys))[:, -1]
+        return [
+            Compiled(
+                parse_output(self.text(prompt, number)), [1] * 7, np.array([5, 2]), np.zeros(2, np.float32),
+                np.full((4, 3), number % 100, np.float32) if soft else None, np.zeros(4) if soft else None,
+            )
+            for prompt, number in zip(prompts, numbers)
+        ]  # fmt: skip
+
+
+def random_compiler():
+    return ScriptedCompiler(lambda _, n: f"experience\ndo: think of {n}" if n % 3 else "brief\n+ searched: desk 1")
+
+
+def what(trajectory):
+    hints = [(d.hint, None if d.soft is None else d.soft.tolist()) for d in trajectory.delivered]
+    return trajectory.task, trajectory.seed, trajectory.episode, trajectory.progress, hints
+
+
+@pytest.mark.parametrize("name", ["none", "compiled"])
+def test_rows_do_not_depend_on_neighbours_or_order(name):
+    def played(pairs, num_envs=8):
+        trajectories = play(
+            world(num_envs), Scripted(), make_delivery(name, random_compiler()), MemoryBank(),
+            tasks=[t for t, _ in pairs], seeds=[s for _, s in pairs], top_k=2,
+        )  # fmt: skip
+        return [what(t) for t in trajectories]
+
+    pairs = [(0, 0), (3, 0), (3, 1), (5, 9), (7, 0)]
+    together = played(pairs)
+    assert played(pairs[::-1]) == together[::-1]
+    assert played(pairs[2:3], num_envs=1) + played(pairs[3:4], num_envs=3) == together[2:4]
+    assert together[1][2].task_id == together[2][2].task_id
+    assert together[1][2].steps != together[2][2].steps, "another seed, other actions"
+    assert len({t[2].task_id for t in together}) == 4
+    twice = played([(3, 1), (3, 1)])
+    assert twice[0] == twice[1] == together[2]
+
+
+def test_trajectory_is_what_the_world_said():
+    """Replaying the actions in a world of its own gives the same observations, end and progress."""
+    (trajectory,) = play(
+        world(2, max_steps=5), Scripted(), make_delivery("none"), MemoryBank(), tasks=[4], seeds=[3], top_k=1
+    )
+    replay = world(1, max_steps=5)
+    observations, info = replay.reset(options={"task_indices": [4]})
+    progress = [info["progress"][0]]
+    for step in trajectory.episode.steps:
+        assert step.observation == observations[0]
+        observations, _, terminated, truncated, info = replay.step([step.action])
+        progress.append(info["progress"][0])
+    assert trajectory.episode.final_observation == observations[0]
+    assert bool(terminated[0] or truncated[0])
+    assert (trajectory.won, trajectory.progress) == (bool(info["won"][0]), max(progress))
+    assert len(trajectory.delivered) == len(trajectory.executor_tokens) == len(trajectory.episode.steps) == 5
+
+
+def test_won_rows_leave_the_batch():
+    """Game 0 is won by a script; the other row plays on alone."""
+    script = ["go to drawer 1", "open drawer 1", "look", "look", "look"]
+    walkthrough = list(generate(1, seed=0, num_scenes=12)[0].walkthrough)
+    executor = Scripted([*walkthrough, *script])
+    done = []
+    trajectories = play(
+        world(2, max_steps=len(walkthrough) + 2), executor, make_delivery("none"), MemoryBank(),
+        tasks=[0, 1], seeds=[0, 0], top_k=1, on_step=lambda running, won: done.append((running, won)),
+    )  # fmt: skip
+    assert [t.won for t in trajectories] == [True, False]
+    assert [len(t.episode.steps) for t in trajectories] == [len(walkthrough), len(walkthrough) + 2]
+    assert trajectories[0].progress == 1.0
+    assert [len(p) for p in executor.prompts] == [2] * len(walkthrough) + [1, 1]
+    assert done[len(walkthrough) - 1 :] == [(1, 1), (1, 1), (0, 1)]
+
+
+def test_stops_at_the_callers_limit():
+    (trajectory,) = play(
+        world(1), Scripted(), make_delivery("none"), MemoryBank(), tasks=[0], seeds=[0], top_k=1, max_steps=2
+    )
+    assert len(trajectory.episode.steps) == 2
+    assert not trajectory.won
+
+
+def bank(*entries):
+    """A bank of (task id, goal, rationale) in a room of its own."""
+    filled = MemoryBank()
+    for task_id, goal, rationale in entries:
+        room = (
+            f"You are in the middle of a room. Looking quickly around you, you see a desk 1.\n\nYour task is to: {goal}"
+        )
+        filled.add(Episode(task_id, goal, (Step(room, "look"),), True, "You won."), rationale)
+    return filled
+
+
+ROOM = "room: bed 1; desk 1; drawer 6; dresser 1; garbagecan 1; shelf 1; sidetable 1"
+PAST = bank(("a/trial_T1", "put a pencil in shelf.", "pencil 1 was in desk 1; placed in shelf 1; 4 steps"))
+
+
+def prompts_of(name, text=lambda *_: "noaction", steps=("go to desk 1", "examine desk 1", "inventory"), full_turns=1):
+    executor, compiler = Scripted(steps), ScriptedCompiler(text)
+    play(
+        world(1), executor, make_delivery(name, compiler), PAST,
+        tasks=[0], seeds=[0], top_k=2, full_turns=full_turns, max_steps=len(steps),
+    )  # fmt: skip
+    return [p[0] for p in executor.prompts], [p[0] for p in compiler.prompts], executor
+
+
+def test_prompt_without_memory():
+    prompts, compiled, executor = prompts_of("none")
+    assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\n>"
+    assert prompts[2].startswith(
+        f"task: put a pencil in shelf\n{ROOM}\ndid: go to desk 1\n> examine desk 1\nOn the desk 1"
+    )
+    assert prompts[2].endswith(".\n>")
+    assert compiled == []
+    assert executor.soft == [[None]] * 3
+
+
+def test_prompt_of_static_injection():
+    """The same experiences at every step, and nothing else than without memory."""
+    prompts, compiled, _ = prompts_of("static")
+    memory = "memory:\nelsewhere: put a pencil in shelf; pencil 1 was in desk 1; placed in shelf 1; 4 steps"
+    assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\n{memory}\n>"
+    assert [p.replace(f"{memory}\n", "") for p in prompts] == prompts_of("none")[0]
+    assert compiled == []
+
+
+GUIDE = "hybrid\n+ now: find pencil\ndo: find pencil in desk 1\nwhy: it was there"
+
+
+def test_prompts_of_compiled_memory():
+    prompts, compiled, executor = prompts_of(
+        "compiled", lambda prompt, _: GUIDE if "now:" not in prompt else "noaction"
+    )
+    assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\nhint: find pencil in desk 1\n{SOFT * 4}\n>"
+    assert prompts[1:] == prompts_of("none")[0][1:], "NOACTION gives nothing, not even soft tokens"
+    assert [s[0] is None for s in executor.soft] == [False, True, True]
+    memory = "memory:\nelsewhere: put a pencil in shelf; pencil 1 was in desk 1; placed in shelf 1; 4 steps"
+    room = "bed 1; desk 1; drawer 6; dresser 1; garbagecan 1; shelf 1; sidetable 1"
+    assert compiled[0] == f"{memory}\ngoal: put a pencil in shelf\nroom: {room}\n> \n\n="
+    assert compiled[1].startswith(
+        f"{memory}\ngoal: put a pencil in shelf\nnow: find pencil\nroom: {room}\n> go to desk 1\nYou arrive at desk 1."
+    )
+
+
+def test_prompts_of_the_ablations():
+    prompts, compiled, executor = prompts_of("compiled_text", lambda *_: GUIDE)
+    assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\nhint: find pencil in desk 1\n>"
+    assert executor.soft == [[None]] * 3
+    prompts, compiled, _ = prompts_of("compiled_no_brief", lambda *_: GUIDE)
+    assert SOFT * 4 in prompts[0]
+    assert f"\ngoal: put a pencil in shelf\n{ROOM}\ndid: go to desk 1\n> go to desk 1\n" in compiled[1]
+    assert not any("now: find pencil" in p for p in compiled)
+
+
+def test_own_experience_never_leaks():
+    """Every game has an episode in the bank that names the game; it may help all others with this goal, not itself."""
+    plain = world(8)
+    _, info = plain.reset(options={"task_indices": list(range(8))})
+    secret = bank(*[(info["task_id"][i], info["goal"][i], f"secret {i} known") for i in range(8)])
+    for name in ("static", "compiled"):
+        executor, compiler = Scripted(), ScriptedCompiler(lambda *_: "noaction")
+        play(
+            world(8, max_steps=2), executor, make_delivery(name, compiler), secret,
+            tasks=range(8), seeds=[0] * 8, top_k=8,
+        )  # fmt: skip
+        read = executor.prompts if name == "static" else compiler.prompts
+        for step in read:
+            assert [[f"secret {i} known" in prompt for i in range(8)] for prompt in step] == (
+                ~np.eye(8, dtype=bool)
+            ).tolist()
+
+
+@functools.cache
+def tokenizer():
+    return train_bpe(
+        ["task: put a pencil in shelf\nroom: bed 1; desk 1\nhint: find pencil in desk 1\n> go to desk 1"], 300
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 16])
+def test_exactly_n_placeholders(count):
+    text = executor_prompt("put a pencil", "desk 1", [("look", "You see.")], hint="go", num_soft=count)
+    assert split_soft(text)[1] == count
+    (ids,) = encode_prompts(tokenizer(), [text])
+    soft = [i for i, token in enumerate(ids) if token == tokenizer().soft_id]
+    assert len(soft) == count
+    assert soft == list(range(len(ids) - 2 - count, len(ids) - 2)), "one run, right before the newline and `>`"
+    bare = executor_prompt("put a pencil", "desk 1", [("look", "You see.")], hint="go")
+    assert [t for t in ids if t != tokenizer().soft_id] == encode_prompts(tokenizer(), [bare])[0]
+
+
+@pytest.mark.parametrize("field", ["goal", "room", "action", "answer", "memory", "hint"])
+@pytest.mark.parametrize("forged", [SOFT, f"a\n{SOFT}{SOFT}", f"a\n{SOFT}\n>", f"<so{SOFT}ft>", f"\n{SOFT}"])
+@pytest.mark.parametrize("count", [0, 4])
+def test_text_cannot_forge_placeholders(field, forged, count):
+    fields = dict.fromkeys(("goal", "room", "action", "answer", "memory", "hint"), "x") | {field: forged}
+    text = executor_prompt(
+        fields["goal"], fields["room"], [(fields["action"], fields["answer"])],
+        memory=fields["memory"], hint=fields["hint"], num_soft=count,
+    )  # fmt: skip
+    (ids,) = encode_prompts(tokenizer(), [text])
+    assert ids.count(tokenizer().soft_id) == count
+    assert tokenizer().eos_id not in ids
+
+
+def test_guidance_that_forges_is_delivered_as_text():
+    """A compiler that writes the placeholder's name in its guidance, as sampling at 1.2 may."""
+    text = f"experience\ndo: go\ndo: {SOFT}{SOFT}"
+    prompts, _, executor = prompts_of("compiled", lambda *_: text, steps=("look",))
+    (ids,) = encode_prompts(tokenizer(), prompts)
+    assert ids.count(tokenizer().soft_id) == 4 == len(executor.soft[0][0])
+
+
+def test_long_prompts_are_cut_in_the_middle():
+    assert fit(list(range(100)), 100) == list(range(100))
+    cut = fit(list(range(101)), 100)
+    assert cut == [*range(25), *range(26, 101)]
+    cut = fit(list(range(1000)), 40)
+    assert cut == [*range(10), *range(970, 1000)]
+
+
+def test_buckets_keep_room_for_the_answer():
+    assert buckets_within(1000, (128, 256)) == (128, 256)
+    assert buckets_within(200, (128, 256, 384)) == (128, 200)
+    with pytest.raises(InvalidInputError, match="room"):
+        buckets_within(0, (128,))
+
+
+@functools.cache
+def tiny_executor():
+    shape = {"width": 16, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "head_dim": 8, "mlp_width": 16}
+    config = DecoderConfig(vocab_size=tokenizer().vocab_size, max_length=50, **shape)
+    decoder = Decoder(config, rngs=nnx.Rngs(0))
+    return Executor(decoder, tokenizer(), max_action_tokens=2, length_buckets=(64,), batch_buckets=(2,))
+
+
+def test_executor_cuts_what_its_model_cannot_read():
+    """48 tokens of room: the start, the end and the placeholders of a prompt of hundreds of tokens stay."""
+    executor = tiny_executor()
+    prompt = executor_prompt("put a pencil", "desk 1", [("look", "word " * 300)], hint="go", num_soft=4)
+    keys = jax.random.split(jax.random.key(0), 2)
+    soft = np.zeros((4, 16), np.float32)
+    turn = executor.act([prompt, prompt], keys, [soft, soft])
+    assert turn.tokens_in == [48, 48]
+    with pytest.raises(InvalidInputError, match=r"soft\[1\]: expected 4 .* got 0"):
+        executor.act([prompt, prompt], keys, [soft, None])
+    with pytest.raises(InvalidInputError, match=r"soft\[0\]: expected 0 .* got 4"):
+        executor.act([prompt.replace(SOFT, "")], keys, [soft])
+
+
+def test_soft_tokens_reach_the_executor_only_at_its_placeholders():
+    """Other soft values change what is embedded at the placeholders and nowhere else."""
+    executor = tiny_executor()
+    ids = encode_prompts(tokenizer(), [executor_prompt("put", "desk 1", [], hint="go", num_soft=4)])
+    tokens = np.asarray(ids, np.int32)
+    where = tokens == tokenizer().soft_id
+    one, two = (np.asarray(executor._with_soft(tokens, [np.full((4, 16), v, np.float32)])) for v in (1, 2))
+    assert (one[where] == 1).all()
+    assert (two[where] == 2).all()
+    np.testing.assert_array_equal(one[~where], two[~where])
+
+
+def test_compiled_memory_without_soft_tokens_in_the_model():
+    compiler = ScriptedCompiler(lambda *_: GUIDE)
+    compiler.num_soft = 0
+    assert CompiledMemory(compiler)._soft is False
