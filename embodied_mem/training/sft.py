@@ -112,6 +112,7 @@ def make_executor_step(graphdef, optimizer, config: SFTConfig, *, places: Any = 
         loss = action = masked_mean(losses, batch.learned)
         if config.prompt_weight:
             prompt = batch.mask & ~batch.learned & ~batch.suffix
+            prompt &= batch.learned.any(1, keepdims=True)  # not in rows that only fill up the batch
             prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
             loss = loss + config.prompt_weight * masked_mean(losses, prompt)
         return loss, {"loss": loss, "action": action, "action_accuracy": right}
