@@ -137,7 +137,7 @@ def run_loop(
 
 
 def _sft_optimizer(sft: SFTConfig):
-    schedule = cosine(sft.learning_rate, sft.learning_rate / 10, sft.steps, warmup=sft.warmup)
+    schedule = cosine(sft.learning_rate, sft.learning_rate / 10, max(sft.steps, 1), warmup=sft.warmup)
     return make_optimizer(schedule, sft.weight_decay, sft.max_grad_norm, b2=0.999, eps=1e-8)
 
 
@@ -317,7 +317,7 @@ def train_grpo(
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
     frozen = place.params(frozen, axes)
     nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
-    schedule = cosine(rl.learning_rate, rl.min_learning_rate, rl.steps)
+    schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
     optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
     state, places = fresh_state(optimizer, params, axes, place)
     gradient_of = place.scoped(grpo.make_grpo_gradient(graphdef, rl, places=places and places.trainable))
@@ -351,7 +351,7 @@ def train_grpo(
         metrics = rollout_metrics(trajectories) | {"equal_groups": equal, "rollout_s": rollout_s}
         samples = grpo.policy_samples(trajectories, advantages, soft_shape, tokenizer.soft_id)
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
-        for number, part in enumerate(parts):
+        for number, part in enumerate(part for part in parts if len(part)):
             chosen = [samples[i] for i in part]
             gradients, values = grpo.accumulate(
                 gradient, state.trainable, frozen, chosen, microbatch, tokenizer.pad_id,
