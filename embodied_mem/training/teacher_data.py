@@ -4,7 +4,7 @@
     data = play_teacher(envs, tasks, bank, make_teacher, top_k=6, detour=0.1, seed=0)
     data.samples[0].output            # "hybrid\\n+ now: find apple\\n..."
 
-Source: MemCompiler C.2, steps 1 to 4. Deviation: a random admissible command replaces the teacher's with probability
+Source: MemCompiler C.2, steps 1 to 4. Deviation: a random command replaces the teacher's with probability
 `detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own.
 """
 
@@ -21,6 +21,11 @@ from embodied_mem.language.prompts import action_history, compact_room, compiler
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teacher import Lesson, Teacher
 from embodied_mem.types import Episode, Step
+
+
+REFUSED = 0.3
+"""Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
+without them nothing teaches what to do after "Nothing happens."."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +97,7 @@ def play_teacher(
         bank: experiences to retrieve from; the task's own are left out.
         make_teacher: a fresh teacher per episode.
         top_k: experiences per episode.
-        detour: probability that a random admissible command replaces the teacher's, per step.
+        detour: probability that a random command replaces the teacher's, per step; see `REFUSED`.
         seed: of the detours; each depends on (seed, task, step) only.
         on_done: called with the number of tasks just played.
     """
@@ -128,6 +133,7 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
     steps: list[list[Step]] = [[] for _ in range(count)]
     won = [False] * count
     current = list(observations)
+    earlier = [info["admissible_commands"][row] for row in range(count)]
     running = list(range(count))
     while running:
         actions = ["look"] * envs.num_envs
@@ -135,8 +141,9 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
             samples[row].append(_sample(views[row], lessons[row]))
             actions[row] = lessons[row].action
             if randoms[row].random() < detour:
-                admissible = info["admissible_commands"][row]
-                actions[row] = admissible[int(randoms[row].integers(len(admissible)))]
+                pool = earlier[row] if randoms[row].random() < REFUSED else info["admissible_commands"][row]
+                actions[row] = pool[int(randoms[row].integers(len(pool)))]
+            earlier[row] = info["admissible_commands"][row]
         observations, _, terminations, truncations, info = envs.step(actions)
         for row in running:
             steps[row].append(Step(current[row], actions[row]))
