@@ -54,11 +54,11 @@ def test_paired_difference_of_a_constant_shift():
 
 
 def test_paired_interval_is_that_of_the_bootstrap_distribution():
-    """8 tasks, one of them won by the first only: the resampled mean is Binomial(8, 1/8) / 8, whose 2.5 % quantile is 0
-    and whose 97.5 % quantile is 3/8 (P(X <= 2) = 0.9327, P(X <= 3) = 0.9888)."""
-    first = np.zeros(8)
-    first[3] = 1
-    assert paired_difference(first, np.zeros(8)) == (0.125, 0.0, 0.375)
+    """10 tasks, 4 of them won by the first only: the resampled mean is Binomial(10, 0.4) / 10. P(X <= 0) = 0.006 and
+    P(X <= 1) = 0.046, P(X <= 6) = 0.945 and P(X <= 7) = 0.988: the quantiles 2.5 % and 97.5 % are 0.1 and 0.7."""
+    first = np.zeros(10)
+    first[3:7] = 1
+    assert paired_difference(first, np.zeros(10)) == pytest.approx((0.4, 0.1, 0.7))
 
 
 def test_seeds_of_a_task_are_not_tasks():
