@@ -1,0 +1,70 @@
+"""Sampler and trainer agree on log-probs before the first update; weights that are stale by one update are refused."""
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import InternalError
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
+from embodied_mem.training import grpo
+from embodied_mem.training.config import GRPOConfig
+from embodied_mem.training.data import Row
+from embodied_mem.training.sft import CompilerModel
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    """(gradient function, weights that sampled, samples, pad id) of a small compiler at temperature 1.2."""
+    tokenizer = train_bpe(["go to fridge 1", "take apple 1 from fridge 1"] * 4, 300)
+    shape = DecoderConfig(
+        vocab_size=tokenizer.vocab_size, width=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, mlp_width=32
+    )
+    soft = SoftMem(SoftMemConfig(4), compiler_width=32, executor_width=16, rngs=nnx.Rngs(1))
+    model = CompilerModel(Decoder(shape, rngs=nnx.Rngs(0)), soft)
+    compiler = MemoryCompiler(
+        model.decoder,
+        soft,
+        tokenizer,
+        max_tokens=8,
+        temperature=1.2,
+        top_k=50,
+        length_buckets=(64,),
+        batch_buckets=(4,),
+    )
+    records = compiler.compile(["go to fridge 1", "take", "apple 1 from", "go"], jax.random.split(jax.random.key(2), 4))
+    samples = [
+        grpo.PolicySample(
+            Row(r.prompt, r.tokens.tolist(), [tokenizer.soft_id] * 4), r.log_probs, r.soft, r.soft_log_density, True, a
+        )
+        for r, a in zip(records, (1.0, -1.0, 1.0, -1.0))
+    ]
+    graph, params, rest = nnx.split(model, nnx.Param, ...)
+    gradient = grpo.make_grpo_gradient(graph, GRPOConfig())
+    return lambda weights, bound: grpo.accumulate(gradient, weights, rest, samples, 4, tokenizer.pad_id, bound), params
+
+
+def test_fresh_weights_give_the_log_probs_that_were_sampled(sampled):
+    accumulate, params = sampled
+    _, metrics = accumulate(params, grpo.max_log_prob_gap("float32"))
+    assert metrics["log_prob_gap"] < 2e-5
+    assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
+
+
+def test_weights_that_moved_by_one_update_are_refused(sampled):
+    accumulate, params = sampled
+    gradients, _ = accumulate(params, grpo.max_log_prob_gap("float32"))
+    moved = jax.tree.map(lambda p, g: p - 1e-3 * np.sign(g), params, gradients)  # an Adam step of 1e-3
+    with pytest.raises(InternalError, match=r"within 0\.001 before the first update, got a difference of"):
+        accumulate(moved, grpo.max_log_prob_gap("float32"))
+    _, metrics = accumulate(moved, float("inf"))  # later minibatches of an update are meant to differ
+    assert metrics["log_prob_gap"] > 1e-3
+
+
+def test_rounded_products_have_no_bound():
+    assert grpo.max_log_prob_gap("bfloat16") == float("inf")
+    assert grpo.max_log_prob_gap("float32") == (1e-3 if jax.default_backend() == "cpu" else float("inf"))
