@@ -42,7 +42,7 @@ def start_state(goal: str, room: str) -> BriefState:
 
 def render_experiences(experiences: Sequence[Experience]) -> str:
     """The pool M as text, one experience a line, the same for every delivery."""
-    return "\n".join(experience.render(max_actions=0) for experience in experiences) or "nothing"
+    return "\n".join(experience.brief() for experience in experiences) or "nothing"
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:

@@ -34,6 +34,7 @@ FORMAT = "embodied_mem.memory_bank"
 VERSION = 1
 
 _TRIAL = re.compile(r"trial_T\w+")
+_STEPS = re.compile(r"; \d+ steps?\Z")
 _GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
 
 
@@ -93,6 +94,15 @@ class Experience:
         text = f"{label}: {goal}; {self.rationale}"
         actions = key_actions(self.episode)[: max(max_actions, 0)]
         return f"{text}\nacts: {'; '.join(actions)}" if actions else text
+
+
+    def brief(self) -> str:
+        """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
+        `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object."""
+        label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
+        what = _STEPS.sub("", self.rationale)
+        goal = " ".join(self.episode.goal.split()).rstrip(".")
+        return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
 
 
 class _Texts:

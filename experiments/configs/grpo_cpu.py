@@ -22,9 +22,9 @@ def config() -> Config:
         world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, habit=0.8, max_steps=20),
         memory=MemoryConfig(top_k=4),
         model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=80, max_action_tokens=12),
-        data=DataConfig(passes=1, detour=0.1),
+        data=DataConfig(passes=2, detour=0.1),
         executor_sft=SFTConfig(steps=1000, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
-        compiler_sft=SFTConfig(steps=1000, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
+        compiler_sft=SFTConfig(steps=2500, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
         grpo=GRPOConfig(
             steps=15, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
         ),
