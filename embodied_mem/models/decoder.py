@@ -339,11 +339,13 @@ class TokenScores(NamedTuple):
         log_probs: of the target.
         mean_log_probs: mean over the vocabulary (label smoothing).
         entropy: nats.
+        top_log_probs: of the likeliest token; the target is it where `log_probs` reaches this.
     """
 
     log_probs: jax.Array
     mean_log_probs: jax.Array
     entropy: jax.Array
+    top_log_probs: jax.Array
 
 
 def score_tokens(
@@ -369,7 +371,7 @@ def score_tokens(
         chosen = jnp.take_along_axis(scaled, targets[..., None], axis=-1)[..., 0] - log_total
         probabilities = jnp.exp(scaled - log_total[..., None])
         entropy = log_total - (probabilities * scaled).sum(-1)
-        return TokenScores(chosen, scaled.mean(-1) - log_total, entropy)
+        return TokenScores(chosen, scaled.mean(-1) - log_total, entropy, scaled.max(-1) - log_total)
 
     batch, length = targets.shape
     if not chunk_size or chunk_size >= length:

@@ -235,14 +235,23 @@ class EvalConfig:
 
 @dataclasses.dataclass(frozen=True)
 class MeshConfig:
-    """Devices of this process along the mesh axes; -1 takes what is left.
+    """Where and how the computation is done; the result does not depend on it, but for rounding.
 
-    `data` and `fsdp` split every batch; one that they do not divide is filled with rows that carry no loss.
+    Attributes:
+        data, fsdp, tensor: devices of this process along the mesh axes; -1 takes what is left. `data` and `fsdp` split
+            every batch; one that they do not divide is filled with rows that carry no loss.
+        remat: keep one array per layer for the backward pass and compute the rest again.
+        logits_chunk: positions whose logits exist at a time; 0 for all.
     """
 
     data: int = -1
     fsdp: int = 1
     tensor: int = 1
+    remat: bool = False
+    logits_chunk: int = 0
+
+
+ONE_DEVICE = MeshConfig()
 
 
 @dataclasses.dataclass(frozen=True)

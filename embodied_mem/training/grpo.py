@@ -35,7 +35,7 @@ from embodied_mem.errors import InternalError
 from embodied_mem.models.decoder import score_tokens
 from embodied_mem.models.soft_mem import log_density
 from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
-from embodied_mem.training.config import GRPOConfig
+from embodied_mem.training.config import ONE_DEVICE, GRPOConfig, MeshConfig
 from embodied_mem.training.data import Batch, Row, pad_rows
 from embodied_mem.training.sft import rows_of
 
@@ -129,7 +129,7 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
     )
 
 
-def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None) -> Callable:
+def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE) -> Callable:
     """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts.
 
     On a mesh, `places` has a sharding per leaf of the gradient.
@@ -138,8 +138,10 @@ def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None) -> C
     def loss_of(trainable, frozen, data: PolicyBatch, total):
         model = nnx.merge(graphdef, trainable, frozen)
         batch = data.batch
-        hidden = model.decoder(batch.tokens, mask=batch.mask)
-        scores = score_tokens(model.decoder, hidden, batch.targets, temperature=config.temperature)
+        hidden = model.decoder(batch.tokens, mask=batch.mask, remat=mesh.remat)
+        scores = score_tokens(
+            model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
+        )
         new, old, mask = scores.log_probs, data.old_log_probs, batch.learned
         if model.soft_mem is not None and model.soft_mem.config.stochastic:
             gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))

@@ -43,7 +43,7 @@ from embodied_mem.models.soft_mem import (
     write_soft_tokens,
 )
 from embodied_mem.rl.losses import masked_mean, smoothed_cross_entropy
-from embodied_mem.training.config import SFTConfig
+from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
 from embodied_mem.training.data import Batch
 
 
@@ -92,7 +92,9 @@ def apply_gradients(optimizer, state: TrainState, gradients) -> TrainState:
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
-def make_executor_step(graphdef, optimizer, config: SFTConfig, *, places: Any = None) -> Callable:
+def make_executor_step(
+    graphdef, optimizer, config: SFTConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
+) -> Callable:
     """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
 
     Placeholders hold the embeddings of the reference tokens plus noise of 0.6 times their standard deviation: what a
@@ -108,7 +110,7 @@ def make_executor_step(graphdef, optimizer, config: SFTConfig, *, places: Any = 
         soft = executor.embed(references)
         noise = jax.random.normal(key, soft.shape, soft.dtype)
         soft = soft + 0.6 * jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
-        losses, right = executor_losses(executor, batch, soft)
+        losses, right = executor_losses(executor, batch, soft, mesh)
         loss = action = masked_mean(losses, batch.learned)
         if config.prompt_weight:
             prompt = batch.mask & ~batch.learned & ~batch.suffix
@@ -129,21 +131,29 @@ def _jitted(step: Callable, places: Any) -> Callable:
     return jax.jit(step) if places is None else jax.jit(step, out_shardings=(places, None))
 
 
-def executor_losses(executor: Decoder, batch: Batch, soft: jax.Array) -> tuple[jax.Array, jax.Array]:
+def executor_losses(
+    executor: Decoder, batch: Batch, soft: jax.Array, mesh: MeshConfig = ONE_DEVICE
+) -> tuple[jax.Array, jax.Array]:
     """(cross-entropy float32[B, L] per position, share of rows with an action whose whole action is the likeliest).
 
     Soft tokens [B, N, D] are written over the placeholders, which `batch.suffix` marks in executor rows.
     """
     embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
-    hidden = executor(embeddings=embeddings, mask=batch.mask)
-    logits = executor.logits(hidden)
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
-    right = (jnp.argmax(logits, -1) == batch.targets) | ~batch.learned
-    return losses, masked_mean(right.all(1).astype(jnp.float32), batch.learned.any(1))
+    hidden = executor(embeddings=embeddings, mask=batch.mask, remat=mesh.remat)
+    scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
+    right = (scores.log_probs >= scores.top_log_probs) | ~batch.learned
+    return -scores.log_probs, masked_mean(right.all(1).astype(jnp.float32), batch.learned.any(1))
 
 
 def make_compiler_step(
-    graphdef, frozen, executor_graphdef, optimizer, config: SFTConfig, *, places: Any = None
+    graphdef,
+    frozen,
+    executor_graphdef,
+    optimizer,
+    config: SFTConfig,
+    *,
+    places: Any = None,
+    mesh: MeshConfig = ONE_DEVICE,
 ) -> Callable:
     """A jitted (state, executor_state, batch, executor_batch, references, guided bool[B], key) -> (state, metrics).
 
@@ -154,14 +164,15 @@ def make_compiler_step(
         optimizer: see `make_optimizer`.
         config: weights of the terms.
         places: on a mesh, a sharding per leaf of the new state.
+        mesh: remat and chunks.
     """
 
     def loss_of(trainable, frozen, executor_state, batch: Batch, executor_batch: Batch, references, guided, key):
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
         noise_key, dropout_key = jax.random.split(key)
-        hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key)
-        scores = score_tokens(model.decoder, hidden, batch.targets)
+        hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key, remat=mesh.remat)
+        scores = score_tokens(model.decoder, hidden, batch.targets, chunk_size=mesh.logits_chunk)
         loss = smoothed_cross_entropy(
             scores.log_probs, scores.mean_log_probs, batch.learned, smoothing=config.label_smoothing
         )
@@ -170,7 +181,7 @@ def make_compiler_step(
             h_soft = rows_of(hidden, batch.suffix, references.shape[1])
             gaussian = model.soft_mem(h_soft)
             soft = sample(gaussian, jax.random.split(noise_key, len(references)))
-            losses, metrics["action_accuracy"] = executor_losses(executor, executor_batch, soft)
+            losses, metrics["action_accuracy"] = executor_losses(executor, executor_batch, soft, mesh)
             metrics["action"] = masked_mean(losses, executor_batch.learned & guided[:, None])
             alignment = semantic_alignment(
                 gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]

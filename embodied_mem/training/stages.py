@@ -181,7 +181,7 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
     graphdef, params = nnx.split(executor)
     optimizer = _sft_optimizer(sft)
     state, places = fresh_state(optimizer, params, parameter_axes(executor), place)
-    step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places))
+    step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places, mesh=config.mesh))
     lengths = [sum(map(len, s.view[2][-1])) + sum(len(a) for a, _ in s.view[2]) if s.view[2] else 0 for s in samples]
     names, shares = zip(*EXECUTOR_FORMATS)
 
@@ -249,7 +249,9 @@ def train_compiler(
     executor_state = place.params(executor_state, parameter_axes(executor))
     optimizer = _sft_optimizer(sft)
     state, places = fresh_state(optimizer, params, axes, place)
-    step_fn = place.scoped(make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places))
+    step_fn = place.scoped(
+        make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places, mesh=config.mesh)
+    )
     lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
     num_soft = config.memory.num_soft
 
@@ -320,7 +322,9 @@ def train_grpo(
     schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
     optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
     state, places = fresh_state(optimizer, params, axes, place)
-    gradient_of = place.scoped(grpo.make_grpo_gradient(graphdef, rl, places=places and places.trainable))
+    gradient_of = place.scoped(
+        grpo.make_grpo_gradient(graphdef, rl, places=places and places.trainable, mesh=config.mesh)
+    )
 
     def gradient(trainable, frozen, data, total):
         return gradient_of(trainable, frozen, place.batch(data), total)

@@ -22,7 +22,6 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teacher import Lesson, Teacher
 from embodied_mem.types import Episode, Step
 
-
 REFUSED = 0.3
 """Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
 without them nothing teaches what to do after "Nothing happens."."""
