@@ -12,7 +12,7 @@ from flax import nnx
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
-from embodied_mem.training.config import SFTConfig
+from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
 from embodied_mem.training.data import Row, pad_rows
 from embodied_mem.training.sft import CompilerModel, TrainState, make_compiler_step, make_executor_step
 
@@ -54,14 +54,14 @@ def models():
 
 
 @functools.cache
-def compiler_step(with_soft=True, **weights):
+def compiler_step(with_soft=True, mesh=ONE_DEVICE, **weights):
     """(step, state, executor_state): the step takes one step of SGD with rate 1, so old - new is the gradient."""
     compiler, soft_mem, executor = models()
     graphdef, params = nnx.split(CompilerModel(compiler, soft_mem if with_soft else None))
     executor_graphdef, executor_state = nnx.split(executor)
     optimizer = optax.sgd(1.0)
     terms = {"action": 0.0, "entropy": 0.0, "latent": 0.0, "orthogonality": 0.0} | weights
-    step = make_compiler_step(graphdef, nnx.State({}), executor_graphdef, optimizer, SFTConfig(**terms))
+    step = make_compiler_step(graphdef, nnx.State({}), executor_graphdef, optimizer, SFTConfig(**terms), mesh=mesh)
     return step, TrainState(params, optimizer.init(params)), executor_state
 
 
@@ -251,3 +251,16 @@ def test_prompt_weight_adds_the_prompts_own_tokens():
             counted.append(tuple(map(int, position)))
     assert counted == [(0, 0)]
     assert weighted > loss
+
+
+def test_remat_and_chunked_logits_change_nothing_but_memory():
+    plain = compiler_step(**ALL)
+    frugal = compiler_step(mesh=MeshConfig(remat=True, logits_chunk=5), **ALL)
+    results = []
+    for step, state, executor_state in (plain, frugal):
+        results.append(step(state, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY))
+    (one, metrics), (other, frugal_metrics) = results
+    for name, value in metrics.items():
+        np.testing.assert_allclose(frugal_metrics[name], value, rtol=2e-5, err_msg=name)
+    for a, b in zip(jax.tree.leaves(one.trainable), jax.tree.leaves(other.trainable)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
