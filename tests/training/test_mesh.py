@@ -1,0 +1,108 @@
+"""Training on 8 simulated devices: losses, gradients and rollouts of one device, parameters really split."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.parallel.mesh import MeshShape
+from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
+from embodied_mem.training.data import Row, fill_rows, pad_rows
+
+MESHES = ("data", "all", "tensor")
+STEPS = ("executor", "compiler", "grpo")
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict:
+    # Optimising passes off: this process compiles some twenty programs and runs each once.
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    script = Path(__file__).with_name("eight_devices_training.py")
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    root = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH")]))
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_mesh_gives_the_loss_and_gradients_of_one_device(reports, mesh, step):
+    one, other = reports["one"][step], reports[mesh][step]
+    assert one["metrics"].keys() == other["metrics"].keys()
+    for name, value in one["metrics"].items():
+        assert other["metrics"][name] == pytest.approx(value, rel=2e-5, abs=2e-6), name
+    largest = max(float(np.abs(np.asarray(g)).max()) for g in one["gradients"])
+    assert largest > 1e-3
+    for wanted, got in zip(one["gradients"], other["gradients"], strict=True):
+        assert np.abs(np.asarray(wanted)).max() > 0  # every parameter takes part
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * largest)
+
+
+def test_the_compiler_step_has_all_five_terms(reports):
+    metrics = reports["one"]["compiler"]["metrics"]
+    weights = {"text": 1.0, "action": 1.0, "entropy": 0.1, "latent": 1.0, "orth": 0.1}  # eq. 9, SFTConfig's defaults
+    assert metrics["loss"] == pytest.approx(sum(weight * metrics[name] for name, weight in weights.items()), rel=1e-5)
+    assert all(metrics[name] != 0 for name in weights)
+
+
+@pytest.mark.parametrize("mesh", ["all", "tensor"])
+def test_a_mesh_samples_what_one_device_samples(reports, mesh):
+    one, other = reports["one"]["rollout"], reports[mesh]["rollout"]
+    assert other["tokens"] == one["tokens"]
+    assert other["actions"] == one["actions"]
+    for name in ("log_probs", "soft"):
+        for wanted, got in zip(one[name], other[name], strict=True):
+            np.testing.assert_allclose(got, wanted, atol=2e-5)
+
+
+def test_parameters_and_optimizer_are_split(reports):
+    whole = {step: reports["one"][step]["bytes"] for step in STEPS}
+    assert reports["data"]["executor"]["bytes"] == whole["executor"]  # `data` splits the batch alone
+    assert not any("fsdp" in spec or "tensor" in spec for spec in reports["data"]["places"])
+    for mesh, parts in (("all", 4), ("tensor", 8)):
+        for one, split in zip(whole["executor"], reports[mesh]["executor"]["bytes"], strict=True):
+            assert one / parts <= split < 1.2 * one / parts  # norms are split over fsdp alone
+        assert reports[mesh]["compiler"]["frozen_bytes"] < 1.2 * reports["one"]["compiler"]["frozen_bytes"] / parts
+        for step in ("compiler", "grpo"):  # adapters and Soft-Mem are split over fsdp, some over tensor too
+            for one, split in zip(whole[step], reports[mesh][step]["bytes"], strict=True):
+                assert split < 0.62 * one
+        assert any("fsdp" in spec for spec in reports[mesh]["places"])
+        assert any("tensor" in spec for spec in reports[mesh]["places"])
+
+
+def test_one_device_changes_nothing():
+    place = placement_of(MeshShape(-1, 1, 1).resolve(1)) if jax.device_count() == 1 else ONE_DEVICE
+    tree = {"x": np.arange(3)}
+    assert place is ONE_DEVICE
+    assert place.batch(tree) is tree
+    assert place.params(tree, {}) is tree
+    assert (place.rows(3), place.shardings(tree, {})) == (3, None)
+    assert place.scoped(max) is max
+
+
+def test_a_mesh_of_the_wrong_size_or_a_batch_that_it_cannot_split_is_refused():
+    with pytest.raises(InvalidInputError, match=r"mesh: data 3 x fsdp 7 x tensor 1 does not make \d+ devices"):
+        placement_of(MeshShape(3, 7, 1))
+    mesh = jax.sharding.AbstractMesh((2, 2, 1), ("data", "fsdp", "tensor"))
+    place = Placement(mesh)
+    assert (place.split, place.rows(5), place.rows(8)) == (4, 8, 8)
+    with pytest.raises(InvalidInputError, match=r"divisible by data x fsdp = 4, got shape \(6, 2\)"):
+        place.batch({"x": np.zeros((6, 2))})
+
+
+def test_filled_rows_carry_no_loss():
+    batch = pad_rows([Row([1, 2], [3]), Row([4], [5, 6], [7])], pad_id=0, multiple=4)
+    assert fill_rows(batch, 2) is batch
+    filled = fill_rows(batch, 4)
+    np.testing.assert_array_equal(filled.tokens[2:], batch.tokens[[0, 0]])
+    np.testing.assert_array_equal(filled.learned[:2], batch.learned)
+    assert not filled.learned[2:].any()
+    assert filled.mask[2:].any()
