@@ -220,7 +220,7 @@ class RuleTeacher:
         elif task.count == 2:
             stage += 2 * bool(state.fact("used"))
         elif task.change:
-            stage += treated
+            stage += bool(stage) and treated
         now, *later = self.subgoals[stage:]
         if not state.current:
             return [Create("now", now), *(Create("next", goal) for goal in later)]

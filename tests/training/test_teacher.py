@@ -245,3 +245,71 @@ def test_experience_elsewhere_speaks_for_the_first_place_of_its_kind():
     first = f"{room}\n\nYour task is to: put a mug in desk."
     assert RuleTeacher().begin("put a mug in desk.", first, [past]).output.guidance == "find mug in cabinet 2"
     assert RuleTeacher().begin("put a pen in desk.", first, [past]).output.guidance == ""
+
+
+def converse(goal, room, turns):
+    """The lessons of a dialogue of (action, answer) pairs, the first one included."""
+    first = f"You are in the middle of a room. Looking quickly around you, you see {room}.\n\nYour task is to: {goal}"
+    teacher = RuleTeacher()
+    lessons = [teacher.begin(goal, first, [])]
+    for action, answer in turns:
+        lessons.append(teacher.next(action, answer, lessons[-1].state))
+    return lessons
+
+
+def test_two_objects_taken_back_and_put_elsewhere():
+    """Delivered means: in the receptacle of the first one. What is taken back or put in another drawer is not."""
+    lessons = converse(
+        "put two pen in drawer.",
+        "a desk 1, a drawer 2, and a drawer 1",
+        [
+            ("go to desk 1", "You arrive at desk 1. On the desk 1, you see a pen 2, and a pen 1."),
+            ("take pen 1 from desk 1", "You pick up the pen 1 from the desk 1."),
+            ("move pen 1 to drawer 1", "You move the pen 1 to the drawer 1."),
+            ("open drawer 1", "You open the drawer 1. The drawer 1 is open. In it, you see a pen 1."),
+            ("take pen 1 from drawer 1", "You pick up the pen 1 from the drawer 1."),
+            ("move pen 1 to drawer 2", "You move the pen 1 to the drawer 2."),
+            ("take pen 2 from desk 1", "You pick up the pen 2 from the desk 1."),
+            ("move pen 2 to drawer 1", "You move the pen 2 to the drawer 1."),
+        ],
+    )
+    assert [lesson.output.guidance for lesson in lessons] == [
+        "",
+        "take pen 2 from desk 1",
+        "put pen 1 in drawer 1",
+        "take pen 2 from desk 1",
+        "take pen 2 from desk 1",
+        "put pen 1 in drawer 1",
+        "take pen 2 from desk 1",
+        "put pen 2 in drawer 2",
+        "take pen 2 from drawer 1",
+    ]
+    assert [lesson.state.fact("used") for lesson in lessons[2:7]] == [
+        (), ("drawer 1",), ("drawer 1",), (), ("drawer 2",)
+    ]  # fmt: skip
+    assert lessons[5].state.pending == ("find pen", "put pen in drawer")
+    assert lessons[4].state.place_of("pen 1") == ""
+
+
+def test_a_change_that_is_undone_and_one_that_is_kept():
+    """Heating undoes cooling; an apple that was cooled and put down needs no cooling when it is taken up again."""
+    lessons = converse(
+        "put a cool apple in shelf.",
+        "a countertop 1, a fridge 1, a microwave 1, and a shelf 1",
+        [
+            ("go to countertop 1", "You arrive at countertop 1. On the countertop 1, you see a apple 1."),
+            ("take apple 1 from countertop 1", "You pick up the apple 1 from the countertop 1."),
+            ("cool apple 1 with fridge 1", "You cool the apple 1 using the fridge 1."),
+            ("heat apple 1 with microwave 1", "You heat the apple 1 using the microwave 1."),
+            ("cool apple 1 with fridge 1", "You cool the apple 1 using the fridge 1."),
+            ("move apple 1 to countertop 1", "You move the apple 1 to the countertop 1."),
+            ("take apple 1 from countertop 1", "You pick up the apple 1 from the countertop 1."),
+            ("heat apple 1 with microwave 1", "You heat the apple 1 using the microwave 1."),
+            ("move apple 1 to countertop 1", "You move the apple 1 to the countertop 1."),
+            ("take apple 1 from countertop 1", "You pick up the apple 1 from the countertop 1."),
+        ],
+    )
+    cool, put, take = "cool apple 1 with fridge 1", "put apple 1 in shelf 1", "take apple 1 from countertop 1"
+    guidance = [lesson.output.guidance for lesson in lessons]
+    assert guidance == ["", take, cool, put, cool, put, take, put, cool, take, cool]
+    assert [lesson.state.fact("cooled") for lesson in lessons[5:9]] == [(), ("apple 1",), ("apple 1",), ()]

@@ -1,0 +1,237 @@
+"""The policy gradient of GRPO: token-exact with what was sampled, additive over microbatches, and it learns.
+
+All tests share one tiny compiler and one shape, 16 samples of 128 positions, so that little is compiled.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from embodied_mem.agents.deliveries import Delivered
+from embodied_mem.agents.player import Trajectory
+from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
+from embodied_mem.training.config import GRPOConfig
+from embodied_mem.training.grpo import accumulate, advantages_of, make_grpo_gradient, policy_batch, policy_samples
+from embodied_mem.training.sft import CompilerModel, TrainState, apply_gradients
+from embodied_mem.types import Episode
+
+ROWS, GROUP, NUM_SOFT, WIDTH = 16, 8, 4, 8
+CONFIG = GRPOConfig(temperature=1.2, top_k=50)
+PROMPTS = ["memory: mug in desk 1\n=", "memory:\n="]
+
+
+@functools.cache
+def tokenizer():
+    return train_bpe(["find mug in desk 1"], 270)
+
+
+@functools.cache
+def start():
+    """(graphdef, parameters, gradient function)."""
+    config = DecoderConfig(
+        vocab_size=tokenizer().vocab_size,
+        width=32,
+        num_layers=1,
+        num_heads=2,
+        num_kv_heads=1,
+        head_dim=16,
+        mlp_width=32,
+    )
+    soft_mem = SoftMem(
+        SoftMemConfig(NUM_SOFT, embedding_std=0.5), compiler_width=32, executor_width=WIDTH, rngs=nnx.Rngs(1)
+    )
+    graphdef, params = nnx.split(CompilerModel(Decoder(config, rngs=nnx.Rngs(0)), soft_mem))
+    return graphdef, params, make_grpo_gradient(graphdef, CONFIG)
+
+
+def rollout(params, seed, reward):
+    """(samples, rewards): 8 outputs of each prompt, each a trajectory of one step; `reward(record)` wins or not."""
+    graphdef, *_ = start()
+    model = nnx.merge(graphdef, params)
+    compiler = MemoryCompiler(
+        model.decoder, model.soft_mem, tokenizer(), max_tokens=5, temperature=CONFIG.temperature, top_k=CONFIG.top_k,
+        length_buckets=(32,), batch_buckets=(ROWS,),
+    )  # fmt: skip
+    keys = jax.random.split(jax.random.key(seed), ROWS)
+    records = compiler.compile([p for p in PROMPTS for _ in range(GROUP)], keys)
+    wins = reward(records)
+    trajectories = [
+        Trajectory(0, i, Episode("t", "g", (), bool(won)), 0.0, [Delivered(soft=r.soft, record=r)], [(1, 1)], 0.0, 0.0)
+        for i, (r, won) in enumerate(zip(records, wins))
+    ]
+    advantages, equal = advantages_of(trajectories, GROUP)
+    return policy_samples(trajectories, advantages, (NUM_SOFT, WIDTH), tokenizer().soft_id), np.asarray(wins), equal
+
+
+def alternating(records):
+    return [i % 3 == 0 for i in range(len(records))]
+
+
+def gradient_of(samples, params=None):
+    _, first, gradient = start()
+    values, metrics = accumulate(gradient, params or first, nnx.State({}), samples, ROWS, tokenizer().pad_id)
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(values)], metrics
+
+
+@functools.cache
+def sampled():
+    return rollout(start()[1], 0, alternating)[0]
+
+
+def test_trainer_sees_the_samplers_log_probs():
+    """Temperature 1.2, top-k 50, before any update: text and soft tokens within 1e-5, every ratio 1."""
+    samples = sampled()
+    assert len(samples) == ROWS
+    _, metrics = gradient_of(samples)
+    assert metrics["log_prob_gap"] < 1e-5
+    assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
+    assert metrics["clipped"] == 0
+    assert len({len(s.log_probs) for s in samples} | {0}) >= 2
+    assert all(np.isfinite(s.soft_log_density).all() and (s.soft_log_density != 0).all() for s in samples)
+
+
+@pytest.mark.parametrize("field", ["log_probs", "soft_log_density", "soft"])
+def test_a_difference_is_seen(field):
+    """The gap is not blind to one text token, one soft density, or one soft value of one row."""
+    samples = list(sampled())
+    value = getattr(samples[3], field).copy()
+    value.flat[0] += 0.01 if field != "soft" else 1.0
+    samples[3] = dataclasses.replace(samples[3], **{field: value})
+    assert gradient_of(samples)[1]["log_prob_gap"] > 5e-3
+
+
+def test_sampled_tokens_are_trained_on_and_not_their_text():
+    """Random tokens of a byte-level BPE seldom survive decoding and encoding; the rows hold what was sampled."""
+    samples = sampled()
+    texts = [tokenizer().encode(tokenizer().decode(s.row.completion)) for s in samples]
+    assert sum(text != list(s.row.completion) for text, s in zip(texts, samples)) >= 2
+    batch = policy_batch(samples, ROWS, tokenizer().pad_id).batch
+    for b, sample in enumerate(samples):
+        assert batch.targets[b, batch.learned[b]].tolist() == list(sample.row.completion)
+
+
+def test_microbatches_sum_to_the_whole():
+    """Samples one by one (the other 15 rows of each pass are fillers), each weighed by its share of all tokens."""
+    samples = sampled()[:6]
+    whole, metrics = gradient_of(samples)
+    tokens = [len(s.log_probs) + NUM_SOFT for s in samples]
+    parts = [gradient_of([s]) for s in samples]
+    for leaf, *pieces in zip(whole, *(part for part, _ in parts)):
+        expected = sum(piece * (count / sum(tokens)) for piece, count in zip(pieces, tokens))
+        np.testing.assert_allclose(leaf, expected, atol=1e-6)
+    assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
+    assert any(np.abs(leaf).max() > 1e-3 for leaf in whole)
+
+
+def test_many_microbatches():
+    """32 samples, each of the 16 twice, are two passes over twice the tokens: the gradient of one pass."""
+    samples = sampled()
+    one, _ = gradient_of(samples)
+    two, metrics = gradient_of([*samples, *samples])
+    assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(one, two))
+    assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("won", [False, True])
+def test_equal_groups_give_no_gradient_and_are_counted(won):
+    samples, _, equal = rollout(start()[1], 0, lambda records: [won] * len(records))
+    assert (samples, equal) == ([], 2)
+    samples, _, equal = rollout(start()[1], 0, lambda records: [won] * GROUP + [i == 0 for i in range(GROUP)])
+    assert (len(samples), equal) == (GROUP, 1)
+    still = [dataclasses.replace(s, advantage=0.0) for s in sampled()]
+    assert all((leaf == 0).all() for leaf in gradient_of(still)[0])
+
+
+def test_advantages_by_hand():
+    """2 of 8 win: mean 1/4, standard deviation sqrt(3)/4, so a win is worth sqrt(3) and a loss -1/sqrt(3)."""
+    samples, *_ = rollout(start()[1], 0, lambda records: [i % GROUP < 2 for i in range(len(records))])
+    expected = ([3**0.5] * 2 + [-(3**-0.5)] * 6) * 2
+    assert [s.advantage for s in samples] == pytest.approx(expected, rel=1e-5)
+
+
+def test_prompt_and_unused_soft_tokens_carry_no_gradient():
+    """Another target at the prompt's positions, or another soft value that the executor never read, changes nothing."""
+    _, params, gradient = start()
+    samples = [dataclasses.replace(s, uses_soft=False) if i % 2 else s for i, s in enumerate(sampled())]
+    data = policy_batch(samples, ROWS, tokenizer().pad_id)
+    soft = data.soft.copy()
+    soft[1::2] += 3.0
+    targets = np.where(data.batch.learned, data.batch.targets, 7)
+    other = dataclasses.replace(data, batch=data.batch._replace(targets=targets), soft=soft)
+    one, two = (gradient(params, nnx.State({}), d, 100.0)[0] for d in (data, other))
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two)))
+
+
+@functools.cache
+def updater():
+    optimizer = optax.adam(2e-2)
+    return optimizer, jax.jit(lambda state, gradients: apply_gradients(optimizer, state, gradients))
+
+
+def success_after(reward, updates=25):
+    """(success of the first three, of the last three batches)."""
+    _, params, gradient = start()
+    optimizer, update = updater()
+    state = TrainState(params, optimizer.init(params))
+    rates = []
+    for step in range(updates):
+        samples, wins, _ = rollout(state.trainable, 100 + step, reward(step)[0])
+        rates.append(np.mean(reward(step)[1](wins)))
+        if samples:
+            values, _ = accumulate(gradient, state.trainable, nnx.State({}), samples, ROWS, tokenizer().pad_id)
+            state = update(state, values)
+    return np.mean(rates[:3]), np.mean(rates[-3:])
+
+
+def even(records):
+    return np.asarray([r.tokens[0] % 2 == 0 for r in records])
+
+
+def first_dimension(records):
+    return np.asarray([r.soft[:, 0].mean() for r in records])
+
+
+@functools.cache
+def middle():
+    seen = []
+    rollout(start()[1], 99, lambda records: seen.extend(first_dimension(records)) or alternating(records))
+    return np.median(seen)
+
+
+def bright(records):
+    """About half of the outputs at the start."""
+    return first_dimension(records) > middle()
+
+
+@pytest.mark.parametrize("reward", [even, bright], ids=["text", "soft"])
+def test_learns_what_is_rewarded(reward):
+    """That the first token is even, or that one dimension of the soft tokens is large."""
+    first, last = success_after(lambda step: (reward, lambda wins: wins))
+    assert 0.2 < first < 0.75
+    assert last > 0.9
+
+
+def test_does_not_learn_from_a_broken_reward():
+    """The same loop with the rewards of each group shuffled: success stays where it was."""
+    seen = {}
+
+    def shuffled(step):
+        def reward(records):
+            seen["wins"] = even(records)
+            random = np.random.default_rng(step)
+            return np.concatenate([random.permutation(part) for part in np.split(seen["wins"], 2)])
+
+        return reward, lambda _: seen["wins"]
+
+    first, last = success_after(shuffled)
+    assert abs(last - first) < 0.3
+    assert last < 0.8
