@@ -11,7 +11,7 @@ from flax import nnx
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
 from embodied_mem.agents.executor import Executor, Turn, encode_prompts
-from embodied_mem.agents.player import play
+from embodied_mem.agents.player import play, row_keys
 from embodied_mem.compiler.memory_compiler import Compiled, buckets_within, fit
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.envs.alfworld_generator import generate
@@ -105,6 +105,37 @@ def test_rows_do_not_depend_on_neighbours_or_order(name):
     assert twice[0] == twice[1] == together[2]
 
 
+class Winner(Scripted):
+    """Wins game 0 and plays all others at random."""
+
+    def act(self, prompts, keys, soft):
+        turn = super().act(prompts, keys, soft)
+        walkthrough = generate(1, seed=0, num_scenes=12)[0].walkthrough
+        for i, prompt in enumerate(prompts):
+            if prompt.startswith("task: put a pencil in shelf\n"):
+                turn.actions[i] = walkthrough[len(self.prompts) - 1]
+        return turn
+
+
+def test_a_row_keeps_its_keys_when_another_leaves():
+    def played(pairs):
+        trajectories = play(
+            world(4, max_steps=12), Winner(), make_delivery("none"), MemoryBank(),
+            tasks=[t for t, _ in pairs], seeds=[s for _, s in pairs], top_k=2,
+        )  # fmt: skip
+        return [what(t) for t in trajectories]
+
+    won, left = played([(0, 0), (3, 1)])
+    assert len(won[2].steps) < len(left[2].steps) == 12
+    assert played([(3, 1)]) == [left]
+
+
+def test_every_seed_and_task_has_its_own_key():
+    pairs = [(seed, task) for seed in range(5) for task in range(5)]
+    keys = np.asarray(jax.random.key_data(row_keys([s for s, _ in pairs], [t for _, t in pairs])))
+    assert len({tuple(key) for key in keys}) == 25
+
+
 def test_trajectory_is_what_the_world_said():
     """Replaying the actions in a world of its own gives the same observations, end and progress."""
     (trajectory,) = play(
@@ -186,7 +217,7 @@ def test_prompt_without_memory():
 def test_prompt_of_static_injection():
     """The same experiences at every step, and nothing else than without memory."""
     prompts, compiled, _ = prompts_of("static")
-    memory = "memory:\nelsewhere: put a pencil in shelf; pencil 1 was in desk 1; placed in shelf 1; 4 steps"
+    memory = "memory:\nelsewhere: pencil 1 was in desk 1; placed in shelf 1"
     assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\n{memory}\n>"
     assert [p.replace(f"{memory}\n", "") for p in prompts] == prompts_of("none")[0]
     assert compiled == []
@@ -202,7 +233,7 @@ def test_prompts_of_compiled_memory():
     assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\nhint: find pencil in desk 1\n{SOFT * 4}\n>"
     assert prompts[1:] == prompts_of("none")[0][1:], "NOACTION gives nothing, not even soft tokens"
     assert [s[0] is None for s in executor.soft] == [False, True, True]
-    memory = "memory:\nelsewhere: put a pencil in shelf; pencil 1 was in desk 1; placed in shelf 1; 4 steps"
+    memory = "memory:\nelsewhere: pencil 1 was in desk 1; placed in shelf 1"
     room = "bed 1; desk 1; drawer 6; dresser 1; garbagecan 1; shelf 1; sidetable 1"
     assert compiled[0] == f"{memory}\ngoal: put a pencil in shelf\nroom: {room}\n> \n\n="
     assert compiled[1].startswith(
