@@ -95,7 +95,6 @@ class Experience:
         actions = key_actions(self.episode)[: max(max_actions, 0)]
         return f"{text}\nacts: {'; '.join(actions)}" if actions else text
 
-
     def brief(self) -> str:
         """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
         `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object."""
