@@ -105,4 +105,11 @@ def main(arguments: list[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    from embodied_mem.errors import EmbodiedMemError, InternalError
+
+    try:
+        main()
+    except InternalError:
+        raise
+    except EmbodiedMemError as error:
+        sys.exit(f"error: {error}")
