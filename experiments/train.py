@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
+    from embodied_mem.training.config import STAGES
+    from embodied_mem.training.correction import own_episodes
     from embodied_mem.training.metrics import read_metrics
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.runs import claim_run
@@ -100,6 +102,16 @@ def main(arguments: list[str] | None = None) -> dict | None:
     say("executor trained; it is frozen from here on")
     model = stages.train_compiler(config, tokenizer, samples, executor, run_dir)
     say("compiler trained on the teacher's outputs")
+    if config.correction.num_games:
+        acting = (
+            stages.make_compiler(config, model, tokenizer, placement=stages.placement(config)),
+            stages.make_executor(config, executor, tokenizer, placement=stages.placement(config)),
+        )
+        own = own_episodes(
+            config, *acting, bank, worlds.train, worlds.num_train, teacher, run_dir / "own_episodes.jsonl.gz"
+        )
+        model = stages.train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
+        say(f"compiler corrected on {len(own)} steps of its own episodes")
     model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
     say("compiler improved by GRPO")
     save_bundle(run_dir / "weights", config, tokenizer, executor, model)
@@ -129,7 +141,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=time.perf_counter() - started,
     )  # fmt: skip
-    curves = {name: read_metrics(run_dir / name) for name in ("executor", "compiler", "grpo")}
+    curves = {name: read_metrics(run_dir / name) for name in STAGES}
     report = write_report(run_dir / "report", scores, facts, curves)
     print(f"\n{table(scores)}\n\nreport: {run_dir / 'report'}\n")
     print(json.dumps({"deliveries": report["deliveries"], "seconds": round(facts["seconds"], 1)}))

@@ -164,6 +164,25 @@ class SFTConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class CorrectionConfig:
+    """SFT on the compiler's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
+
+    Attributes:
+        num_games: training games that the compiler plays; 0 leaves the stage out.
+        max_steps: episode limit.
+        sft: how the compiler is trained on both kinds of samples.
+    """
+
+    num_games: int = 0
+    max_steps: int = 20
+    sft: SFTConfig = SFTConfig(steps=0)
+
+    def __post_init__(self) -> None:
+        _require(self.num_games >= 0, "correction.num_games", ">= 0 (0: no such stage)", self.num_games)
+        _require(self.max_steps >= 1, "correction.max_steps", ">= 1", self.max_steps)
+
+
+@dataclasses.dataclass(frozen=True)
 class GRPOConfig:
     """Group relative policy optimisation of the compiler (eq. 8, Table 7).
 
@@ -253,6 +272,9 @@ class MeshConfig:
 
 ONE_DEVICE = MeshConfig()
 
+STAGES = ("executor", "compiler", "correction", "grpo")
+"""The stages that train, in order."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -264,6 +286,7 @@ class Config:
     data: DataConfig = DataConfig()
     executor_sft: SFTConfig = SFTConfig()
     compiler_sft: SFTConfig = SFTConfig()
+    correction: CorrectionConfig = CorrectionConfig()
     grpo: GRPOConfig = GRPOConfig()
     evaluation: EvalConfig = EvalConfig()
     mesh: MeshConfig = MeshConfig()
@@ -280,14 +303,14 @@ class Config:
     def fingerprint(self, stage: str = "grpo") -> str:
         """Twelve hex digits that change with whatever the result of a stage depends on; it only resumes under its own.
 
-        Stages are `executor`, `compiler`, `grpo`, each on top of the one before. How the result is scored and on which
+        Stages are `STAGES`, each on top of the one before. How the result is scored and on which
         devices it is computed do not matter.
         """
         return hashlib.sha256(json.dumps(self.parts(stage)).encode()).hexdigest()[:12]
 
     def parts(self, stage: str = "grpo") -> dict[str, object]:
         """What the result of a stage depends on, as JSON values; the stage `data` is what comes before training."""
-        names = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "grpo"]
-        used = names[: 5 + ("data", "executor", "compiler", "grpo").index(stage)]
+        names = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "correction", "grpo"]
+        used = names[: 5 + ("data", *STAGES).index(stage)]
         values = dataclasses.asdict(self)
         return {name: values[name] for name in used}

@@ -10,7 +10,7 @@ import os
 import pathlib
 
 from embodied_mem.errors import CheckpointError
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import STAGES, Config
 
 
 def claim_run(run_dir: str | os.PathLike, config: Config) -> None:
@@ -24,7 +24,7 @@ def claim_run(run_dir: str | os.PathLike, config: Config) -> None:
     run_dir = pathlib.Path(run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
     path = run_dir / "config.json"
-    begun = [stage for stage in ("executor", "compiler", "grpo") if (run_dir / stage / "checkpoints").exists()]
+    begun = [stage for stage in STAGES if (run_dir / stage / "checkpoints").exists()]
     if path.exists() and (begun or any(run_dir.glob("bank.*")) or any(run_dir.glob("tokenizer.*"))):
         try:
             saved = json.loads(path.read_text())

@@ -236,12 +236,19 @@ def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> Com
 
 
 def train_compiler(
-    config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], executor: Decoder, run_dir: pathlib.Path
+    config: Config,
+    tokenizer: Tokenizer,
+    samples: Sequence[Sample],
+    executor: Decoder,
+    run_dir: pathlib.Path,
+    model: CompilerModel | None = None,
 ) -> CompilerModel:
-    """The compiler after SFT on the teacher's outputs, the executor frozen."""
-    sft, place = config.compiler_sft, placement(config)
-    with place.on_host():
-        model = new_compiler(config, tokenizer, executor)
+    """The compiler after SFT, the executor frozen: the stage `compiler`, or with a model its `correction`."""
+    sft, place = config.compiler_sft if model is None else config.correction.sft, placement(config)
+    stage, number = ("compiler", 2) if model is None else ("correction", 4)
+    if model is None:
+        with place.on_host():
+            model = new_compiler(config, tokenizer, executor)
     axes = parameter_axes(model)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
     frozen = place.params(frozen, axes)
@@ -256,10 +263,10 @@ def train_compiler(
     num_soft = config.memory.num_soft
 
     def batches_from(first: int):
-        order = batches(lengths, sft.batch_size, seed=config.seed + 1, first_step=first, num_steps=sft.steps)
+        order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=sft.steps)
         for step, indices in enumerate(order, first):
             chosen = [samples[i] for i in indices]
-            random = np.random.default_rng((config.seed, 2, step))
+            random = np.random.default_rng((config.seed, number, step))
             bare = random.random(len(chosen)) < config.data.no_brief
             prompts = tokenizer.encode_batch(
                 [s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(chosen, bare)]
@@ -276,9 +283,9 @@ def train_compiler(
             yield place.batch(filled(batch, place))
 
     def step_of(state, step, batch):
-        return step_fn(state, executor_state, *batch, step_key(config, 2, step))
+        return step_fn(state, executor_state, *batch, step_key(config, number, step))
 
-    state = run_loop("compiler", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
+    state = run_loop(stage, run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
     return nnx.merge(graphdef, state.trainable, frozen)
 
 

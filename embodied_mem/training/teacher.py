@@ -120,7 +120,19 @@ class RuleTeacher:
         """
         percept = parse_observation(observation)
         self._observe(percept, parse_command(action))
-        return self._lesson(state, percept)
+        lesson = self._lesson(state, percept)
+        if percept.nothing_happens and lesson.action == action:
+            return dataclasses.replace(lesson, action=self._look_again(lesson.action))
+        return lesson
+
+    def _look_again(self, refused: str) -> str:
+        """What an executor does rather than repeat a refused command: it looks at the place it is about."""
+        command = parse_command(refused)
+        if command.receptacle and command.verb != "go":
+            return (
+                f"examine {command.receptacle}" if command.receptacle in self._here else f"go to {command.receptacle}"
+            )
+        return f"examine {next(iter(self._here))}" if self._here else "look"
 
     def _observe(self, percept: Percept, command: Command) -> None:
         """Keeps what an attentive reader of the whole episode knows; only the executor's action depends on it."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
+from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.language.prompts import action_history, compact_room, compiler_prompt, executor_prompt
 from embodied_mem.memory import MemoryBank
@@ -25,6 +26,11 @@ from embodied_mem.types import Episode, Step
 REFUSED = 0.3
 """Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
 without them nothing teaches what to do after "Nothing happens."."""
+
+
+FALSE_BELIEF = 0.04
+"""Probability per step, in play with detours, that the Brief State is given a place of the object that nobody saw.
+Compilers write such things, and it takes examples to take them back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,12 +143,14 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
     while running:
         actions = ["look"] * envs.num_envs
         for row in running:
-            samples[row].append(_sample(views[row], lessons[row]))
+            samples[row].append(sample_of(views[row], lessons[row]))
             actions[row] = lessons[row].action
             if randoms[row].random() < detour:
                 pool = earlier[row] if randoms[row].random() < REFUSED else info["admissible_commands"][row]
                 actions[row] = pool[int(randoms[row].integers(len(pool)))]
             earlier[row] = info["admissible_commands"][row]
+            if randoms[row].random() < FALSE_BELIEF * (detour > 0):
+                lessons[row] = _mislead(lessons[row], views[row].room, randoms[row])
         observations, _, terminations, truncations, info = envs.step(actions)
         for row in running:
             steps[row].append(Step(current[row], actions[row]))
@@ -159,7 +167,20 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
     ]
 
 
-def _sample(view: View, lesson: Lesson) -> Sample:
+def _mislead(lesson: Lesson, room: str, random: np.random.Generator) -> Lesson:
+    """`lesson` with a false belief in its Brief State, while something is searched and nothing like it is known."""
+    verb, _, thing = lesson.state.current.partition(" ")
+    kinds = [item.rpartition(" ") for item in room.split("; ") if item]
+    if verb != "find" or not kinds or any(name.startswith(f"{thing} ") for name, _ in lesson.state.locations):
+        return lesson
+    kind, _, count = kinds[int(random.integers(len(kinds)))]
+    place = f"{kind} {1 + int(random.integers(int(count)))}"
+    belief = Create("seen", f"{thing} {1 + int(random.integers(3))}", place)
+    return dataclasses.replace(lesson, state=apply_all((belief,), lesson.state)[0])
+
+
+def sample_of(view: View, lesson: Lesson) -> Sample:
+    """The step that `view` stands at, with what the teacher says of it."""
     action, observation = view.turns[-1] if view.turns else ("", "")
     memory = render_experiences(view.experiences)
     history = action_history(view.goal, view.room, [a for a, _ in view.turns])

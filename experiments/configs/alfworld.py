@@ -5,6 +5,7 @@ Same models and settings as `grpo_cpu`, more steps and two teacher passes with o
 
 from embodied_mem.training.config import (
     Config,
+    CorrectionConfig,
     DataConfig,
     EvalConfig,
     GRPOConfig,
@@ -23,6 +24,9 @@ def config() -> Config:
         data=DataConfig(passes=2, detour=0.15),
         executor_sft=SFTConfig(steps=1500, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
         compiler_sft=SFTConfig(steps=2200, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
+        correction=CorrectionConfig(
+            num_games=1024, sft=SFTConfig(steps=3000, batch_size=16, learning_rate=1e-3, label_smoothing=0.02)
+        ),
         grpo=GRPOConfig(
             steps=15, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
         ),

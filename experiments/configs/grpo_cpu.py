@@ -7,6 +7,7 @@ wrong token into every second output (over 152,064 tokens it does not).
 
 from embodied_mem.training.config import (
     Config,
+    CorrectionConfig,
     DataConfig,
     EvalConfig,
     GRPOConfig,
@@ -23,10 +24,13 @@ def config() -> Config:
         memory=MemoryConfig(top_k=4),
         model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=80, max_action_tokens=12),
         data=DataConfig(passes=2, detour=0.1),
-        executor_sft=SFTConfig(steps=1000, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
-        compiler_sft=SFTConfig(steps=2500, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
+        executor_sft=SFTConfig(steps=800, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
+        compiler_sft=SFTConfig(steps=1200, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
+        correction=CorrectionConfig(
+            num_games=192, sft=SFTConfig(steps=900, batch_size=16, learning_rate=1e-3, label_smoothing=0.02)
+        ),
         grpo=GRPOConfig(
-            steps=15, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
+            steps=12, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
         ),
         evaluation=EvalConfig(seeds=(0,), batch_size=64),
     )

@@ -1,0 +1,126 @@
+"""The compiler's own episodes, labelled by the teacher: what to write in the states that its own slips lead to.
+
+    own = own_episodes(config, compiler, executor, bank, envs, num_tasks, make_teacher, path)
+    model = train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
+
+A compiler that has only read the teacher's episodes hardly saw a Brief State with a mistake in it, makes mistakes now
+and then, and does not recover. What the teacher says is a function of Brief State, observation and experiences, so
+every step of the compiler's own episodes can be labelled, lost ones included.
+
+Source: the aggregation step of DAgger (Ross, Gordon, Bagnell 2011). The MemCompiler paper goes from SFT to GRPO.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from embodied_mem.agents.deliveries import make_delivery
+from embodied_mem.agents.player import Trajectory, play
+from embodied_mem.agents.views import View, start_state
+from embodied_mem.compiler.brief_state import apply_all
+from embodied_mem.language.prompts import compact_room
+from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.training.config import Config
+from embodied_mem.training.progress import Progress
+from embodied_mem.training.teacher import Teacher
+from embodied_mem.training.teacher_data import Sample, sample_of
+
+
+def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: Teacher) -> list[Sample]:
+    """A sample per step of an episode that the compiler played: its Brief States, the teacher's outputs and commands.
+
+    Args:
+        trajectory: of the delivery `compiled`; its records hold the edits that made the Brief States.
+        experiences: what was retrieved for it.
+        teacher: a fresh one.
+    """
+    episode = trajectory.episode
+    first = episode.first_observation
+    room = compact_room(first.partition("Your task is to:")[0])
+    view = View(episode.goal, room, experiences, [], start_state(episode.goal, room))
+    lesson = teacher.begin(episode.goal, first, experiences)
+    samples = []
+    for step, delivered, answered in zip(episode.steps, trajectory.delivered, [*episode.steps[1:], None]):
+        samples.append(sample_of(view, lesson))
+        if answered is None:
+            break
+        view.state, _ = apply_all(delivered.record.output.edits, view.state)
+        view.turns.append((step.action, answered.observation))
+        lesson = teacher.next(step.action, answered.observation, view.state)
+    return samples
+
+
+def own_episodes(
+    config: Config,
+    compiler,
+    executor,
+    bank: MemoryBank,
+    envs,
+    num_tasks: int,
+    make_teacher: Callable[[], Teacher],
+    path: pathlib.Path,
+) -> list[Sample]:
+    """Samples of `config.correction.num_games` episodes that the compiler plays on training games.
+
+    They are stored at `path`, whole or not at all, and read from there the next time.
+
+    Args:
+        config: the run.
+        compiler: the acting `MemoryCompiler`.
+        executor: the acting `Executor`.
+        bank: experiences.
+        envs: training games.
+        num_tasks: their number.
+        make_teacher: a fresh teacher per episode.
+        path: file.
+    """
+    if path.exists():
+        return _read(path)
+    drawn = np.random.default_rng((config.seed, 5)).permutation(num_tasks)[: config.correction.num_games]
+    samples: list[Sample] = []
+    with Progress("own episodes", len(drawn), unit="game") as progress:
+        for start in range(0, len(drawn), envs.num_envs):
+            chunk = drawn[start : start + envs.num_envs]
+            played = play(
+                envs, executor, make_delivery("compiled", compiler), bank,
+                tasks=chunk, seeds=[config.seed] * len(chunk), top_k=config.memory.top_k,
+                full_turns=config.memory.full_turns, max_steps=config.correction.max_steps,
+            )  # fmt: skip
+            for trajectory in played:
+                episode = trajectory.episode
+                found = bank.retrieve(
+                    episode.goal,
+                    top_k=config.memory.top_k,
+                    context=episode.first_observation,
+                    exclude_task_ids=(episode.task_id,),
+                )
+                samples += relabel(trajectory, found, make_teacher())
+            progress.update(len(chunk), won=float(np.mean([t.won for t in played])))
+    _write(path, samples)
+    return samples
+
+
+def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    with gzip.open(temporary, "wt") as file:
+        for sample in samples:
+            file.write(json.dumps(dataclasses.astuple(sample)) + "\n")
+    os.replace(temporary, path)
+
+
+def _read(path: pathlib.Path) -> list[Sample]:
+    samples = []
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            values = json.loads(line)
+            goal, room, turns = values[3]
+            values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
+            samples.append(Sample(*values))
+    return samples
