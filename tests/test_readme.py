@@ -39,6 +39,6 @@ def test_every_result_says_where_it_comes_from():
 def test_files_that_the_readme_names_exist():
     text = (ROOT / "README.md").read_text()
     for name in re.findall(r"`((?:experiments|embodied_mem|docs)/[\w/.]+\.\w+)`", text) + re.findall(
-        r"\]\((\S+)\)", text
+        r"\]\((\S+?)\)", text
     ):
         assert (ROOT / name).exists(), name
