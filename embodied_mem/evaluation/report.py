@@ -109,6 +109,7 @@ def write_report(
 CURVES = {
     "executor": ("loss", "action_accuracy"),
     "compiler": ("text_nll", "action_accuracy"),
+    "correction": ("text_nll", "action_accuracy"),
     "grpo": ("won", "well_formed"),
 }
 """What is drawn per stage: two metrics, on the left and the right axis."""

@@ -31,8 +31,8 @@ FIELDS = {
     "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
     "executor_sft.steps": 24, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
     "compiler_sft.steps": 12, "compiler_sft.batch_size": 2, "compiler_sft.checkpoint_every": 2,
-    "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6, "grpo.microbatch": 4,
-    "grpo.minibatches": 2, "grpo.checkpoint_every": 1, "grpo.learning_rate": 1e-3,
+    "correction.num_games": 0, "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6,
+    "grpo.microbatch": 4, "grpo.minibatches": 2, "grpo.checkpoint_every": 1, "grpo.learning_rate": 1e-3,
     "evaluation.deliveries": "none", "evaluation.batch_size": 16,
 }  # fmt: skip
 
