@@ -4,7 +4,7 @@ Differs from the paper where size demands it. Learning rates are those of models
 scratch. Label smoothing is 0.02: 0.1 spreads a tenth of the mass over 1,024 tokens, which at temperature 1.2 puts a
 wrong token into every second output (over 152,064 tokens it does not).
 
-Result (commit cea3556, 1,511 s, `experiments/results/grpo_cpu.json`): none 14 %, static 14 %, compiled 24 %; GRPO did not help.
+Result (commit cea3556, 1,511 s): none 14 %, static 14 %, compiled 24 % (`results/grpo_cpu.json`). GRPO did not help.
 """
 
 from embodied_mem.training.config import (
