@@ -1,6 +1,6 @@
 """Scores ways of delivering memory with trained weights, on any ALFWorld games.
 
-    python experiments/evaluate.py --weights experiments/weights/alfworld       # the weights' own validation games
+    python experiments/evaluate.py --weights runs/NAME/weights       # the weights' own validation games
     python experiments/evaluate.py --weights runs/.../weights --tasks path/to/games --seeds 0 1 2
     python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
 
