@@ -52,12 +52,10 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem import envs
     from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.report import manifest, table, write_report
-    from embodied_mem.evaluation.score import score_deliveries
-    from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
-    from embodied_mem.training.progress import Progress
     from embodied_mem.training.weights import load_bundle
     from embodied_mem.training.worlds import games_of
+    from experiments.scoring import score
 
     started = time.perf_counter()
     bundle = load_bundle(options.weights)
@@ -75,22 +73,10 @@ def main(arguments: list[str] | None = None) -> dict:
         max_steps=options.max_steps or world.max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if options.temperature is None else options.temperature
-    settings = {"temperature": temperature, "batch_buckets": (16, ev.batch_size)}
-    with Progress("evaluation", len(games) * len(seeds) * len(names), unit="episode") as progress:
-        done: dict[str, int] = {}
-
-        def on_episodes(name: str, played: int, won: int) -> None:
-            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
-            done[name] = played
-
-        scores, _ = score_deliveries(
-            valid,
-            stages.make_executor(config, bundle.executor, bundle.tokenizer, **settings),
-            stages.make_compiler(config, bundle.model, bundle.tokenizer, **settings),
-            bank,
-            deliveries=names, tasks=range(len(games)), seeds=seeds,
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
-        )  # fmt: skip
+    scores = score(
+        config, valid, len(games), bundle.tokenizer, bundle.executor, bundle.model, bank,
+        deliveries=names, seeds=seeds, temperature=temperature,
+    )  # fmt: skip
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=options.max_steps or world.max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), fingerprint=config.fingerprint(), config=dataclasses.asdict(config),

@@ -39,7 +39,6 @@ def main(arguments: list[str] | None = None) -> dict | None:
     import jax
 
     from embodied_mem.evaluation.report import manifest, table, write_report
-    from embodied_mem.evaluation.score import score_deliveries
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
@@ -53,6 +52,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training.vocabulary import make_tokenizer
     from embodied_mem.training.weights import save_bundle
     from embodied_mem.training.worlds import make_worlds
+    from experiments.scoring import score
 
     initialize_distributed()
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
@@ -112,34 +112,28 @@ def main(arguments: list[str] | None = None) -> dict | None:
         )
         model = stages.train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
         say(f"compiler corrected on {len(own)} steps of its own episodes")
+    ev = config.evaluation
+    valid = worlds.valid, len(range(worlds.num_valid)[: ev.num_tasks or None])
+    settings = {"seeds": ev.seeds, "temperature": ev.temperature}
+    before = {}
+    if config.grpo.steps:
+        scored = score(
+            config, *valid, tokenizer, executor, model, bank,
+            deliveries=("compiled",), label="before GRPO", **settings,
+        )  # fmt: skip
+        before = {"compiled_before_grpo": scored["compiled"].to_json()}
+        say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
     model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
     say("compiler improved by GRPO")
     save_bundle(run_dir / "weights", config, tokenizer, executor, model)
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
-    ev = config.evaluation
-    tasks = range(worlds.num_valid)[: ev.num_tasks or None]
-    buckets = {"temperature": ev.temperature, "batch_buckets": (16, ev.batch_size)}
-    buckets["placement"] = stages.placement(config)
-    with Progress("evaluation", len(tasks) * len(ev.seeds) * len(ev.deliveries), unit="episode") as progress:
-        done: dict[str, int] = {}
-
-        def on_episodes(name: str, played: int, won: int) -> None:
-            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
-            done[name] = played
-
-        scores, _ = score_deliveries(
-            worlds.valid,
-            stages.make_executor(config, executor, tokenizer, **buckets),
-            stages.make_compiler(config, model, tokenizer, **buckets),
-            bank,
-            deliveries=ev.deliveries, tasks=tasks, seeds=ev.seeds,
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
-        )  # fmt: skip
+    scores = score(config, *valid, tokenizer, executor, model, bank, deliveries=ev.deliveries, **settings)
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=time.perf_counter() - started,
+        **before,
     )  # fmt: skip
     curves = {name: read_metrics(run_dir / name) for name in STAGES}
     report = write_report(run_dir / "report", scores, facts, curves)

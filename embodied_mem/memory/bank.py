@@ -34,6 +34,7 @@ FORMAT = "embodied_mem.memory_bank"
 VERSION = 1
 
 _TRIAL = re.compile(r"trial_T\w+")
+_NUMBER = re.compile(r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= |\Z)")
 _STEPS = re.compile(r"; \d+ steps?\Z")
 _GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
 
@@ -97,9 +98,13 @@ class Experience:
 
     def brief(self) -> str:
         """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
-        `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object."""
+        `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object.
+
+        Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
+        """
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
-        what = _STEPS.sub("", self.rationale)
+        clauses = (_NUMBER.sub(r"\1", clause) for clause in _STEPS.sub("", self.rationale).split("; "))
+        what = "; ".join(dict.fromkeys(clauses))
         goal = " ".join(self.episode.goal.split()).rstrip(".")
         return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
 

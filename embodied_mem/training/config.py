@@ -137,6 +137,9 @@ class SFTConfig:
         learning_rate: peak; cosine to a tenth with `warmup` share of linear warm-up.
         label_smoothing: mass spread evenly over the vocabulary.
         action, entropy, latent, orthogonality: weights of eq. 9.
+        action_share: share of a batch's rows that the frozen executor reads for the action term, those with guidance
+            first; it costs about as much as the compiler itself.
+        optimizer: `adamw` (the paper's), or `muon`, which learns from fewer steps from scratch.
         prompt_weight: weight of the prompt's own tokens in the executor's loss; for executors from scratch only.
     """
 
@@ -152,6 +155,8 @@ class SFTConfig:
     latent: float = 1.0
     orthogonality: float = 0.1
     prompt_weight: float = 0.0
+    action_share: float = 1.0
+    optimizer: str = "adamw"
     checkpoint_every: int = 200
 
     def __post_init__(self) -> None:
@@ -160,6 +165,8 @@ class SFTConfig:
         _require(0 <= self.label_smoothing < 1, "sft.label_smoothing", "in [0, 1)", self.label_smoothing)
         _require(self.learning_rate > 0, "sft.learning_rate", "> 0", self.learning_rate)
         _require(0 <= self.warmup < 1, "sft.warmup", "a share below 1", self.warmup)
+        _require(0 < self.action_share <= 1, "sft.action_share", "in (0, 1]", self.action_share)
+        _require(self.optimizer in ("adamw", "muon"), "sft.optimizer", "adamw or muon", self.optimizer)
         _require(self.checkpoint_every >= 1, "sft.checkpoint_every", ">= 1", self.checkpoint_every)
 
 

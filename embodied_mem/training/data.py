@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     suffix: np.ndarray
 
 
-def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 128, length: int = 0) -> Batch:
+def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> Batch:
     """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
     sizes = [len(r.prompt) + len(r.completion) + len(r.suffix) for r in rows]
     width = max(length, -(-max(sizes) // multiple) * multiple)
@@ -67,6 +67,18 @@ def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 128, length: int 
     targets = np.full(shape, pad_id, np.int32)
     targets[:, :-1] = tokens[:, 1:]
     return Batch(tokens, mask, targets, learned, text, suffix)
+
+
+def spots_of(batch: Batch, multiple: int) -> np.ndarray:
+    """int32[B, M], the positions whose targets are learned; M is the most of a row, rounded up to a multiple.
+
+    Rows with fewer repeat the last position, which never has a target.
+    """
+    counts = batch.learned.sum(1)
+    width = min(-(-max(int(counts.max()), 1) // multiple) * multiple, batch.tokens.shape[1])
+    spots = np.full((len(counts), width), batch.tokens.shape[1] - 1, np.int32)
+    spots[np.arange(width) < counts[:, None]] = np.nonzero(batch.learned)[1]
+    return spots
 
 
 def fill_rows(batch: Batch, size: int) -> Batch:

@@ -4,7 +4,7 @@
     state, metrics = step(state, batch, references, key)
 
     step = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config)
-    state, metrics = step(state, executor_state, compiler_batch, executor_batch, references, key)
+    state, metrics = step(state, executor_state, CompilerBatch(...), key)
 
 Compiler loss (MemCompiler eqs. 6, 7, 9):
 
@@ -30,10 +30,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
+from optax import contrib
 
-from embodied_mem.models.decoder import Decoder, score_tokens
+from embodied_mem.models.decoder import Decoder, TokenScores, score_tokens
 from embodied_mem.models.soft_mem import (
     SoftMem,
     complementarity,
@@ -67,6 +69,17 @@ class TrainState(NamedTuple):
     optimizer: optax.OptState
 
 
+MUON_SCALE = 5.0
+"""Step of Muon's matrices by Adam's; chosen on generated games."""
+
+_MATRICES = {
+    **dict.fromkeys(("query", "key", "value"), (1, (2, 3))),
+    "output": ((1, 2), 3),
+    **dict.fromkeys(("gate", "up", "down"), (1, 2)),
+}
+"""Input and output dimensions of the stacked matrices that Muon moves."""
+
+
 def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
     """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true: `count` or none a row."""
     first = jnp.argmax(mask, axis=1)
@@ -83,6 +96,32 @@ def make_optimizer(schedule: optax.Schedule, weight_decay: float, max_grad_norm:
     return optax.chain(
         optax.clip_by_global_norm(max_grad_norm),
         optax.adamw(schedule, b1=0.9, b2=b2, eps=eps, weight_decay=weight_decay, mask=decays),
+    )
+
+
+def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float):
+    """Muon (Jordan 2024) for the matrices of the layers, Adam for everything else; for models from scratch.
+
+    An orthogonalised update moves all directions of a matrix alike. The schedule is Adam's; the matrices move by
+    `MUON_SCALE` times as much, scaled by sqrt(max(1, rows / columns)).
+    """
+
+    def matrices(params):
+        def dimensions(path, p):
+            kind = next((_MATRICES[part.key] for part in path if getattr(part, "key", None) in _MATRICES), None)
+            return contrib.MuonDimensionNumbers(*kind) if kind else None
+
+        return jax.tree_util.tree_map_with_path(dimensions, params)
+
+    return optax.chain(
+        optax.clip_by_global_norm(max_grad_norm),
+        contrib.muon(
+            lambda step: MUON_SCALE * schedule(step),
+            weight_decay=weight_decay,
+            adam_b2=0.98,
+            adam_learning_rate=schedule,
+            muon_weight_dimension_numbers=matrices,
+        ),
     )
 
 
@@ -110,14 +149,15 @@ def make_executor_step(
         soft = executor.embed(references)
         noise = jax.random.normal(key, soft.shape, soft.dtype)
         soft = soft + 0.6 * jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
-        losses, right = executor_losses(executor, batch, soft, mesh)
-        loss = action = masked_mean(losses, batch.learned)
+        hidden = executor_hidden(executor, batch, soft, mesh)
+        scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
+        loss = action = masked_mean(-scores.log_probs, batch.learned)
         if config.prompt_weight:
             prompt = batch.mask & ~batch.learned & ~batch.suffix
             prompt &= batch.learned.any(1, keepdims=True)  # not in rows that only fill up the batch
             prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
-            loss = loss + config.prompt_weight * masked_mean(losses, prompt)
-        return loss, {"loss": loss, "action": action, "action_accuracy": right}
+            loss = loss + config.prompt_weight * masked_mean(-scores.log_probs, prompt)
+        return loss, {"loss": loss, "action": action, "action_accuracy": share_right(scores, batch.learned)}
 
     def executor_step(state: TrainState, batch: Batch, references, key):
         gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
@@ -131,18 +171,51 @@ def _jitted(step: Callable, places: Any) -> Callable:
     return jax.jit(step) if places is None else jax.jit(step, out_shardings=(places, None))
 
 
-def executor_losses(
-    executor: Decoder, batch: Batch, soft: jax.Array, mesh: MeshConfig = ONE_DEVICE
-) -> tuple[jax.Array, jax.Array]:
-    """(cross-entropy float32[B, L] per position, share of rows with an action whose whole action is the likeliest).
+def score_completion(
+    decoder: Decoder, hidden: jax.Array, batch: Batch, spots: jax.Array, mesh: MeshConfig
+) -> tuple[TokenScores, jax.Array]:
+    """(scores [B, M] of the completions' tokens alone, which of them are real bool[B, M]); see `data.spots_of`.
 
-    Soft tokens [B, N, D] are written over the placeholders, which `batch.suffix` marks in executor rows.
+    The head is a quarter of a tiny model's work, and completions are a tenth of its positions.
     """
+    targets, learned = (jnp.take_along_axis(array, spots, 1) for array in (batch.targets, batch.learned))
+    hidden = jnp.take_along_axis(hidden, spots[..., None], 1)
+    return score_tokens(decoder, hidden, targets, chunk_size=mesh.logits_chunk), learned
+
+
+def executor_hidden(executor: Decoder, batch: Batch, soft: jax.Array, mesh: MeshConfig) -> jax.Array:
+    """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
+    marks in executor rows."""
     embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
-    hidden = executor(embeddings=embeddings, mask=batch.mask, remat=mesh.remat)
-    scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
-    right = (scores.log_probs >= scores.top_log_probs) | ~batch.learned
-    return -scores.log_probs, masked_mean(right.all(1).astype(jnp.float32), batch.learned.any(1))
+    return executor(embeddings=embeddings, mask=batch.mask, remat=mesh.remat)
+
+
+def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
+    """The share of rows with a completion whose every token is the likeliest."""
+    right = (scores.log_probs >= scores.top_log_probs) | ~learned
+    return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
+
+
+class CompilerBatch(NamedTuple):
+    """What one step of the compiler's training reads.
+
+    Attributes:
+        compiler: B rows of prompt, output and soft positions.
+        references: int32[B, N], see `models.soft_mem.semantic_alignment`.
+        guided: bool[B], rows whose output has guidance; only these have soft tokens.
+        executor: A rows that the executor reads, some of the B.
+        origin: int32[A], which of the B rows each of them is.
+        spots: int32[B, M], positions of the outputs' tokens, see `data.spots_of`.
+        executor_spots: int32[A, M'], those of the actions'.
+    """
+
+    compiler: Batch
+    references: np.ndarray
+    guided: np.ndarray
+    executor: Batch
+    origin: np.ndarray
+    spots: np.ndarray
+    executor_spots: np.ndarray
 
 
 def make_compiler_step(
@@ -155,7 +228,7 @@ def make_compiler_step(
     places: Any = None,
     mesh: MeshConfig = ONE_DEVICE,
 ) -> Callable:
-    """A jitted (state, executor_state, batch, executor_batch, references, guided bool[B], key) -> (state, metrics).
+    """A jitted (state, executor_state, CompilerBatch, key) -> (state, metrics).
 
     Args:
         graphdef: of `CompilerModel`.
@@ -167,22 +240,26 @@ def make_compiler_step(
         mesh: remat and chunks.
     """
 
-    def loss_of(trainable, frozen, executor_state, batch: Batch, executor_batch: Batch, references, guided, key):
+    def loss_of(trainable, frozen, executor_state, data: CompilerBatch, key):
+        batch, references, guided, executor_batch, origin, spots, executor_spots = data
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
         noise_key, dropout_key = jax.random.split(key)
         hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key, remat=mesh.remat)
-        scores = score_tokens(model.decoder, hidden, batch.targets, chunk_size=mesh.logits_chunk)
+        scores, learned = score_completion(model.decoder, hidden, batch, spots, mesh)
         loss = smoothed_cross_entropy(
-            scores.log_probs, scores.mean_log_probs, batch.learned, smoothing=config.label_smoothing
+            scores.log_probs, scores.mean_log_probs, learned, smoothing=config.label_smoothing
         )
-        metrics = {"text": loss, "text_nll": -masked_mean(scores.log_probs, batch.learned)}
+        metrics = {"text": loss, "text_nll": -masked_mean(scores.log_probs, learned)}
+        metrics["text_accuracy"] = share_right(scores, learned)
         if model.soft_mem is not None:
             h_soft = rows_of(hidden, batch.suffix, references.shape[1])
             gaussian = model.soft_mem(h_soft)
             soft = sample(gaussian, jax.random.split(noise_key, len(references)))
-            losses, metrics["action_accuracy"] = executor_losses(executor, executor_batch, soft, mesh)
-            metrics["action"] = masked_mean(losses, executor_batch.learned & guided[:, None])
+            acting = executor_hidden(executor, executor_batch, soft[origin], mesh)
+            scores, learned = score_completion(executor, acting, executor_batch, executor_spots, mesh)
+            metrics["action_accuracy"] = share_right(scores, learned)
+            metrics["action"] = masked_mean(-scores.log_probs, learned & guided[origin][:, None])
             alignment = semantic_alignment(
                 gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]
             )
@@ -196,10 +273,8 @@ def make_compiler_step(
         metrics["loss"] = loss
         return loss, metrics
 
-    def compiler_step(frozen, state: TrainState, executor_state, batch, executor_batch, references, guided, key):
-        gradients, metrics = jax.grad(loss_of, has_aux=True)(
-            state.trainable, frozen, executor_state, batch, executor_batch, references, guided, key
-        )
+    def compiler_step(frozen, state: TrainState, executor_state, data: CompilerBatch, key):
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, frozen, executor_state, data, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
 

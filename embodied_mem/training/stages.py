@@ -39,22 +39,28 @@ from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import Placement, placement_of
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
-from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows
+from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows, spots_of
 from embodied_mem.training.metrics import MetricsWriter
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.schedules import cosine
 from embodied_mem.training.sft import (
+    CompilerBatch,
     CompilerModel,
     TrainState,
     apply_gradients,
     make_compiler_step,
     make_executor_step,
+    make_muon,
     make_optimizer,
 )
 from embodied_mem.training.teacher_data import Sample
 
 EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
 """Shares of the executor's input formats in its training, one format per batch."""
+
+
+OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
+"""The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
 
 
 def new_decoder(name: str, config: Config, tokenizer: Tokenizer, role: str, seed: int) -> Decoder:
@@ -97,7 +103,7 @@ def run_loop(
     checkpoint_every: int,
     state,
     step_of: Callable,
-    batches_from: Callable = lambda step: None,
+    batches_from: Callable = lambda step: iter(()),
 ):
     """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
 
@@ -109,7 +115,7 @@ def run_loop(
         checkpoint_every: steps between checkpoints; the last step always has one.
         state: pytree to start from, and the shape of what is restored.
         step_of: the step.
-        batches_from: first step -> iterator of batches, or None.
+        batches_from: first step -> iterator of batches; without one, every batch is None.
     """
     checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint(name)})
     first = 0
@@ -123,9 +129,11 @@ def run_loop(
         MetricsWriter(run_dir / name, next_step=first) as writer,
         Progress(name, num_steps, start=first) as progress,
     ):
+        batch = next(iterator, None)
         for step in range(first, num_steps):
             started = time.perf_counter()
-            state, metrics = step_of(state, step, next(iterator) if iterator is not None else None)
+            state, metrics = step_of(state, step, batch)
+            batch = next(iterator, None)  # made while the step is computed
             metrics = {key: float(value) for key, value in metrics.items()}
             metrics["step_s"] = time.perf_counter() - started
             writer.write(step, metrics)
@@ -138,6 +146,8 @@ def run_loop(
 
 def _sft_optimizer(sft: SFTConfig):
     schedule = cosine(sft.learning_rate, sft.learning_rate / 10, max(sft.steps, 1), warmup=sft.warmup)
+    if sft.optimizer == "muon":
+        return make_muon(schedule, sft.weight_decay, sft.max_grad_norm)
     return make_optimizer(schedule, sft.weight_decay, sft.max_grad_norm, b2=0.999, eps=1e-8)
 
 
@@ -150,7 +160,7 @@ def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], num_soft: int
 
 
 def executor_batch(
-    tokenizer: Tokenizer, samples: Sequence[Sample], kind: str, config: Config, length: int = 0
+    tokenizer: Tokenizer, samples: Sequence[Sample], kind: str, config: Config, multiple: int = 64
 ) -> Batch:
     """Executor rows in one format; `suffix` marks the placeholders of soft tokens."""
     num_soft = config.memory.num_soft if kind == "compiled" else 0
@@ -168,7 +178,7 @@ def executor_batch(
     )
     actions = tokenizer.encode_batch([f" {s.action}" for s in samples])
     rows = [Row(prompt, [*action, tokenizer.eos_id]) for prompt, action in zip(prompts, actions)]
-    batch = pad_rows(rows, tokenizer.pad_id, length=length)
+    batch = pad_rows(rows, tokenizer.pad_id, multiple)
     return batch._replace(suffix=(batch.tokens == tokenizer.soft_id) & batch.mask)
 
 
@@ -204,14 +214,14 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
 def filled(batch: tuple, place: Placement) -> tuple:
     """A batch with rows that nothing is learned from, up to a number that the mesh can split: `Batch`es, and arrays
     [B, ...] whose further rows are zero."""
-    size = place.rows(len(batch[-1]))
-    missing = size - len(batch[-1])
-    return tuple(
-        fill_rows(part, size)
-        if isinstance(part, Batch)
-        else np.concatenate([part, np.zeros((missing, *part.shape[1:]), part.dtype)])
-        for part in batch
-    )
+
+    def more(part):
+        if isinstance(part, Batch):
+            return fill_rows(part, place.rows(len(part.tokens)))
+        missing = place.rows(len(part)) - len(part)
+        return np.concatenate([part, np.zeros((missing, *part.shape[1:]), part.dtype)])
+
+    return tuple(map(more, batch))
 
 
 def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> CompilerModel:
@@ -274,16 +284,17 @@ def train_compiler(
             outputs = tokenizer.encode_batch([s.output for s in chosen])
             suffix = [tokenizer.soft_id] * num_soft
             rows = [Row(p, [*o, tokenizer.eos_id], suffix) for p, o in zip(prompts, outputs)]
-            batch = (
-                pad_rows(rows, tokenizer.pad_id),
-                executor_batch(tokenizer, chosen, "compiled", config),
-                reference_ids(tokenizer, chosen, max(num_soft, 1)),
-                np.asarray([bool(s.hint) for s in chosen]),
-            )
-            yield place.batch(filled(batch, place))
+            guided = np.asarray([bool(s.hint) for s in chosen])
+            origin = np.argsort(~guided, kind="stable")[: math.ceil(sft.action_share * len(chosen))].astype(np.int32)
+            compiling = pad_rows(rows, tokenizer.pad_id)
+            acting = executor_batch(tokenizer, [chosen[i] for i in origin], "compiled", config, multiple=256)
+            references = reference_ids(tokenizer, chosen, max(num_soft, 1))
+            spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
+            batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)
+            yield CompilerBatch(*place.batch(filled(batch, place)))
 
     def step_of(state, step, batch):
-        return step_fn(state, executor_state, *batch, step_key(config, number, step))
+        return step_fn(state, executor_state, batch, step_key(config, number, step))
 
     state = run_loop(stage, run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
     return nnx.merge(graphdef, state.trainable, frozen)

@@ -119,8 +119,11 @@ class RuleTeacher:
             state: the Brief State as it stands, the last lesson's or a compiler's own.
         """
         percept = parse_observation(observation)
-        self._observe(percept, parse_command(action))
-        lesson = self._lesson(state, percept)
+        command = parse_command(action)
+        self._observe(percept, command)
+        refused = command if percept.nothing_happens and command.verb == "take" else Command("")
+        doubted = refused if refused.receptacle and state.place_of(refused.object) == refused.receptacle else None
+        lesson = self._lesson(state, percept, doubted)
         if percept.nothing_happens and lesson.action == action:
             return dataclasses.replace(lesson, action=self._look_again(lesson.action))
         return lesson
@@ -150,16 +153,20 @@ class RuleTeacher:
         if percept.took:
             self._tried_down = []
 
-    def _lesson(self, state: BriefState, percept: Percept) -> Lesson:
-        edits = self._edits(state, percept)
+    def _lesson(self, state: BriefState, percept: Percept, doubted: Command | None = None) -> Lesson:
+        edits = self._edits(state, percept, doubted)
         after, _ = apply_all(edits, state)
-        guidance, reason = self._guidance(after)
+        guidance, reason = self._guidance(after, doubted.receptacle if doubted else "")
         output = CompilerOutput.make(guidance, edits, reason)
         action = self._carry_out(guidance) if guidance else self._search(after)
         return Lesson(output, after, action, self._reference(after) if guidance else "")
 
-    def _edits(self, state: BriefState, percept: Percept) -> list[Edit]:
-        """What the newest observation changes in the Brief State; only edits that it admits."""
+    def _edits(self, state: BriefState, percept: Percept, doubted: Command | None) -> list[Edit]:
+        """What the newest observation changes in the Brief State; only edits that it admits.
+
+        `doubted` is a refused `take` of what the Brief State has in that place: the belief goes, and the place counts
+        as not searched, so that it is looked at again.
+        """
         task, place, held = self.task, percept.receptacle, percept.held
         before = state.agent_value("holding")
         if held is None:
@@ -183,6 +190,8 @@ class RuleTeacher:
             )
             if wanted and state.place_of(thing) != place:
                 write((Update if state.place_of(thing) else Create)("seen", thing, place))
+        if doubted:
+            write(Delete("seen", doubted.object), Delete("searched", doubted.receptacle))
         if before != held:
             write(Delete("holding") if not held else (Update if before else Create)("holding", held))
         if held:
@@ -241,31 +250,34 @@ class RuleTeacher:
             return [Fold()] * (stage - known)
         return [Update("now", now), Delete("next"), *(Create("next", goal) for goal in later)]
 
-    def _guidance(self, state: BriefState) -> tuple[str, str]:
-        """(guidance, reason) for the Brief State; both empty when memory has nothing to add."""
+    def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
+        """(guidance, reason) for the Brief State; both empty when memory has nothing to add.
+
+        `doubted` is a place that is to be looked at again, or empty.
+        """
         held = state.agent_value("holding")
         task = self.task
         if held and type_of(held) != task.object_type:
-            return f"put down {held}", f"the task is about {task.object_type}"
+            return f"put down {held}", f"not {task.object_type}"
         verb, _, rest = state.current.partition(" ")
         if verb == "find":
             thing = rest
             seen = [(o, p) for o, p in state.locations if type_of(o) == thing]
             if seen and thing == task.object_type:
-                return f"take {seen[0][0]} from {seen[0][1]}", f"{seen[0][0]} was seen there"
+                return f"take {seen[0][0]} from {seen[0][1]}", "seen there"
+            if doubted:
+                return f"find {thing} in {doubted}", "look again"
             place = self._next_remembered(thing, state)
-            return (f"find {thing} in {place}", f"{thing} was in {place} before") if place else ("", "")
+            return (f"find {thing} in {place}", "found there before") if place else ("", "")
         if verb == "use":
             lamp, place = next((o, p) for o, p in state.locations if type_of(o) == task.lamp_type)
-            return f"use {lamp} in {place}", f"{lamp} was seen there"
+            return f"use {lamp} in {place}", "seen there"
         if verb == "put":
             place = self._place_for(state)
-            why = "the first one is there" if state.fact("used") else f"{task.object_type} was placed there before"
-            return f"put {held} in {place}", why if place in self._remembered["put"] or state.fact(
-                "used"
-            ) else "the goal"
+            why = "the first is there" if state.fact("used") else "the goal says so"
+            return f"put {held} in {place}", why
         place = next(iter(self._remembered["change"]), self._first_of(task.changer_type))
-        return f"{verb} {held} with {place}", f"the task needs {verb}"
+        return f"{verb} {held} with {place}", "the goal says so"
 
     def _place_for(self, state: BriefState) -> str:
         """The receptacle to put the object in: that of the first object, one remembered, or the first of its type."""

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
-from embodied_mem.compiler.brief_state import Create, apply_all
+from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.compiler.output_grammar import render_output
+from embodied_mem.envs.alfworld_text import parse_observation, type_of
 from embodied_mem.language.prompts import action_history, compact_room, compiler_prompt, executor_prompt
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teacher import Lesson, Teacher
@@ -28,9 +29,9 @@ REFUSED = 0.3
 without them nothing teaches what to do after "Nothing happens."."""
 
 
-FALSE_BELIEF = 0.04
-"""Probability per step, in play with detours, that the Brief State is given a place of the object that nobody saw.
-Compilers write such things, and it takes examples to take them back."""
+FALSE_BELIEF = 0.1
+"""Probability per step, in play with detours, that the Brief State is given a place of the object where nobody saw it,
+or another number of it. Compilers write such things, and it takes examples to take them back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +151,9 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
                 actions[row] = pool[int(randoms[row].integers(len(pool)))]
             earlier[row] = info["admissible_commands"][row]
             if randoms[row].random() < FALSE_BELIEF * (detour > 0):
-                lessons[row] = _mislead(lessons[row], views[row].room, randoms[row])
+                lessons[row], actions[row] = _mislead(
+                    lessons[row], actions[row], current[row], views[row].room, randoms[row]
+                )
         observations, _, terminations, truncations, info = envs.step(actions)
         for row in running:
             steps[row].append(Step(current[row], actions[row]))
@@ -167,16 +170,33 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
     ]
 
 
-def _mislead(lesson: Lesson, room: str, random: np.random.Generator) -> Lesson:
-    """`lesson` with a false belief in its Brief State, while something is searched and nothing like it is known."""
+def _mislead(
+    lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
+) -> tuple[Lesson, str]:
+    """`lesson` with a false belief in its Brief State while something is searched, and the command that is given then.
+
+    Either some place of the room is believed to hold the object while none is known, or the newest observation is
+    misread: the object is believed to be in the place that it describes, or to have another number than it has, and an
+    attempt is made to take it.
+    """
     verb, _, thing = lesson.state.current.partition(" ")
     kinds = [item.rpartition(" ") for item in room.split("; ") if item]
-    if verb != "find" or not kinds or any(name.startswith(f"{thing} ") for name, _ in lesson.state.locations):
-        return lesson
-    kind, _, count = kinds[int(random.integers(len(kinds)))]
-    place = f"{kind} {1 + int(random.integers(int(count)))}"
-    belief = Create("seen", f"{thing} {1 + int(random.integers(3))}", place)
-    return dataclasses.replace(lesson, state=apply_all((belief,), lesson.state)[0])
+    if verb != "find" or not kinds:
+        return lesson, action
+    believed = next(((name, place) for name, place in lesson.state.locations if type_of(name) == thing), None)
+    here = parse_observation(observation)
+    number = 1 + int(random.integers(3))
+    if here.contents is None and believed is None:
+        kind, _, count = kinds[int(random.integers(len(kinds)))]
+        edits = [Create("seen", f"{thing} {number}", f"{kind} {1 + int(random.integers(int(count)))}")]
+        return dataclasses.replace(lesson, state=apply_all(edits, lesson.state)[0]), action
+    place = believed[1] if believed else here.receptacle
+    name = f"{thing} {number}"
+    if place != here.receptacle or name in (here.contents or ()):
+        return lesson, action
+    edits = [Delete("seen", believed[0])] if believed else []
+    state = apply_all([*edits, Create("seen", name, place)], lesson.state)[0]
+    return dataclasses.replace(lesson, state=state), f"take {name} from {place}"
 
 
 def sample_of(view: View, lesson: Lesson) -> Sample:

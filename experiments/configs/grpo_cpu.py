@@ -24,15 +24,29 @@ def config() -> Config:
     return Config(
         world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, habit=0.8, max_steps=20),
         memory=MemoryConfig(top_k=4),
-        model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=80, max_action_tokens=12),
-        data=DataConfig(passes=2, detour=0.1),
-        executor_sft=SFTConfig(steps=800, batch_size=32, learning_rate=2e-3, prompt_weight=0.3),
-        compiler_sft=SFTConfig(steps=1200, batch_size=16, learning_rate=1.5e-3, label_smoothing=0.02),
+        model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=64, max_action_tokens=12),
+        data=DataConfig(passes=3, detour=0.15),
+        executor_sft=SFTConfig(
+            steps=1200, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
+        ),
+        compiler_sft=SFTConfig(
+            steps=2400, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+        ),
         correction=CorrectionConfig(
-            num_games=192, sft=SFTConfig(steps=900, batch_size=16, learning_rate=1e-3, label_smoothing=0.02)
+            num_games=256,
+            sft=SFTConfig(
+                steps=900, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+            ),
         ),
         grpo=GRPOConfig(
-            steps=12, num_tasks=8, group_size=4, max_steps=15, learning_rate=1e-4, min_learning_rate=1e-5, microbatch=32
+            steps=12,
+            num_tasks=8,
+            group_size=4,
+            max_steps=15,
+            temperature=1.0,
+            learning_rate=1e-4,
+            min_learning_rate=1e-5,
+            microbatch=32,
         ),
         evaluation=EvalConfig(seeds=(0,), batch_size=64),
     )

@@ -217,7 +217,7 @@ def test_prompt_without_memory():
 def test_prompt_of_static_injection():
     """The same experiences at every step, and nothing else than without memory."""
     prompts, compiled, _ = prompts_of("static")
-    memory = "memory:\nelsewhere: pencil 1 was in desk 1; placed in shelf 1"
+    memory = "memory:\nelsewhere: pencil was in desk 1; placed in shelf 1"
     assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\n{memory}\n>"
     assert [p.replace(f"{memory}\n", "") for p in prompts] == prompts_of("none")[0]
     assert compiled == []
@@ -233,7 +233,7 @@ def test_prompts_of_compiled_memory():
     assert prompts[0] == f"task: put a pencil in shelf\n{ROOM}\nhint: find pencil in desk 1\n{SOFT * 4}\n>"
     assert prompts[1:] == prompts_of("none")[0][1:], "NOACTION gives nothing, not even soft tokens"
     assert [s[0] is None for s in executor.soft] == [False, True, True]
-    memory = "memory:\nelsewhere: pencil 1 was in desk 1; placed in shelf 1"
+    memory = "memory:\nelsewhere: pencil was in desk 1; placed in shelf 1"
     room = "bed 1; desk 1; drawer 6; dresser 1; garbagecan 1; shelf 1; sidetable 1"
     assert compiled[0] == f"{memory}\ngoal: put a pencil in shelf\nroom: {room}\n> \n\n="
     assert compiled[1].startswith(

@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import LexicalEmbedder, MemoryBank, goal_object, rationale_for, room_text, trial_key
+from embodied_mem.memory import (
+    Experience,
+    LexicalEmbedder,
+    MemoryBank,
+    goal_object,
+    rationale_for,
+    room_text,
+    trial_key,
+)
 from embodied_mem.types import Episode, Step
 
 KITCHEN = "Looking quickly around you, you see a fridge 1, a drawer 2, a drawer 1, a sinkbasin 1, and a microwave 1."
@@ -324,3 +332,22 @@ def test_render_is_short_and_regular():
     away = bank.retrieve(goal, 1, first_observation(BEDROOM, "other"))[0]
     assert away.render(0) == "elsewhere: put a mug in shelf; mug 1 was in drawer 1; placed in shelf 1; 7 steps"
     assert bank.retrieve(goal, 1)[0].render(0).startswith("past: ")
+
+
+def test_brief_has_no_numbers_of_objects_and_says_nothing_twice():
+    def brief(rationale: str, goal: str = "put two pen in desk", same_object: bool = True) -> str:
+        episode = Episode("t/trial_T1", goal, (Step("", "look"),), True, "")
+        return Experience(episode, rationale, same_object=same_object, same_room=True).brief()
+
+    assert (
+        brief("pen 1 was in desk 2; placed in safe 1; pen 12 was in desk 2; placed in safe 1; 9 steps")
+        == "here: pen was in desk 2; placed in safe 1"
+    )
+    assert brief("mug 1 cleaned at sinkbasin 1; cooled in fridge 1; 1 step") == (
+        "here: mug cleaned at sinkbasin 1; cooled in fridge 1"
+    )
+    assert (
+        brief("cd 2 was in bed 1; used desklamp 3 in desk 1; 4 steps")
+        == "here: cd was in bed 1; used desklamp in desk 1"
+    )
+    assert brief("used desklamp 1; 2 steps", same_object=False) == "here: put two pen in desk; used desklamp"

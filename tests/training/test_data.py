@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embodied_mem.training.data import Row, batches, pad_rows
+from embodied_mem.training.data import Row, batches, fill_rows, pad_rows, spots_of
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
 
@@ -79,3 +79,12 @@ def test_layout_of_padded_rows():
 )
 def test_width_of_padded_rows(size, multiple, length, width):
     assert pad_rows([Row([1] * (size - 1), [2])], 0, multiple, length).tokens.shape == (1, width)
+
+
+def test_spots_are_the_positions_that_are_learned():
+    batch = pad_rows([Row([5, 6, 7], [8, 9], [4, 4]), Row([5], [9]), Row([5], [])], pad_id=0, multiple=8)
+    spots = spots_of(batch, 3)
+    assert spots.tolist() == [[2, 3, 7], [0, 7, 7], [7, 7, 7]]
+    assert np.take_along_axis(batch.learned, spots, 1).sum(1).tolist() == batch.learned.sum(1).tolist()
+    assert spots_of(batch, 16).shape == (3, 8)  # never wider than the row
+    assert not np.take_along_axis(fill_rows(batch, 4).learned, np.zeros((4, 3), int), 1)[3].any()

@@ -1,4 +1,4 @@
-"""A whole small run, killed three times and started again each time, ends with the numbers of a run that was not."""
+"""A whole small run, killed four times and started again each time, ends with the numbers of a run that was not."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from embodied_mem.training.runs import claim_run
 from experiments.configs import load
 
 SCRIPT = Path(__file__).with_name("tiny_run.py")
-STEPS = {"executor": 24, "compiler": 12, "grpo": 2}
+STEPS = {"executor": 24, "compiler": 12, "correction": 8, "grpo": 2}
 
 
 class Runs:
@@ -78,7 +78,7 @@ def straight(tmp_path_factory) -> Runs:
     return runs
 
 
-def test_a_run_killed_in_sft_in_a_checkpoint_and_in_a_rollout_ends_with_the_same_numbers(straight):
+def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numbers(straight):
     runs = Runs(straight.folder.with_name("killed"), straight.folder.with_name("cache"))
     # During the executor's SFT, past its first checkpoint.
     runs.kill_when(
@@ -86,7 +86,12 @@ def test_a_run_killed_in_sft_in_a_checkpoint_and_in_a_rollout_ends_with_the_same
         lambda: 5 < len(runs.metrics("executor")) < 24 and runs.checkpoints("executor")[-1] < 24,
     )
     # While a checkpoint of the compiler's SFT is written: its folder still has the name of an unfinished one.
-    runs.kill_when(runs.half_written, lambda: runs.half_written() and not (runs.folder / "grpo").exists())
+    runs.kill_when(runs.half_written, lambda: runs.half_written() and not (runs.folder / "correction").exists())
+    # During the correction's SFT, which reads the stored episodes that the compiler played.
+    runs.kill_when(
+        lambda: len(read_metrics(runs.folder / "correction")) > 3,
+        lambda: 3 < len(runs.metrics("correction")) < 8 and runs.checkpoints("correction")[-1] < 8,
+    )
     # During the rollout of the second update: its marker is there, its metrics are not.
     marker = runs.folder / "rollout"
     runs.kill_when(

@@ -13,8 +13,15 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
-from embodied_mem.training.data import Row, pad_rows
-from embodied_mem.training.sft import CompilerModel, TrainState, make_compiler_step, make_executor_step
+from embodied_mem.training.data import Row, pad_rows, spots_of
+from embodied_mem.training.sft import (
+    CompilerBatch,
+    CompilerModel,
+    TrainState,
+    make_compiler_step,
+    make_executor_step,
+    make_muon,
+)
 
 VOCAB, SOFT, NUM_SOFT, WIDTH = 24, 4, 4, 24
 KEY = jax.random.key(5)
@@ -65,10 +72,14 @@ def compiler_step(with_soft=True, mesh=ONE_DEVICE, **weights):
     return step, TrainState(params, optimizer.init(params)), executor_state
 
 
-def run(batch=BATCH, executor_batch=EXECUTOR_BATCH, references=REFERENCES, guided=GUIDED, with_soft=True, **weights):
+ORIGIN = np.arange(3, dtype=np.int32)
+DATA = CompilerBatch(BATCH, REFERENCES, GUIDED, EXECUTOR_BATCH, ORIGIN, spots_of(BATCH, 5), spots_of(EXECUTOR_BATCH, 5))
+
+
+def run(with_soft=True, data=DATA, **weights):
     """(metrics, gradient as flat numpy vector by leaf path)."""
     step, state, executor_state = compiler_step(with_soft, **weights)
-    new, metrics = step(state, executor_state, batch, executor_batch, references, guided, KEY)
+    new, metrics = step(state, executor_state, data, KEY)
     gradient = jax.tree.map(lambda a, b: a - b, state.trainable, new.trainable)
     leaves = {jax.tree_util.keystr(p): np.asarray(x) for p, x in jax.tree_util.tree_leaves_with_path(gradient)}
     return {k: float(v) for k, v in metrics.items()}, leaves
@@ -149,7 +160,7 @@ def test_action_gradient_through_the_executor_equals_finite_differences():
     for sign in (-1, 1):
         moved = [leaf + sign * size * gradient[jax.tree_util.keystr(path)] / length for path, leaf in paths]
         there = state._replace(trainable=jax.tree_util.tree_unflatten(structure, moved))
-        _, metrics = step(there, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY)
+        _, metrics = step(there, executor_state, DATA, KEY)
         losses.append(float(metrics["action"]))
     assert (losses[1] - losses[0]) / (2 * size) == pytest.approx(length, rel=0.02)
 
@@ -158,8 +169,8 @@ def test_without_soft_tokens_the_text_loss_alone_is_left():
     """The action loss has no other way into the compiler: without soft tokens it is not there at all, and the gradient
     is that of a batch in which no row has guidance."""
     metrics, without = run(with_soft=False, **ALL)
-    assert set(metrics) == {"text", "text_nll", "loss", "grad_norm"}
-    none, silent = run(guided=np.zeros(3, bool), **ALL)
+    assert set(metrics) == {"text", "text_nll", "text_accuracy", "loss", "grad_norm"}
+    none, silent = run(data=DATA._replace(guided=np.zeros(3, bool)), **ALL)
     assert [none[name] for name in ("action", "latent", "orth", "entropy")] == [0, 0, 0, 0]
     assert none["loss"] == pytest.approx(metrics["loss"], rel=1e-6)
     for name, value in silent.items():
@@ -167,10 +178,48 @@ def test_without_soft_tokens_the_text_loss_alone_is_left():
         np.testing.assert_allclose(value, expected, atol=1e-6)
 
 
+def test_the_executor_may_read_some_of_the_rows_only():
+    """With rows 2 and 0 of three, in this order, and row 1 without guidance, nothing is left out: all terms stay."""
+
+    def read_by(rows, origin):
+        return DATA._replace(executor=rows, origin=np.asarray(origin, np.int32), executor_spots=spots_of(rows, 5))
+
+    rows = [EXECUTOR_ROWS[2], EXECUTOR_ROWS[0]]
+    some = placeholders(pad_rows(rows, 0, 8, length=EXECUTOR_BATCH.tokens.shape[1]))
+    metrics, gradient = run(**ALL)
+    fewer, other = run(data=read_by(some, [2, 0]), **ALL)
+    for name in ("loss", "action", "latent"):
+        assert fewer[name] == pytest.approx(metrics[name], rel=1e-5)
+    for name, value in gradient.items():
+        np.testing.assert_allclose(other[name], value, atol=1e-5)
+    one, _ = run(data=read_by(placeholders(pad_rows(rows[:1], 0, 8)), [2]), **ALL)
+    assert one["action"] != pytest.approx(metrics["action"], rel=1e-3)
+    assert one["latent"] == metrics["latent"]
+
+
+def test_muon_orthogonalises_the_matrices_of_the_layers_alone():
+    """One step from zero momentum: all singular values of a layer's matrix are moved nearly alike, in every layer."""
+    compiler, soft_mem, _ = models()
+    _, params = nnx.split(CompilerModel(compiler, soft_mem))
+    optimizer = make_muon(lambda _: 1e-3, 0.0, 1e9)
+    gradient = jax.tree.map(lambda p: jax.random.normal(KEY, p.shape), params)
+    updates, _ = optimizer.update(gradient, optimizer.init(params), params)
+    flat = {jax.tree_util.keystr(p): np.asarray(x) for p, x in jax.tree_util.tree_leaves_with_path(updates)}
+    shapes = {"query": 1, "output": 2, "down": 1}
+    for name, split in shapes.items():
+        (stacked,) = [x for key, x in flat.items() if f"'{name}'" in key]
+        for matrix in stacked:
+            values = np.linalg.svd(matrix.reshape(int(np.prod(matrix.shape[:split])), -1), compute_uv=False)
+            assert values.max() < 3 * values.min(), name
+    for key, value in flat.items():
+        if "norm" in key or "embedding" in key or "soft_mem" in key:
+            assert np.ptp(np.abs(value)) < 0.05 * np.abs(value).max()  # Adam's first step: signs
+
+
 def test_executor_is_not_changed():
     step, state, executor_state = compiler_step(**ALL)
     before = jax.tree.map(np.array, executor_state)
-    new, _ = step(state, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY)
+    new, _ = step(state, executor_state, DATA, KEY)
     assert jax.tree.structure(new.trainable) == jax.tree.structure(state.trainable)
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(executor_state)))
 
@@ -182,7 +231,9 @@ def test_rows_without_guidance_contribute_to_the_text_loss_only():
     other = placeholders(pad_rows(rows, 0, 8, length=EXECUTOR_BATCH.tokens.shape[1]))
     references = REFERENCES.copy()
     references[1] = [20, 21, 22, 23]
-    changed, other_gradient = run(executor_batch=other, references=references, **ALL)
+    changed, other_gradient = run(
+        data=DATA._replace(executor=other, references=references, executor_spots=spots_of(other, 5)), **ALL
+    )
     for name in ("loss", "text", "action", "latent", "orth", "entropy"):
         assert changed[name] == metrics[name]
     assert all(np.array_equal(gradient[name], other_gradient[name]) for name in gradient)
@@ -199,7 +250,7 @@ def test_only_the_completion_carries_text_loss(name):
     assert where.any()
     metrics, gradient = run(**ALL)
     targets = np.where(where, (BATCH.targets + 1) % VOCAB, BATCH.targets)
-    changed, other = run(batch=BATCH._replace(targets=targets), **ALL)
+    changed, other = run(data=DATA._replace(compiler=BATCH._replace(targets=targets)), **ALL)
     same = metrics["loss"] == changed["loss"] and all(np.array_equal(gradient[k], other[k]) for k in gradient)
     assert same == (name != "completion")
 
@@ -258,7 +309,7 @@ def test_remat_and_chunked_logits_change_nothing_but_memory():
     frugal = compiler_step(mesh=MeshConfig(remat=True, logits_chunk=5), **ALL)
     results = []
     for step, state, executor_state in (plain, frugal):
-        results.append(step(state, executor_state, BATCH, EXECUTOR_BATCH, REFERENCES, GUIDED, KEY))
+        results.append(step(state, executor_state, DATA, KEY))
     (one, metrics), (other, frugal_metrics) = results
     for name, value in metrics.items():
         np.testing.assert_allclose(frugal_metrics[name], value, rtol=2e-5, err_msg=name)

@@ -313,3 +313,30 @@ def test_a_change_that_is_undone_and_one_that_is_kept():
     guidance = [lesson.output.guidance for lesson in lessons]
     assert guidance == ["", take, cool, put, cool, put, take, put, cool, take, cool]
     assert [lesson.state.fact("cooled") for lesson in lessons[5:9]] == [(), ("apple 1",), ("apple 1",), ()]
+
+
+def test_a_refused_take_ends_the_belief_and_its_place_is_looked_at_again():
+    """The answer was misread as `mug 2`. Elsewhere, or for another thing, a refusal says nothing about the belief."""
+    room = "a countertop 1, a shelf 2, and a shelf 1"
+    seen = ("go to countertop 1", "You arrive at countertop 1. On the countertop 1, you see a mug 1.")
+    before = converse("put a mug in shelf.", room, [seen])[-1].state
+    wrong = apply_all(parse_output("brief\n- seen: mug 1\n+ seen: mug 2 in countertop 1").edits, before)[0]
+    assert wrong.place_of("mug 2") == "countertop 1"
+
+    def after(action, answer="Nothing happens."):
+        teacher = RuleTeacher()
+        teacher.begin(
+            "put a mug in shelf.", f"You are in the middle of a room. Looking quickly around you, you see {room}.", []
+        )
+        teacher.next(*seen, before)
+        return teacher, teacher.next(action, answer, wrong)
+
+    teacher, lesson = after("take mug 2 from countertop 1")
+    assert lesson.output.guidance == "find mug in countertop 1"
+    assert lesson.action == "examine countertop 1"
+    assert lesson.state.place_of("mug 2") == ""
+    assert lesson.state.fact("searched") == ()
+    lesson = teacher.next(lesson.action, "On the countertop 1, you see a mug 1.", lesson.state)
+    assert lesson.action == lesson.output.guidance == "take mug 1 from countertop 1"
+    for other in ("take mug 2 from shelf 1", "take cup 2 from countertop 1", "open countertop 1"):
+        assert after(other)[1].output.guidance == "take mug 2 from countertop 1"

@@ -31,13 +31,15 @@ FIELDS = {
     "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
     "executor_sft.steps": 24, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
     "compiler_sft.steps": 12, "compiler_sft.batch_size": 2, "compiler_sft.checkpoint_every": 2,
-    "correction.num_games": 0, "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6,
+    "correction.num_games": 4, "correction.max_steps": 2, "correction.sft.steps": 8, "correction.sft.batch_size": 2,
+    "correction.sft.checkpoint_every": 2,
+    "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6,
     "grpo.microbatch": 4, "grpo.minibatches": 2, "grpo.checkpoint_every": 1, "grpo.learning_rate": 1e-3,
     "evaluation.deliveries": "none", "evaluation.batch_size": 16,
 }  # fmt: skip
 
 traces: Counter = Counter()
-shapes: dict[str, set] = {}
+shapes: dict[str, list[set]] = {}  # one set per function that was made under a name
 
 
 def count_trace(event: str, seconds: float, fun_name: str = "", **_) -> None:
@@ -47,6 +49,8 @@ def count_trace(event: str, seconds: float, fun_name: str = "", **_) -> None:
 
 def noted(name: str, function):
     """`function`, which notes the shapes that it is called with; what is no array is noted as it is."""
+    calls: set[str] = set()
+    shapes.setdefault(name, []).append(calls)
 
     def describe(leaf) -> str:
         if hasattr(leaf, "shape"):
@@ -55,7 +59,7 @@ def noted(name: str, function):
 
     def call(*arguments, **keywords):
         seen = [a.config if isinstance(a, Decoder) else jax.tree.map(describe, a) for a in arguments]
-        shapes.setdefault(name, set()).add(str((seen, jax.tree.map(describe, keywords))))
+        calls.add(str((seen, jax.tree.map(describe, keywords))))
         return function(*arguments, **keywords)
 
     return call
@@ -72,8 +76,8 @@ def main() -> None:
     ):
         make = getattr(module, maker)
         setattr(module, maker, lambda *a, make=make, name=name, **k: noted(name, make(*a, **k)))
-    for module in (executor, memory_compiler):
-        module.generate = noted("_generate", module.generate)
+    # One function that two modules have imported.
+    executor.generate = memory_compiler.generate = noted("_generate", executor.generate)
 
     def advantages_of(trajectories, group_size):
         rewards = [sum(int(r.record.tokens.sum()) for r in t.delivered) + i for i, t in enumerate(trajectories)]
@@ -94,7 +98,7 @@ def main() -> None:
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments, *sys.argv[2:]])
     (run_dir / "traces.json").write_text(
-        json.dumps({"traces": traces, "shapes": {k: len(v) for k, v in shapes.items()}})
+        json.dumps({"traces": traces, "shapes": {k: sum(map(len, v)) for k, v in shapes.items()}})
     )
 
 

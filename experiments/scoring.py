@@ -1,0 +1,48 @@
+"""Scoring with a progress bar: what the end of a training run and `evaluate.py` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from embodied_mem.evaluation.score import Score, score_deliveries
+from embodied_mem.memory import MemoryBank
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.training import stages
+from embodied_mem.training.config import Config
+from embodied_mem.training.progress import Progress
+from embodied_mem.training.sft import CompilerModel
+
+
+def score(
+    config: Config,
+    envs,
+    num_tasks: int,
+    tokenizer,
+    executor: Decoder,
+    model: CompilerModel,
+    bank: MemoryBank,
+    *,
+    deliveries: Sequence[str],
+    seeds: Sequence[int],
+    temperature: float,
+    label: str = "evaluation",
+) -> dict[str, Score]:
+    """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed."""
+    batch = config.evaluation.batch_size
+    settings = {"temperature": temperature, "batch_buckets": (16, batch), "placement": stages.placement(config)}
+    with Progress(label, num_tasks * len(seeds) * len(deliveries), unit="episode") as progress:
+        done: dict[str, int] = {}
+
+        def on_episodes(name: str, played: int, won: int) -> None:
+            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
+            done[name] = played
+
+        scores, _ = score_deliveries(
+            envs,
+            stages.make_executor(config, executor, tokenizer, **settings),
+            stages.make_compiler(config, model, tokenizer, **settings),
+            bank,
+            deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
+        )  # fmt: skip
+    return scores
