@@ -46,8 +46,9 @@ def render_experiences(experiences: Sequence[Experience]) -> str:
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:
-    """What the compiler reads at this step of an episode."""
+    """What the compiler reads at this step of an episode; without `brief`, the action history for the Brief State."""
     action, observation = view.turns[-1] if view.turns else ("", "")
     actions = [action for action, _ in view.turns]
     state = view.state.render() if brief else action_history(view.goal, view.room, actions)
-    return compiler_prompt(render_experiences(view.experiences), state, action, observation)
+    aim = (brief and view.state.current) or plain_goal(view.goal)
+    return compiler_prompt(render_experiences(view.experiences), state, action, observation, aim)

@@ -3,7 +3,7 @@
 Both formats are line based and short, because a model of a million parameters reads them as well as one of billions.
 
     prompt = executor_prompt(goal, room, turns, memory="", hint="find apple in fridge 1", num_soft=16)
-    prompt = compiler_prompt(experiences, brief_text, last_action, observation)
+    prompt = compiler_prompt(experiences, brief_text, last_action, observation, "find apple")
 
 A delivery may fill `memory` (once per episode: static injection), or `hint` and soft tokens (per step: compiled
 memory). Everything else is identical, so a difference in success comes from the delivery alone.
@@ -83,16 +83,20 @@ def split_soft(prompt: str) -> tuple[str, int, str]:
     return (prompt[: found.start()], len(found[1]) // len(SOFT_TOKEN), found[2]) if found else (prompt, 0, "")
 
 
-def compiler_prompt(memory: str, state: str, last_action: str, observation: str) -> str:
+def compiler_prompt(memory: str, state: str, last_action: str, observation: str, aim: str) -> str:
     """Text that the compiler continues with its output (see `embodied_mem.compiler.output_grammar`).
+
+    The aim stands in the state too. Said again behind the observation, it can be looked up there in one step: a model
+    of a few layers then learns sooner whether what it looks for has been seen.
 
     Args:
         memory: the retrieved experiences, one per line; the candidate pool M of eq. 1.
         state: the Brief State as text, or the action history where the Brief State is ablated.
         last_action: the command that led to `observation`; empty at the first step.
         observation: the newest answer of the world.
+        aim: the current subgoal, or the goal where there is none.
     """
-    return f"memory:\n{memory}\n{state}\n> {last_action}\n{' '.join(observation.split())}\n="
+    return f"memory:\n{memory}\n{state}\n> {last_action}\n{' '.join(observation.split())}\n{aim}\n="
 
 
 def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:

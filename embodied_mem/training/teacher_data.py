@@ -19,7 +19,7 @@ from embodied_mem.agents.views import View, compile_prompt, render_experiences, 
 from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.envs.alfworld_text import parse_observation, type_of
-from embodied_mem.language.prompts import action_history, compact_room, compiler_prompt, executor_prompt
+from embodied_mem.language.prompts import compact_room, executor_prompt
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teacher import Lesson, Teacher
 from embodied_mem.types import Episode, Step
@@ -201,15 +201,12 @@ def _mislead(
 
 def sample_of(view: View, lesson: Lesson) -> Sample:
     """The step that `view` stands at, with what the teacher says of it."""
-    action, observation = view.turns[-1] if view.turns else ("", "")
-    memory = render_experiences(view.experiences)
-    history = action_history(view.goal, view.room, [a for a, _ in view.turns])
     return Sample(
         compile_prompt(view),
-        compiler_prompt(memory, history, action, observation),
+        compile_prompt(view, brief=False),
         render_output(lesson.output),
         (view.goal, view.room, tuple(view.turns)),
-        memory,
+        render_experiences(view.experiences),
         lesson.output.guidance,
         lesson.reference,
         lesson.action,

@@ -235,10 +235,11 @@ def test_prompts_of_compiled_memory():
     assert [s[0] is None for s in executor.soft] == [False, True, True]
     memory = "memory:\nelsewhere: pencil was in desk 1; placed in shelf 1"
     room = "bed 1; desk 1; drawer 6; dresser 1; garbagecan 1; shelf 1; sidetable 1"
-    assert compiled[0] == f"{memory}\ngoal: put a pencil in shelf\nroom: {room}\n> \n\n="
+    assert compiled[0] == f"{memory}\ngoal: put a pencil in shelf\nroom: {room}\n> \n\nput a pencil in shelf\n="
     assert compiled[1].startswith(
         f"{memory}\ngoal: put a pencil in shelf\nnow: find pencil\nroom: {room}\n> go to desk 1\nYou arrive at desk 1."
     )
+    assert compiled[1].endswith(".\nfind pencil\n=")
 
 
 def test_prompts_of_the_ablations():
@@ -248,7 +249,8 @@ def test_prompts_of_the_ablations():
     prompts, compiled, _ = prompts_of("compiled_no_brief", lambda *_: GUIDE)
     assert SOFT * 4 in prompts[0]
     assert f"\ngoal: put a pencil in shelf\n{ROOM}\ndid: go to desk 1\n> go to desk 1\n" in compiled[1]
-    assert not any("now: find pencil" in p for p in compiled)
+    assert not any("find pencil" in p for p in compiled)
+    assert compiled[1].endswith(".\nput a pencil in shelf\n=")
 
 
 def test_own_experience_never_leaks():
