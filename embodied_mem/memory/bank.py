@@ -34,7 +34,9 @@ FORMAT = "embodied_mem.memory_bank"
 VERSION = 1
 
 _TRIAL = re.compile(r"trial_T\w+")
-_NUMBER = re.compile(r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= |\Z)")
+_NUMBER = re.compile(
+    r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= (?:was|placed|cleaned|heated|cooled|in) |\Z)"
+)
 _STEPS = re.compile(r"; \d+ steps?\Z")
 _GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
 
