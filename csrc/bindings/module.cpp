@@ -33,4 +33,5 @@ PYBIND11_MODULE(_native, module) {
     }
   });
   embodied_mem::BindAlfworld(module);
+  embodied_mem::BindMemory(module);
 }

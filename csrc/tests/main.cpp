@@ -1,5 +1,6 @@
-// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input. Run by ctest, with
-// EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan. `native_tests game.tw-pddl` mutates that file as well.
+// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, knowledge graph. Run by
+// ctest, with EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan, with EMBODIED_MEM_SANITIZE_THREAD under
+// ThreadSanitizer. `native_tests game.tw-pddl` mutates that file as well.
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -14,6 +15,7 @@
 #include "envs/vector_env.h"
 #include "tests/check.h"
 #include "tests/kitchen.h"
+#include "tests/knowledge_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -291,6 +293,7 @@ int main(int argc, char** argv) {
     TestMutations();
     TestThreadPool();
     TestVectorEnv();
+    TestKnowledgeGraph();
     for (int i = 1; i < argc; ++i) {
       std::ifstream file(argv[i], std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

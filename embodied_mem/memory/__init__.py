@@ -1,22 +1,34 @@
-"""What is remembered: successful episodes with rationales, found by goal.
+"""What is remembered: successful episodes with rationales, found by goal, and a graph of facts with their times.
 
     from embodied_mem.memory import MemoryBank
     bank = MemoryBank()
     bank.add(episode)
     bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
 
+    from embodied_mem.memory import KnowledgeGraph, Triple
+    graph = KnowledgeGraph()
+    graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
+
 Numpy only.
 """
 
 from .bank import Experience, MemoryBank, trial_key
+from .graph import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from .lexical import Embedder, LexicalEmbedder
 from .rationale import goal_object, key_actions, rationale_for, room_text
 
 __all__ = [
+    "HOUSEHOLD_RULES",
+    "ConflictRule",
     "Embedder",
     "Experience",
+    "KnowledgeGraph",
     "LexicalEmbedder",
     "MemoryBank",
+    "NewFact",
+    "NewNode",
+    "Scope",
+    "Triple",
     "goal_object",
     "key_actions",
     "rationale_for",

@@ -1,0 +1,213 @@
+// Binds the knowledge graph. Arguments are copied out of Python, then the GIL is released.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/module.h"
+#include "core/error.h"
+#include "memory/graph_update.h"
+#include "memory/knowledge_graph.h"
+
+namespace py = pybind11;
+
+namespace embodied_mem {
+namespace {
+
+// One per thread that extracts, whatever the graph.
+KHopScratch& ThreadScratch() {
+  thread_local KHopScratch scratch;
+  return scratch;
+}
+
+using GraphPointer = std::shared_ptr<KnowledgeGraph>;
+
+// A snapshot that keeps its graph alive.
+struct SnapshotHandle {
+  explicit SnapshotHandle(GraphPointer of) : graph(std::move(of)), snapshot(std::make_unique<Snapshot>(*graph)) {}
+  const Snapshot& get() const {
+    if (snapshot == nullptr) throw InvalidInputError("the snapshot was closed; take another one with graph.snapshot()");
+    return *snapshot;
+  }
+  GraphPointer graph;
+  std::unique_ptr<Snapshot> snapshot;
+};
+
+Direction ParseDirection(const std::string& direction) {
+  if (direction == "out") return Direction::kOut;
+  if (direction == "in") return Direction::kIn;
+  if (direction == "both") return Direction::kBoth;
+  throw InvalidInputError("direction: expected \"out\", \"in\" or \"both\", got \"" + direction + "\"");
+}
+
+template <typename T>
+py::array_t<T> Array(const std::vector<T>& values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+py::tuple SubgraphTuple(const Subgraph& subgraph) {
+  std::vector<std::uint32_t> hops;
+  hops.reserve(subgraph.nodes.size());
+  for (std::size_t hop = 0; hop < subgraph.hop_ends.size(); ++hop) hops.resize(subgraph.hop_ends[hop], static_cast<std::uint32_t>(hop));
+  return py::make_tuple(Array(subgraph.nodes), Array(hops), Array(subgraph.facts), subgraph.truncated);
+}
+
+KHopOptions MakeOptions(std::size_t hops, const std::string& direction, const std::optional<std::vector<RelationId>>& relations,
+                        std::optional<std::size_t> max_nodes, std::optional<std::int64_t> as_of) {
+  KHopOptions options;
+  options.hops = hops;
+  options.direction = ParseDirection(direction);
+  if (relations) options.relations = *relations;
+  if (max_nodes) options.max_nodes = *max_nodes;
+  options.as_of = as_of;
+  return options;
+}
+
+using NodeTuple = std::tuple<std::string, std::string, Attributes, std::int64_t>;
+using FactTuple = std::tuple<NodeId, RelationId, NodeId, std::int64_t, std::optional<std::int64_t>>;
+using MentionTuple = std::tuple<std::string, std::string, std::vector<NodeId>>;
+using TripleTuple = std::tuple<MentionTuple, std::string, MentionTuple, std::int64_t, std::optional<std::int64_t>>;
+using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
+using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
+
+py::tuple Apply(KnowledgeGraph& graph, const std::vector<NodeTuple>& nodes,
+                const std::vector<std::pair<FactId, std::int64_t>>& invalidate, const std::vector<FactTuple>& add) {
+  Applied applied;
+  {
+    const py::gil_scoped_release release;
+    Changes changes;
+    for (const auto& [name, type, attributes, embedding] : nodes) changes.nodes.push_back({name, type, attributes, embedding});
+    for (const auto& [fact, invalid_at] : invalidate) changes.invalidate.push_back({fact, invalid_at});
+    for (const auto& [subject, relation, object, valid_at, source] : add)
+      changes.add.push_back({subject, relation, object, valid_at, source});
+    applied = graph.Apply(changes);
+  }
+  return py::make_tuple(applied.nodes, applied.facts, applied.repeated);
+}
+
+py::dict Update(KnowledgeGraph& graph, const std::vector<TripleTuple>& tuples, bool extract, const KHopOptions& khop) {
+  UpdateResult result;
+  {
+    const py::gil_scoped_release release;
+    std::vector<Triple> triples;
+    triples.reserve(tuples.size());
+    const auto mention = [](const MentionTuple& m) { return Mention{std::get<0>(m), std::get<1>(m), std::get<2>(m)}; };
+    for (const auto& [subject, relation, object, valid_at, source] : tuples)
+      triples.push_back({mention(subject), relation, mention(object), valid_at, source});
+    graph.Update(triples, {extract, khop}, &ThreadScratch(), &result);
+  }
+  std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
+  for (const auto& end : result.ended) ended.emplace_back(end.fact, end.by, end.rule);
+  py::dict answer;
+  answer["subjects"] = result.subjects;
+  answer["objects"] = result.objects;
+  answer["facts"] = result.facts;
+  answer["new_nodes"] = result.new_nodes;
+  answer["similar_nodes"] = result.similar_nodes;
+  answer["added"] = result.added;
+  answer["repeated"] = result.repeated;
+  answer["ended"] = ended;
+  answer["subgraph"] = extract ? py::object(SubgraphTuple(result.subgraph)) : py::object(py::none());
+  return answer;
+}
+
+void SetRules(KnowledgeGraph& graph, const std::vector<RuleTuple>& tuples) {
+  ConflictRules rules;
+  for (std::size_t r = 0; r < tuples.size(); ++r) {
+    ConflictRule rule{tuples[r].first, {}};
+    for (const auto& [relation, role, objects] : tuples[r].second) {
+      if (role != "subject" && role != "object")
+        throw InvalidInputError("rules[" + std::to_string(r) + "]: expected the role \"subject\" or \"object\", got \"" + role + "\"");
+      rule.members.push_back({relation, role == "subject" ? ConflictRule::Role::kSubject : ConflictRule::Role::kObject, objects});
+    }
+    rules.rules.push_back(std::move(rule));
+  }
+  const py::gil_scoped_release release;
+  graph.SetRules(std::move(rules));
+}
+
+}  // namespace
+
+void BindMemory(py::module_& parent) {
+  py::module_ module = parent.def_submodule("memory", "The knowledge graph.");
+  module.attr("STILL_VALID") = kStillValid;
+  module.attr("NO_EMBEDDING") = kNoEmbedding;
+  module.attr("MAX_HOPS") = kMaxHops;
+
+  py::class_<KHopOptions>(module, "KHopOptions")
+      .def(py::init(&MakeOptions), py::arg("hops"), py::arg("direction"), py::arg("relations"), py::arg("max_nodes"),
+           py::arg("as_of"));
+
+  py::class_<SnapshotHandle>(module, "Snapshot", "One version of a graph, to read; see embodied_mem.memory.graph.")
+      .def("close", [](SnapshotHandle& self) { self.snapshot.reset(); })
+      .def_property_readonly("version", [](const SnapshotHandle& self) { return self.get().version(); })
+      .def_property_readonly("num_nodes", [](const SnapshotHandle& self) { return self.get().num_nodes(); })
+      .def_property_readonly("num_facts", [](const SnapshotHandle& self) { return self.get().num_facts(); })
+      .def_property_readonly("num_current_facts", [](const SnapshotHandle& self) { return self.get().num_current_facts(); })
+      .def_property_readonly("relations", [](const SnapshotHandle& self) { return self.get().relations(); })
+      .def_property_readonly("types", [](const SnapshotHandle& self) { return self.get().types(); })
+      .def("find_node", [](const SnapshotHandle& self, const std::string& name) -> std::optional<NodeId> {
+            const NodeId node = self.get().FindNode(name);
+            return node == kNoNode ? std::nullopt : std::optional<NodeId>(node);
+          }, py::arg("name"))
+      .def("find_relation", [](const SnapshotHandle& self, const std::string& relation) { return self.get().FindRelation(relation); },
+           py::arg("relation"))
+      .def("find_fact", [](const SnapshotHandle& self, NodeId subject, RelationId relation, NodeId object) -> std::optional<FactId> {
+            const FactId fact = self.get().FindFact(subject, relation, object);
+            return fact == kNoFact ? std::nullopt : std::optional<FactId>(fact);
+          }, py::arg("subject"), py::arg("relation"), py::arg("object"))
+      .def("node", [](const SnapshotHandle& self, NodeId id) {
+            const Node node = self.get().GetNode(id);
+            return py::make_tuple(node.name, node.type, node.attributes, node.embedding);
+          }, py::arg("node"))
+      .def("fact", [](const SnapshotHandle& self, FactId id) {
+            const Fact fact = self.get().GetFact(id);
+            return py::make_tuple(fact.subject, fact.relation, fact.object, fact.valid_at, fact.invalid_at, py::tuple(py::cast(fact.sources)));
+          }, py::arg("fact"))
+      .def("facts_of", [](const SnapshotHandle& self, NodeId node, const std::string& direction, std::optional<std::int64_t> as_of) {
+            return Array(self.get().FactsOf(node, ParseDirection(direction), as_of));
+          }, py::arg("node"), py::arg("direction"), py::arg("as_of"))
+      .def("all_facts", [](const SnapshotHandle& self, std::optional<std::int64_t> as_of) {
+            const Snapshot& snapshot = self.get();
+            std::vector<FactId> facts;
+            {
+              const py::gil_scoped_release release;
+              facts = snapshot.AllFacts(as_of);
+            }
+            return Array(facts);
+          }, py::arg("as_of"))
+      .def("khop", [](const SnapshotHandle& self, const std::vector<NodeId>& sources, const KHopOptions& options) {
+            const Snapshot& snapshot = self.get();
+            thread_local Subgraph subgraph;
+            {
+              const py::gil_scoped_release release;
+              snapshot.KHop(sources, options, &ThreadScratch(), &subgraph);
+            }
+            return SubgraphTuple(subgraph);
+          }, py::arg("sources"), py::arg("options"));
+
+  py::class_<KnowledgeGraph, GraphPointer>(module, "KnowledgeGraph", "See embodied_mem.memory.graph.KnowledgeGraph.")
+      .def(py::init<>())
+      .def("snapshot", [](const GraphPointer& self) { return std::make_unique<SnapshotHandle>(self); })
+      .def("fork", [](const KnowledgeGraph& self) -> GraphPointer {
+            const py::gil_scoped_release release;
+            return self.Fork();
+          })
+      .def("intern", [](KnowledgeGraph& self, const std::vector<std::string>& relations) {
+            const py::gil_scoped_release release;
+            return self.Intern(relations);
+          }, py::arg("relations"))
+      .def("set_rules", &SetRules, py::arg("rules"))
+      .def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
+      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"))
+      .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
+            const py::gil_scoped_release release;
+            return self.num_retired();
+          });
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,83 @@
+// One batch of writes to a knowledge graph. Internal to csrc/memory: what it is given was checked before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "memory/graph_records.h"
+#include "memory/knowledge_graph.h"
+
+namespace embodied_mem {
+
+// ConflictRules with relations as numbers.
+struct CompiledRules {
+  struct Place {
+    std::size_t rule, member;
+  };
+  ConflictRules source;
+  std::vector<std::vector<RelationId>> relations;      // of each member of each rule
+  std::vector<std::vector<Place>> of_relation;  // the members that a relation appears in
+};
+
+// Holds the writer's lock. Nothing is visible before Commit; a batch that ends without it after it has written
+// to the tables closes the graph for writing.
+class GraphBatch {
+ public:
+  explicit GraphBatch(KnowledgeGraph* graph);
+  ~GraphBatch();
+  GraphBatch(const GraphBatch&) = delete;
+  GraphBatch& operator=(const GraphBatch&) = delete;
+
+  const GraphState& state() const { return state_; }
+  const EdgeList* list(NodeId node, bool incoming) const {
+    return graph_->edges_.Read(2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0), state_.version);
+  }
+  const FactRecord& fact(FactId id) const { return *graph_->facts_.Read(id, state_.version); }
+  const NodeRecord& node(NodeId id) const { return *graph_->nodes_.Read(id, state_.version); }
+  // Asks the memory for all that the changes will touch, in an order that lets the requests overlap.
+  void Prefetch(const Changes& changes) const;
+  NodeId FindNode(std::string_view name) const;
+  FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;
+
+  // The number of a word, new ones added. Throws InvalidInputError when there are too many, so call these first.
+  RelationId Relation(const std::string& word);
+  TypeId Type(const std::string& word);
+  // The node of that name, made or updated; `known` is what FindNode says.
+  NodeId PutNode(const Node& node, NodeId known);
+  // `invalid_at` kStillValid makes a current fact.
+  FactId AddFact(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at, std::int64_t invalid_at,
+                 std::optional<std::int64_t> source);
+  // Ends a current fact, or moves the end of a past one forward.
+  void EndFact(FactId fact, std::int64_t invalid_at);
+  void AddSource(FactId fact, std::int64_t source);
+  void SetRules(std::shared_ptr<const CompiledRules> rules);
+  void Commit();
+
+ private:
+  std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words>* words,
+                       std::shared_ptr<Words>* own);
+  EdgeList* OwnList(std::size_t slot);
+  FactRecord* OwnFact(FactId fact);
+  NameBucket* OwnBucket(std::size_t bucket);
+  void InsertName(std::string_view name, NodeId node);
+
+  KnowledgeGraph* graph_;
+  std::unique_lock<std::mutex> lock_;
+  GraphState state_;
+  std::shared_ptr<Words> own_relations_, own_types_;
+  bool changed_ = false;    // there is something to publish
+  bool touched_ = false;    // tables were written, not the state alone
+  bool committed_ = false;
+};
+
+// The id of the node of this name as of `version`, or kNoNode.
+NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<NodeRecord>& nodes, std::string_view name,
+                std::size_t num_buckets, std::uint64_t version);
+// The current fact in the shorter one of the subject's list out and the object's list in (each may be nullptr).
+FactId FindEdge(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object);
+
+}  // namespace embodied_mem

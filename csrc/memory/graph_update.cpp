@@ -1,0 +1,179 @@
+#include "memory/graph_update.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "memory/graph_batch.h"
+#include "memory/graph_checks.h"
+#include "memory/graph_records.h"
+
+namespace embodied_mem {
+namespace {
+
+using Role = ConflictRule::Role;
+
+// Merges facts into the graph of one batch and notes what that changed.
+class Merge {
+ public:
+  Merge(GraphBatch* batch, UpdateResult* result) : batch_(*batch), result_(*result) {}
+
+  FactId Put(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at, std::optional<std::int64_t> source) {
+    const FactId known = FindTrue(subject, relation, object, valid_at);
+    if (known != kNoFact) {
+      if (source) batch_.AddSource(known, *source);
+      result_.repeated.push_back(known);
+      return known;
+    }
+    std::int64_t invalid_at = kStillValid;
+    conflicts_.clear();
+    const auto& of_relation = batch_.state().rules->of_relation;
+    if (relation < of_relation.size()) {
+      for (const CompiledRules::Place& place : of_relation[relation]) {
+        if (Matches(place.rule, place.member, object)) FindConflicts(place, subject, object, valid_at, &invalid_at);
+      }
+    }
+    const auto id = static_cast<FactId>(batch_.state().num_facts);
+    for (const UpdateResult::Ended& conflict : conflicts_) {
+      if (batch_.fact(conflict.fact).invalid_at <= valid_at) continue;  // found by two rules
+      batch_.EndFact(conflict.fact, valid_at);
+      result_.ended.push_back({conflict.fact, id, conflict.rule});
+    }
+    result_.added.push_back(id);
+    return batch_.AddFact(subject, relation, object, valid_at, invalid_at, source);
+  }
+
+ private:
+  // The fact that says the same at that time: the current one, or for a late report the one that was true then.
+  FactId FindTrue(NodeId subject, RelationId relation, NodeId object, std::int64_t time) const {
+    const FactId current = batch_.FindFact(subject, relation, object);
+    if (current != kNoFact) return current;
+    const EdgeList* list = batch_.list(subject, false);
+    FactId found = kNoFact;
+    if (list == nullptr || list->past.empty() || list->past.back().latest <= time) return found;
+    list->past.VisitBackwards([&](const PastEdge& past) {
+      const FactRecord& fact = batch_.fact(past.fact);
+      if (fact.relation == relation && fact.object == object && fact.valid_at <= time && time < fact.invalid_at)
+        found = past.fact;
+    });
+    return found;
+  }
+
+  bool Matches(std::size_t rule, std::size_t member, NodeId object) const {
+    const auto& objects = batch_.state().rules->source.rules[rule].members[member].objects;
+    return objects.empty() || std::find(objects.begin(), objects.end(), batch_.node(object).name) != objects.end();
+  }
+
+  // The facts that fill the slot of `place.rule` at the node that the new fact fills it for: those true at `valid_at`
+  // are in conflict, the first that began later ends the new fact.
+  void FindConflicts(const CompiledRules::Place& place, NodeId subject, NodeId object, std::int64_t valid_at,
+                     std::int64_t* invalid_at) {
+    const ConflictRule& rule = batch_.state().rules->source.rules[place.rule];
+    const auto& relations = batch_.state().rules->relations[place.rule];
+    const NodeId owner = rule.members[place.member].role == Role::kSubject ? subject : object;
+    const auto consider = [&](FactId id, NodeId fact_object, RelationId relation, Role role) {
+      for (std::size_t m = 0; m < relations.size(); ++m) {
+        if (relations[m] != relation || rule.members[m].role != role || !Matches(place.rule, m, fact_object)) continue;
+        const FactRecord& fact = batch_.fact(id);
+        if (fact.valid_at > valid_at) {
+          *invalid_at = std::min(*invalid_at, fact.valid_at);
+        } else if (fact.invalid_at > valid_at) {
+          conflicts_.push_back({id, kNoFact, place.rule});
+        }
+      }
+    };
+    for (const Role role : {Role::kSubject, Role::kObject}) {
+      const bool used = std::any_of(rule.members.begin(), rule.members.end(), [&](const auto& m) { return m.role == role; });
+      const EdgeList* list = used ? batch_.list(owner, role == Role::kObject) : nullptr;
+      if (list == nullptr) continue;
+      for (std::uint32_t i = 0; i < list->count; ++i) {
+        const Edge& edge = list->edges()[i];
+        consider(edge.fact, role == Role::kSubject ? edge.node : owner, edge.relation, role);
+      }
+      if (list->past.empty() || list->past.back().latest <= valid_at) continue;
+      list->past.VisitBackwards([&](const PastEdge& past) {
+        const FactRecord& fact = batch_.fact(past.fact);
+        consider(past.fact, fact.object, fact.relation, role);
+      });
+    }
+  }
+
+  GraphBatch& batch_;
+  UpdateResult& result_;
+  std::vector<UpdateResult::Ended> conflicts_;
+};
+
+void CheckMention(const Mention& mention, std::size_t num_nodes, const std::string& where) {
+  CheckName(mention.name, where + ".name");
+  if (!mention.type.empty()) CheckName(mention.type, where + ".type");
+  for (std::size_t i = 0; i < mention.candidates.size(); ++i)
+    CheckNode(mention.candidates[i], num_nodes, where + ".candidates[" + std::to_string(i) + "]");
+}
+
+NodeId Link(const Mention& mention, GraphBatch* batch, UpdateResult* result) {
+  const NodeId exact = batch->FindNode(mention.name);
+  if (exact != kNoNode) {  // its type stays, if it has one
+    if (!mention.type.empty() && batch->node(exact).type == kNoType) batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
+    return exact;
+  }
+  for (const NodeId candidate : mention.candidates) {
+    const TypeId known = batch->node(candidate).type;
+    if (!mention.type.empty() && known != kNoType && batch->state().types->words[known] != mention.type) continue;
+    std::vector<NodeId>& similar = result->similar_nodes;
+    if (std::find(similar.begin(), similar.end(), candidate) == similar.end()) similar.push_back(candidate);
+    return candidate;
+  }
+  result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
+  return batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
+}
+
+}  // namespace
+
+void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch,
+                            UpdateResult* result) {
+  Subgraph room = std::move(result->subgraph);
+  *result = UpdateResult();
+  result->subgraph = std::move(room);
+  {
+    GraphBatch batch(this);
+    const std::size_t num_nodes = batch.state().num_nodes;
+    CheckRoom(num_nodes, 2 * triples.size(), "nodes");
+    CheckRoom(batch.state().num_facts, triples.size(), "facts");
+    std::vector<RelationId> relations;
+    for (std::size_t i = 0; i < triples.size(); ++i) {
+      const Triple& triple = triples[i];
+      const std::string where = "triples[" + std::to_string(i) + "]";
+      CheckMention(triple.subject, num_nodes, where + ".subject");
+      CheckMention(triple.object, num_nodes, where + ".object");
+      CheckName(triple.relation, where + ".relation");
+      if (triple.valid_at == kStillValid)
+        throw InvalidInputError(where + ".valid_at: expected a time below " + std::to_string(kStillValid));
+    }
+    for (const Triple& triple : triples) relations.push_back(batch.Relation(triple.relation));
+    for (const Triple& triple : triples) {
+      if (!triple.subject.type.empty()) batch.Type(triple.subject.type);
+      if (!triple.object.type.empty()) batch.Type(triple.object.type);
+    }
+    CheckKHop(options.khop, batch.state().relations->words.size());
+
+    Merge merge(&batch, result);
+    for (std::size_t i = 0; i < triples.size(); ++i) {
+      result->subjects.push_back(Link(triples[i].subject, &batch, result));
+      result->objects.push_back(Link(triples[i].object, &batch, result));
+      result->facts.push_back(merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at,
+                                        triples[i].source));
+    }
+    batch.Commit();
+  }
+  if (!options.extract) {
+    result->subgraph.Clear();
+    return;
+  }
+  std::vector<NodeId> entities = result->subjects;
+  entities.insert(entities.end(), result->objects.begin(), result->objects.end());
+  Snapshot(*this).KHop(entities, options.khop, scratch, &result->subgraph);
+}
+
+}  // namespace embodied_mem

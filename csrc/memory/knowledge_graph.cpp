@@ -1,0 +1,183 @@
+#include "memory/knowledge_graph.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "memory/graph_batch.h"
+#include "memory/graph_checks.h"
+#include "memory/graph_records.h"
+
+namespace embodied_mem {
+namespace {
+
+std::string At(const char* list, std::size_t index, const char* field) {
+  return std::string(list) + "[" + std::to_string(index) + "]." + field;
+}
+
+}  // namespace
+
+void CheckName(std::string_view name, const std::string& where) {
+  if (name.empty()) throw InvalidInputError(where + ": expected a name, got \"\"");
+  if (name.size() > kMaxNameBytes)
+    throw InvalidInputError(where + ": expected at most " + std::to_string(kMaxNameBytes) + " bytes, got " +
+                            std::to_string(name.size()) + "; put long texts into attributes");
+  const std::size_t bad = FindInvalidUtf8(name);
+  if (bad != std::string_view::npos)
+    throw InvalidInputError(where + ": expected UTF-8, got another byte at offset " + std::to_string(bad) + " of " + Quote(name));
+}
+
+void CheckNode(std::size_t node, std::size_t num_nodes, const std::string& where) {
+  if (node >= num_nodes)
+    throw InvalidInputError(where + ": expected a node id below " + std::to_string(num_nodes) + ", got " + std::to_string(node));
+}
+
+void CheckRoom(std::size_t count, std::size_t more, const char* what) {
+  if (more > static_cast<std::size_t>(kNoNode) - count)
+    throw InvalidInputError(std::string(what) + ": expected at most " + std::to_string(kNoNode) + " in a graph, got " +
+                            std::to_string(count) + " and " + std::to_string(more) + " more");
+}
+
+std::uint32_t Words::Find(std::string_view word) const {
+  const auto found = ids.find(std::string(word));
+  return found == ids.end() ? std::numeric_limits<std::uint32_t>::max() : found->second;
+}
+
+KnowledgeGraph::KnowledgeGraph() : state_(nullptr), published_(0) {
+  auto state = std::make_unique<GraphState>();
+  state->relations = state->types = std::make_shared<const Words>();
+  state->rules = std::make_shared<const CompiledRules>();
+  state_.store(state.release());
+}
+
+KnowledgeGraph::KnowledgeGraph(const KnowledgeGraph& other)
+    : edges_(other.edges_), facts_(other.facts_), nodes_(other.nodes_), names_(other.names_),
+      state_(new GraphState(*other.state_.load())), published_(other.published_.load()) {}
+
+KnowledgeGraph::~KnowledgeGraph() { delete state_.load(); }
+
+std::unique_ptr<KnowledgeGraph> KnowledgeGraph::Fork() const {
+  const std::lock_guard<std::mutex> lock(writer_);
+  if (broken_)
+    throw InternalError("the knowledge graph cannot be forked, since a batch ended half way for want of memory");
+  return std::unique_ptr<KnowledgeGraph>(new KnowledgeGraph(*this));
+}
+
+std::size_t KnowledgeGraph::num_retired() const {
+  const std::lock_guard<std::mutex> lock(writer_);
+  return versions_.num_retired();
+}
+
+std::vector<RelationId> KnowledgeGraph::Intern(const std::vector<std::string>& relations) {
+  for (std::size_t i = 0; i < relations.size(); ++i) CheckName(relations[i], "relations[" + std::to_string(i) + "]");
+  GraphBatch batch(this);
+  std::vector<RelationId> ids;
+  for (const std::string& relation : relations) ids.push_back(batch.Relation(relation));
+  batch.Commit();
+  return ids;
+}
+
+void KnowledgeGraph::SetRules(ConflictRules rules) {
+  CheckRules(rules);
+  GraphBatch batch(this);
+  auto compiled = std::make_shared<CompiledRules>();
+  for (std::size_t r = 0; r < rules.rules.size(); ++r) {
+    compiled->relations.emplace_back();
+    for (std::size_t m = 0; m < rules.rules[r].members.size(); ++m) {
+      const RelationId relation = batch.Relation(rules.rules[r].members[m].relation);
+      compiled->relations.back().push_back(relation);
+      if (compiled->of_relation.size() <= relation) compiled->of_relation.resize(relation + 1);
+      compiled->of_relation[relation].push_back({r, m});
+    }
+  }
+  compiled->source = std::move(rules);
+  batch.SetRules(std::move(compiled));
+  batch.Commit();
+}
+
+Applied KnowledgeGraph::Apply(const Changes& changes) {
+  for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
+    CheckName(changes.nodes[i].name, At("nodes", i, "name"));
+    if (!changes.nodes[i].type.empty()) CheckName(changes.nodes[i].type, At("nodes", i, "type"));
+    if (changes.nodes[i].embedding < kNoEmbedding)
+      throw InvalidInputError(At("nodes", i, "embedding") + ": expected a handle >= 0, or -1 for none, got " +
+                              std::to_string(changes.nodes[i].embedding));
+  }
+  GraphBatch batch(this);
+  const GraphState& state = batch.state();
+  batch.Prefetch(changes);
+  CheckRoom(state.num_nodes, changes.nodes.size(), "nodes");
+  CheckRoom(state.num_facts, changes.add.size(), "facts");
+  // Ids of new nodes are known only once they are made, since a name may exist: count those that do not.
+  std::vector<NodeId> known;
+  std::vector<std::string_view> fresh;
+  known.reserve(changes.nodes.size());
+  for (const Node& node : changes.nodes) {
+    known.push_back(batch.FindNode(node.name));
+    if (known.back() == kNoNode) fresh.push_back(node.name);
+  }
+  std::sort(fresh.begin(), fresh.end());
+  const auto num_fresh = static_cast<std::size_t>(std::unique(fresh.begin(), fresh.end()) - fresh.begin());
+  const bool named_twice = num_fresh < fresh.size();
+  const std::size_t num_nodes = state.num_nodes + num_fresh;
+  for (std::size_t i = 0; i < changes.add.size(); ++i) {
+    const Changes::NewFact& fact = changes.add[i];
+    if (fact.subject >= num_nodes) CheckNode(fact.subject, num_nodes, At("add", i, "subject"));
+    if (fact.object >= num_nodes) CheckNode(fact.object, num_nodes, At("add", i, "object"));
+    if (fact.relation >= state.relations->words.size())
+      throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " +
+                              std::to_string(state.relations->words.size()) + ", got " + std::to_string(fact.relation));
+    if (fact.valid_at == kStillValid)
+      throw InvalidInputError(At("add", i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
+  }
+  std::vector<FactId> ended;
+  ended.reserve(changes.invalidate.size());
+  for (std::size_t i = 0; i < changes.invalidate.size(); ++i) {
+    const Changes::Invalidation& end = changes.invalidate[i];
+    if (end.fact >= state.num_facts)
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a fact id below " + std::to_string(state.num_facts) +
+                              ", got " + std::to_string(end.fact));
+    const FactRecord& fact = batch.fact(end.fact);
+    if (fact.invalid_at != kStillValid)
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
+                              ", which ended at " + std::to_string(fact.invalid_at));
+    if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
+      throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
+                              " on, since when fact " + std::to_string(end.fact) + " is valid, got " +
+                              std::to_string(end.invalid_at));
+    ended.push_back(end.fact);
+  }
+  std::sort(ended.begin(), ended.end());
+  const auto twice = std::adjacent_find(ended.begin(), ended.end());
+  if (twice != ended.end())
+    throw InvalidInputError("invalidate: expected each fact once, got " + std::to_string(*twice) + " twice");
+
+  for (const Node& node : changes.nodes)
+    if (!node.type.empty()) batch.Type(node.type);
+
+  Applied applied;
+  applied.nodes.reserve(changes.nodes.size());
+  applied.facts.reserve(changes.add.size());
+  applied.repeated.reserve(changes.add.size());
+  for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
+    const Node& node = changes.nodes[i];
+    applied.nodes.push_back(batch.PutNode(node, known[i] == kNoNode && named_twice ? batch.FindNode(node.name) : known[i]));
+  }
+  for (const Changes::Invalidation& end : changes.invalidate) batch.EndFact(end.fact, end.invalid_at);
+  for (const Changes::NewFact& fact : changes.add) {
+    const FactId known = batch.FindFact(fact.subject, fact.relation, fact.object);
+    applied.repeated.push_back(known != kNoFact);
+    if (known == kNoFact) {
+      applied.facts.push_back(batch.AddFact(fact.subject, fact.relation, fact.object, fact.valid_at, kStillValid, fact.source));
+    } else {
+      applied.facts.push_back(known);
+      if (fact.source) batch.AddSource(known, *fact.source);
+    }
+  }
+  batch.Commit();
+  return applied;
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,107 @@
+// Reading one version of a knowledge graph; traversals are in khop.cpp.
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "memory/graph_batch.h"
+#include "memory/graph_checks.h"
+#include "memory/graph_records.h"
+#include "memory/knowledge_graph.h"
+
+namespace embodied_mem {
+namespace {
+
+bool TrueAt(const FactRecord& fact, std::int64_t time) { return fact.valid_at <= time && time < fact.invalid_at; }
+
+}  // namespace
+
+Snapshot::Snapshot(const KnowledgeGraph& graph)
+    : graph_(graph), pin_(graph.versions_.Acquire(graph.published_.load())), state_(graph.state_.load()) {}
+
+Snapshot::~Snapshot() { Versions::Release(pin_); }
+
+std::uint64_t Snapshot::version() const { return state_->version; }
+std::size_t Snapshot::num_nodes() const { return state_->num_nodes; }
+std::size_t Snapshot::num_facts() const { return state_->num_facts; }
+std::size_t Snapshot::num_current_facts() const { return state_->num_current_facts; }
+const std::vector<std::string>& Snapshot::relations() const { return state_->relations->words; }
+const std::vector<std::string>& Snapshot::types() const { return state_->types->words; }
+const ConflictRules& Snapshot::rules() const { return state_->rules->source; }
+
+NodeId Snapshot::FindNode(std::string_view name) const {
+  return FindName(graph_.names_, graph_.nodes_, name, state_->num_buckets, state_->version);
+}
+
+RelationId Snapshot::FindRelation(std::string_view relation) const {
+  const RelationId id = state_->relations->Find(relation);
+  if (id < state_->relations->words.size()) return id;
+  std::string known;
+  for (std::size_t i = 0; i < relations().size() && i < 20; ++i) known += (i == 0 ? "" : ", ") + relations()[i];
+  if (relations().size() > 20) known += ", ... (" + std::to_string(relations().size()) + " in all)";
+  throw InvalidInputError("relation: expected one that the graph knows, got " + Quote(relation) + "; known: " +
+                          (known.empty() ? "none yet, add a fact first" : known));
+}
+
+FactId Snapshot::FindFact(NodeId subject, RelationId relation, NodeId object) const {
+  CheckNode(subject, num_nodes(), "subject");
+  CheckNode(object, num_nodes(), "object");
+  return FindEdge(graph_.edges_.Read(2 * static_cast<std::size_t>(subject), state_->version),
+                  graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation, object);
+}
+
+Node Snapshot::GetNode(NodeId node) const {
+  CheckNode(node, num_nodes(), "node");
+  const NodeRecord& record = *graph_.nodes_.Read(node, state_->version);
+  return {record.name, record.type == kNoType ? "" : types()[record.type], record.attributes, record.embedding};
+}
+
+Fact Snapshot::GetFact(FactId fact) const {
+  if (fact >= num_facts())
+    throw InvalidInputError("fact: expected a fact id below " + std::to_string(num_facts()) + ", got " + std::to_string(fact));
+  const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
+  Fact answer{record.subject, relations()[record.relation], record.object, record.valid_at, record.invalid_at, {}};
+  record.more_sources.VisitBackwards([&](std::int64_t source) { answer.sources.push_back(source); });
+  if (record.num_sources > 0) answer.sources.push_back(record.first_source);
+  std::reverse(answer.sources.begin(), answer.sources.end());
+  return answer;
+}
+
+void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const {
+  const EdgeList* list = graph_.edges_.Read(2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0), state_->version);
+  if (list == nullptr) return;
+  const auto begin = static_cast<std::ptrdiff_t>(facts->size());
+  for (std::uint32_t i = 0; i < list->count; ++i) {
+    const FactId fact = list->edges()[i].fact;
+    if (!as_of || graph_.facts_.Read(fact, state_->version)->valid_at <= *as_of) facts->push_back(fact);
+  }
+  if (!as_of || list->past.empty() || list->past.back().latest <= *as_of) return;
+  list->past.VisitBackwards([&](const PastEdge& past) {
+    if (TrueAt(*graph_.facts_.Read(past.fact, state_->version), *as_of)) facts->push_back(past.fact);
+  });
+  std::sort(facts->begin() + begin, facts->end());
+}
+
+std::vector<FactId> Snapshot::FactsOf(NodeId node, Direction direction, std::optional<std::int64_t> as_of) const {
+  CheckNode(node, num_nodes(), "node");
+  std::vector<FactId> facts;
+  if (direction != Direction::kIn) AppendFacts(node, false, as_of, &facts);
+  const std::size_t num_out = facts.size();
+  if (direction != Direction::kOut) AppendFacts(node, true, as_of, &facts);
+  if (direction == Direction::kBoth) {
+    const auto loop = [&](FactId fact) { return graph_.facts_.Read(fact, state_->version)->subject == node; };
+    facts.erase(std::remove_if(facts.begin() + static_cast<std::ptrdiff_t>(num_out), facts.end(), loop), facts.end());
+  }
+  return facts;
+}
+
+std::vector<FactId> Snapshot::AllFacts(std::optional<std::int64_t> as_of) const {
+  std::vector<FactId> facts;
+  for (std::size_t fact = 0; fact < num_facts(); ++fact) {
+    const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
+    if (as_of ? TrueAt(record, *as_of) : record.invalid_at == kStillValid) facts.push_back(static_cast<FactId>(fact));
+  }
+  return facts;
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,8 @@
+// The native tests of the knowledge graph, called by main.cpp.
+#pragma once
+
+namespace embodied_mem {
+
+void TestKnowledgeGraph();
+
+}  // namespace embodied_mem
