@@ -1,7 +1,7 @@
 """The twin of `grpo_tpu` for two cores: generated games, tiny models from scratch, all stages within half an hour.
 
-Differs from the paper where size demands it. Learning rates are those of models of 0.4 million parameters that start from
-scratch, and so is Muon. There is no label smoothing: it would spread mass over 1,024 tokens, which puts a wrong
+Differs from the paper where size demands it. Learning rates are those of models of 0.4 million parameters that start
+from scratch, and so is Muon. There is no label smoothing: it would spread mass over 1,024 tokens, which puts a wrong
 token into every second sampled output. Temperature 1 and not 1.2, for the same reason.
 
 Result (commit 62fdc704, 1,491 s): none 25 %, static 27 %, compiled 76 %, 74 % before GRPO (`results/grpo_cpu.json`).
