@@ -1,6 +1,7 @@
 """ALFWorld's own games: trained on the train split, chosen on valid_seen, 50 steps per episode; hours on two cores.
 
-Same models and settings as `grpo_cpu`, more steps and two teacher passes with other detours each.
+Same models and settings as `grpo_cpu`, more steps and four teacher passes with other detours each. Not run to
+the end yet: the log has what a rehearsal showed.
 """
 
 from embodied_mem.training.config import (
