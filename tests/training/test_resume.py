@@ -115,11 +115,11 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
 def test_each_step_is_traced_once_per_shape(straight):
     record = json.loads((straight.folder / "traces.json").read_text())
     traces, shapes = record["traces"], record["shapes"]
-    assert {name: traces[name] for name in shapes} == shapes
+    assert {name: traces[name] for name in shapes} == {name: sum(each) for name, each in shapes.items()}
     assert set(shapes) == {"executor_step", "compiler_step", "grpo_gradient", "_generate"}
-    assert max(shapes.values()) <= 6  # lengths are rounded, so there are few
+    assert max(max(each) for each in shapes.values()) <= 6, shapes  # lengths are rounded, so there are few
     assert traces["grpo_update"] == 1
-    assert traces["_append"] <= shapes["_generate"]
+    assert traces["_append"] <= sum(shapes["_generate"])
 
 
 def test_the_same_folder_under_another_configuration_is_refused(straight):

@@ -98,7 +98,7 @@ def main() -> None:
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments, *sys.argv[2:]])
     (run_dir / "traces.json").write_text(
-        json.dumps({"traces": traces, "shapes": {k: sum(map(len, v)) for k, v in shapes.items()}})
+        json.dumps({"traces": traces, "shapes": {name: list(map(len, calls)) for name, calls in shapes.items()}})
     )
 
 
