@@ -91,11 +91,6 @@ def main(arguments: list[str] | None = None) -> dict:
 
 
 if __name__ == "__main__":
-    from embodied_mem.errors import EmbodiedMemError, InternalError
+    from experiments.command import run
 
-    try:
-        main()
-    except InternalError:
-        raise
-    except EmbodiedMemError as error:
-        sys.exit(f"error: {error}")
+    run(main)

@@ -108,7 +108,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
             stages.make_executor(config, executor, tokenizer, placement=stages.placement(config)),
         )
         own = own_episodes(
-            config, *acting, bank, worlds.train, worlds.num_train, teacher, run_dir / "own_episodes.jsonl.gz"
+            config, *acting, bank, worlds.train, worlds.num_train, teacher, run_dir / "correction" / "episodes.jsonl.gz"
         )
         model = stages.train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
         say(f"compiler corrected on {len(own)} steps of its own episodes")
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
     model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
-    say("compiler improved by GRPO")
+    say("compiler trained by GRPO")
     save_bundle(run_dir / "weights", config, tokenizer, executor, model)
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
@@ -143,11 +143,6 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
 
 if __name__ == "__main__":
-    from embodied_mem.errors import EmbodiedMemError, InternalError
+    from experiments.command import run
 
-    try:
-        main()
-    except InternalError:
-        raise
-    except EmbodiedMemError as error:
-        sys.exit(f"error: {error}")
+    run(main)

@@ -108,6 +108,7 @@ def own_episodes(
 
 
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     with gzip.open(temporary, "wt") as file:
         for sample in samples:

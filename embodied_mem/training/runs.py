@@ -12,6 +12,9 @@ import pathlib
 from embodied_mem.errors import CheckpointError
 from embodied_mem.training.config import STAGES, Config
 
+_MADE = ("checkpoints", "episodes.jsonl.gz")
+"""What a stage that has begun has in its folder; the correction plays its episodes before it trains."""
+
 
 def claim_run(run_dir: str | os.PathLike, config: Config) -> None:
     """Makes the folder and writes `config.json` into it, once it is sure that what lies there fits the configuration.
@@ -24,7 +27,7 @@ def claim_run(run_dir: str | os.PathLike, config: Config) -> None:
     run_dir = pathlib.Path(run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
     path = run_dir / "config.json"
-    begun = [stage for stage in STAGES if (run_dir / stage / "checkpoints").exists()]
+    begun = [stage for stage in STAGES if any((run_dir / stage / made).exists() for made in _MADE)]
     if path.exists() and (begun or any(run_dir.glob("bank.*")) or any(run_dir.glob("tokenizer.*"))):
         try:
             saved = json.loads(path.read_text())

@@ -334,23 +334,33 @@ def test_bad_input_says_what_and_changes_nothing(call, message):
 def test_threads_read_whole_versions_while_one_writes():
     graph = KnowledgeGraph(rules=HOUSEHOLD_RULES)
     graph.update([Triple(f"thing {i}", "in", f"place {i % 3}") for i in range(10)])
-    problems, stop = [], threading.Event()
+    problems, versions, stop = [], set(), threading.Event()
+
+    def look():
+        with graph.snapshot() as now:
+            around = now.khop([now.find(f"place {i}") for i in range(3)], 1, "in")
+            versions.add(now.version)
+            if len(around.facts) != 10 or now.num_current_facts != 10:
+                problems.append(now.version)
 
     def read():
-        while not stop.is_set():
-            with graph.snapshot() as now:
-                around = now.khop([now.find(f"place {i}") for i in range(3)], 1, "in")
-                if len(around.facts) != 10 or now.num_current_facts != 10:
-                    problems.append(now.version)
+        try:
+            while not stop.is_set():
+                look()
+        except Exception as error:  # or it would end the thread unseen
+            problems.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for time in range(1, 300):
+    for time in range(1, 100_000):
         graph.update([Triple(f"thing {(7 * time + i) % 10}", "on", f"place {(time + i) % 3}", time) for i in range(3)])
+        if problems or (time >= 300 and len(versions) > 20):
+            break
     stop.set()
     for reader in readers:
         reader.join()
     assert problems == []
-    graph.update([Triple("thing 1", "in", "place 0", 1000)])
+    assert len(versions) > 20  # while it was written
+    graph.update([Triple("thing 1", "in", "place 0", time + 1)])
     assert graph.num_retired == 0

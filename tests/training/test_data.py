@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embodied_mem.training.data import Row, batches, fill_rows, pad_rows, spots_of
+from embodied_mem.training.data import Row, batches, pad_rows, spots_of
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
 
@@ -87,4 +87,3 @@ def test_spots_are_the_positions_that_are_learned():
     assert spots.tolist() == [[2, 3, 7], [0, 7, 7], [7, 7, 7]]
     assert np.take_along_axis(batch.learned, spots, 1).sum(1).tolist() == batch.learned.sum(1).tolist()
     assert spots_of(batch, 16).shape == (3, 8)  # never wider than the row
-    assert not np.take_along_axis(fill_rows(batch, 4).learned, np.zeros((4, 3), int), 1)[3].any()
