@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
         for number in range(config.data.passes):
             data = play_teacher(
                 worlds.train, train_tasks, bank, teacher, top_k=config.memory.top_k, detour=config.data.detour,
-                seed=config.seed + 1 + number, on_done=progress.update,
+                imagined=config.data.imagined, seed=config.seed + 1 + number, on_done=progress.update,
             )  # fmt: skip
             samples += data.samples
             lost += data.num_lost
@@ -103,15 +103,18 @@ def main(arguments: list[str] | None = None) -> dict | None:
     model = stages.train_compiler(config, tokenizer, samples, executor, run_dir)
     say("compiler trained on the teacher's outputs")
     if config.correction.num_games:
-        acting = (
-            stages.make_compiler(config, model, tokenizer, placement=stages.placement(config)),
-            stages.make_executor(config, executor, tokenizer, placement=stages.placement(config)),
-        )
-        own = own_episodes(
-            config, *acting, bank, worlds.train, worlds.num_train, teacher, run_dir / "correction" / "episodes.jsonl.gz"
-        )
-        model = stages.train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
-        say(f"compiler corrected on {len(own)} steps of its own episodes")
+
+        def own_of(number: int, current):
+            acting = (
+                stages.make_compiler(config, current, tokenizer, placement=stages.placement(config)),
+                stages.make_executor(config, executor, tokenizer, placement=stages.placement(config)),
+            )
+            return own_episodes(
+                config, *acting, bank, worlds.train, worlds.num_train, teacher, number, run_dir / "correction"
+            )
+
+        model = stages.correct_compiler(config, tokenizer, samples, executor, run_dir, model, own_of)
+        say("compiler corrected on its own episodes")
     ev = config.evaluation
     valid = worlds.valid, len(range(worlds.num_valid)[: ev.num_tasks or None])
     settings = {"seeds": ev.seeds, "temperature": ev.temperature}

@@ -57,7 +57,7 @@ def test_main_job_twice(nano, tmp_path, capsys):
     for name in (
         "config.json",
         "bank.jsonl.gz",
-        "correction/episodes.jsonl.gz",
+        "correction/episodes_0.jsonl.gz",
         "tokenizer.json",
         "report/report.json",
         "report/report.md",

@@ -65,6 +65,8 @@ class DecoderConfig:
         qkv_bias: biases on the query, key and value projections (Qwen2).
         qk_norm: RMSNorm over each query and key head before RoPE (Qwen3).
         tie_embeddings: the output head is the embedding table.
+        smear: add the previous position's embedding to each one's, by a learned factor per dimension. Then one layer
+            finds what followed a token before, which otherwise takes two; for models from scratch.
         max_length: longest sequence in tokens, prompt and completion together.
         dtype: of activations and matrix products; norms, softmax and log-probs are float32 whatever it is.
         param_dtype: of stored parameters.
@@ -87,6 +89,7 @@ class DecoderConfig:
     qkv_bias: bool = False
     qk_norm: bool = False
     tie_embeddings: bool = True
+    smear: bool = False
     max_length: int = 1024
     dtype: str = "float32"
     param_dtype: str = "float32"
@@ -166,9 +169,9 @@ def _qwen3(width: int, layers: int, heads: int, mlp: int, tied: bool) -> Decoder
 
 
 PRESETS: dict[str, DecoderConfig] = {
-    "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256),
-    "tiny": DecoderConfig(),
-    "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576),
+    "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=True),
+    "tiny": DecoderConfig(smear=True),
+    "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576, smear=True),
     "smollm2-135m": DecoderConfig(
         vocab_size=49_152, width=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64, mlp_width=1536,
         rope_theta=100_000.0, norm_eps=1e-5, max_length=8192, scan_layers=True,
@@ -244,6 +247,8 @@ def lora_shapes(config: DecoderConfig, target: str, rank: int) -> dict[str, tupl
 def parameter_shapes(config: DecoderConfig) -> dict[tuple[str, ...], tuple[int, ...]]:
     """Returns the stored shape of every parameter by its path in `Decoder`; layers are stacked on axis 0."""
     shapes: dict[tuple[str, ...], tuple[int, ...]] = {("embedding",): (config.vocab_size, config.width)}
+    if config.smear:
+        shapes[("smear",)] = (config.width,)
     for name, (shape, _) in layer_shapes(config).items():
         shapes["layers", name] = (config.num_layers, *shape)
     shapes[("final_norm",)] = (config.width,)
@@ -261,6 +266,8 @@ def logical_axes(
     `nnx.to_flat_state(nnx.state(decoder))`. With `lora_rank` > 0 the adapters are included.
     """
     axes: dict[tuple[str, ...], tuple[str | None, ...]] = {("embedding",): ("vocab", "embed")}
+    if config.smear:
+        axes[("smear",)] = ("embed",)
     for name, (_, names) in layer_shapes(config).items():
         axes["layers", name] = ("layers", *names)
     if lora_rank:

@@ -11,7 +11,7 @@ which positions are real, RoPE positions count real positions only, and nothing 
 all layers are stacked on a leading axis, so that they shard, scan and load alike for any depth.
 
 Deviations from the published code of these families: none in float32; below it, RMSNorm multiplies by its scale before
-and not after the cast to the compute dtype.
+and not after the cast to the compute dtype. `smear` is an addition for models from scratch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from embodied_mem.models import layers as ops
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
 
 Weights = (
-    dict  # {"embedding": [V, D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": [D], "head": ...}
+    dict  # {"embedding": [V, D], "smear": [D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": ...}
 )
 
 
@@ -42,6 +42,7 @@ class KVCache:
         values: likewise.
         valid: bool[B, capacity], columns that may be attended to.
         next_position: int32[B], RoPE position of the next real token, i.e. the number of real tokens read.
+        last: [B, D], the embedding read last, for `smear`; None without.
         index: int32[], the column that is written next. Writing past the capacity is the caller's error: columns
             are then overwritten at the end. `generate` sizes its caches so that this cannot happen.
     """
@@ -50,6 +51,7 @@ class KVCache:
     values: tuple[jax.Array, ...] | jax.Array
     valid: jax.Array
     next_position: jax.Array
+    last: jax.Array | None
     index: jax.Array
 
     @property
@@ -82,7 +84,7 @@ class Layers(nnx.Module):
 
 
 class Decoder(nnx.Module):
-    """A decoder; its parameters are `embedding`, `layers.*`, `final_norm` and, untied, `head`."""
+    """A decoder; its parameters are `embedding`, `layers.*`, `final_norm`, untied `head`, and `smear` if configured."""
 
     def __init__(self, config: DecoderConfig, *, rngs: nnx.Rngs):
         dtype = jnp.dtype(config.param_dtype)
@@ -90,6 +92,9 @@ class Decoder(nnx.Module):
         self.lora: LoraConfig | None = None
         shape = (config.vocab_size, config.width)
         self.embedding = nnx.Param((jax.random.normal(rngs.params(), shape, jnp.float32) * 0.02).astype(dtype))
+        if config.smear:
+            # A quarter of the dimensions starts as the previous token's, so that attention can use it from the start.
+            self.smear = nnx.Param((jnp.arange(config.width) < config.width // 4).astype(dtype))
         self.layers = Layers(config, rngs=rngs)
         self.final_norm = nnx.Param(jnp.ones((config.width,), dtype))
         if not config.tie_embeddings:
@@ -114,6 +119,8 @@ class Decoder(nnx.Module):
             "layers": layers,
             "final_norm": self.final_norm[...].astype(dtype),
         }
+        if self.config.smear:
+            weights["smear"] = self.smear[...].astype(dtype)
         if not self.config.tie_embeddings:
             weights["head"] = self.head[...].astype(dtype)
         return weights
@@ -145,6 +152,7 @@ class Decoder(nnx.Module):
         weights = self.weights()
         x = _inputs(self.config, weights, tokens, embeddings)
         mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
+        x, _ = _smeared(weights, x, mask)
         hidden, _, _ = _run_full(self.config, weights, self.lora, x, mask, positions, dropout_key, remat, False)
         return hidden
 
@@ -214,6 +222,13 @@ def _inputs(config: DecoderConfig, weights: Weights, tokens, embeddings) -> jax.
     return embeddings.astype(config.dtype)
 
 
+def _smeared(weights: Weights, x: jax.Array, mask: jax.Array, last: jax.Array | None = None):
+    """Returns the smeared embeddings and the last of them as they were, or `x` and None without `smear`."""
+    if "smear" not in weights:
+        return x, None
+    return ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]) if last is None else last)
+
+
 def _layer_options(lora: LoraConfig | None) -> dict[str, float]:
     return {} if lora is None else {"lora_scale": lora.scale, "lora_dropout": lora.dropout}
 
@@ -257,8 +272,9 @@ def prefill(config, weights, lora, tokens, embeddings, mask, capacity: int) -> t
     if capacity < length:
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
     mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
+    x, last = _smeared(weights, x, mask)
     hidden, keys, values = _run_full(config, weights, lora, x, mask, None, None, False, True)
-    cache = KVCache(keys, values, mask, mask.sum(1, dtype=jnp.int32), jnp.asarray(length, jnp.int32))
+    cache = KVCache(keys, values, mask, mask.sum(1, dtype=jnp.int32), last, jnp.asarray(length, jnp.int32))
     return hidden, grow(cache, capacity)
 
 
@@ -286,6 +302,7 @@ def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> t
     if length > cache.capacity:
         raise InvalidInputError(f"extend: expected at most {cache.capacity} positions (the capacity), got {length}")
     mask = jnp.ones((batch, length), bool) if mask is None else mask.astype(bool)
+    x, last = _smeared(weights, x, mask, cache.last)
     counted = jnp.cumsum(mask.astype(jnp.int32), axis=1)
     positions = jnp.maximum(cache.next_position[:, None] + counted - 1, 0)
     cos, sin = ops.rope_tables(config, positions)
@@ -328,7 +345,7 @@ def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> t
             new_values.append(pair[1])
         new_keys, new_values = tuple(new_keys), tuple(new_values)
     hidden = ops.rms_norm(x, weights["final_norm"], config.norm_eps)
-    extended = KVCache(new_keys, new_values, valid, cache.next_position + counted[:, -1], cache.index + length)
+    extended = KVCache(new_keys, new_values, valid, cache.next_position + counted[:, -1], last, cache.index + length)
     return hidden, extended
 
 

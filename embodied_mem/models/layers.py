@@ -49,6 +49,22 @@ def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
     return (x32 * inverse * scale.astype(jnp.float32)).astype(x.dtype)
 
 
+def smear(x: jax.Array, factor: jax.Array, mask: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns x_i + factor * x_(i-1) with i-1 the previous real position, and the last real x, for what follows.
+
+    Args:
+        x: [B, L, D].
+        factor: [D].
+        mask: bool[B, L], real positions.
+        last: [B, D], the last real x before these; zeros where there is none.
+    """
+    known = jnp.concatenate([last[:, None], x], axis=1)
+    real = jnp.where(mask, jnp.arange(1, x.shape[1] + 1), 0)
+    newest = jnp.pad(jax.lax.cummax(real, axis=1), ((0, 0), (1, 0)))  # 0 is `last`
+    known = jnp.take_along_axis(known, newest[..., None], axis=1)
+    return x + factor * known[:, :-1], known[:, -1]
+
+
 def rope_frequencies(config: DecoderConfig) -> jax.Array:
     """Returns the rotary angle per position, float32[head_dim / 2], with Llama 3.1 scaling where configured."""
     frequencies = config.rope_theta ** -(jnp.arange(0, config.head_dim, 2, dtype=jnp.float32) / config.head_dim)

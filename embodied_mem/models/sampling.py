@@ -321,6 +321,7 @@ def replace_rows(cache: KVCache, other: KVCache, rows: jax.Array | np.ndarray) -
         values=jax.tree.map(pick, cache.values, other.values),
         valid=pick(cache.valid, other.valid),
         next_position=pick(cache.next_position, other.next_position),
+        last=None if cache.last is None else pick(cache.last, other.last),
         index=cache.index,
     )
 

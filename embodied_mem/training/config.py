@@ -113,17 +113,20 @@ class DataConfig:
     Attributes:
         passes: times that every training game is played by the teacher, with other detours each time.
         detour: probability that a random admissible command replaces the teacher's.
+        imagined: probability that a step of a search gives a second sample, whose answer has other contents.
         no_brief: share of compiler samples whose Brief State is replaced by the action history, so that the
             ablation `compiled_no_brief` reads a format that it was trained on.
     """
 
     passes: int = 1
     detour: float = 0.1
+    imagined: float = 0.0
     no_brief: float = 0.15
 
     def __post_init__(self) -> None:
         _require(self.passes >= 1, "data.passes", ">= 1", self.passes)
         _require(0 <= self.detour < 1, "data.detour", "a probability below 1", self.detour)
+        _require(0 <= self.imagined <= 1, "data.imagined", "a probability", self.imagined)
         _require(0 <= self.no_brief <= 1, "data.no_brief", "a probability", self.no_brief)
 
 
@@ -175,17 +178,20 @@ class CorrectionConfig:
     """SFT on the compiler's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
 
     Attributes:
-        num_games: training games that the compiler plays; 0 leaves the stage out.
+        num_games: training games that the compiler plays in a round; 0 leaves the stage out.
+        rounds: times that it plays, each time after having been trained on what it played before.
         max_steps: episode limit.
-        sft: how the compiler is trained on both kinds of samples.
+        sft: how the compiler is trained in a round, half on its own samples of all rounds so far.
     """
 
     num_games: int = 0
+    rounds: int = 1
     max_steps: int = 20
     sft: SFTConfig = SFTConfig(steps=0)
 
     def __post_init__(self) -> None:
         _require(self.num_games >= 0, "correction.num_games", ">= 0 (0: no such stage)", self.num_games)
+        _require(self.rounds >= 1, "correction.rounds", ">= 1", self.rounds)
         _require(self.max_steps >= 1, "correction.max_steps", ">= 1", self.max_steps)
 
 

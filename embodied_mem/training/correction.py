@@ -1,7 +1,6 @@
 """The compiler's own episodes, labelled by the teacher: what to write in the states that its own slips lead to.
 
-    own = own_episodes(config, compiler, executor, bank, envs, num_tasks, make_teacher, path)
-    model = train_compiler(config, tokenizer, [*own, *samples], executor, run_dir, model)
+    own = own_episodes(config, compiler, executor, bank, envs, num_tasks, make_teacher, number=0, folder=...)
 
 A compiler that has only read the teacher's episodes hardly saw a Brief State with a mistake in it, makes mistakes now
 and then, and does not recover. What the teacher says is a function of Brief State, observation and experiences, so
@@ -65,11 +64,12 @@ def own_episodes(
     envs,
     num_tasks: int,
     make_teacher: Callable[[], Teacher],
-    path: pathlib.Path,
+    number: int,
+    folder: pathlib.Path,
 ) -> list[Sample]:
-    """Samples of `config.correction.num_games` episodes that the compiler plays on training games.
+    """Samples of `config.correction.num_games` episodes that the compiler plays on training games, others each round.
 
-    They are stored at `path`, whole or not at all, and read from there the next time.
+    They are stored in `folder`, a round whole or not at all, and read from there the next time.
 
     Args:
         config: the run.
@@ -79,11 +79,15 @@ def own_episodes(
         envs: training games.
         num_tasks: their number.
         make_teacher: a fresh teacher per episode.
-        path: file.
+        number: of the round.
+        folder: of the stage.
     """
+    path = folder / f"episodes_{number}.jsonl.gz"
     if path.exists():
         return _read(path)
-    drawn = np.random.default_rng((config.seed, 5)).permutation(num_tasks)[: config.correction.num_games]
+    order = np.random.default_rng((config.seed, 5)).permutation(num_tasks)
+    count = min(config.correction.num_games, num_tasks)
+    drawn = order.take(range(number * count, (number + 1) * count), mode="wrap")
     samples: list[Sample] = []
     with Progress("own episodes", len(drawn), unit="game") as progress:
         for start in range(0, len(drawn), envs.num_envs):

@@ -12,7 +12,7 @@ import pathlib
 from embodied_mem.errors import CheckpointError
 from embodied_mem.training.config import STAGES, Config
 
-_MADE = ("checkpoints", "episodes.jsonl.gz")
+_MADE = ("checkpoints", "episodes_0.jsonl.gz")
 """What a stage that has begun has in its folder; the correction plays its episodes before it trains."""
 
 

@@ -11,6 +11,7 @@ the last checkpoint and repeats what came after.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 import time
@@ -246,58 +247,100 @@ def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> Com
 
 
 def train_compiler(
+    config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], executor: Decoder, run_dir: pathlib.Path
+) -> CompilerModel:
+    """The compiler after SFT on the teacher's outputs, the executor frozen."""
+    with placement(config).on_host():
+        model = new_compiler(config, tokenizer, executor)
+    train = _compiler_trainer("compiler", 2, config, config.compiler_sft, 1, tokenizer, executor, run_dir, model)
+    return train(samples, 1)
+
+
+def correct_compiler(
     config: Config,
     tokenizer: Tokenizer,
     samples: Sequence[Sample],
     executor: Decoder,
     run_dir: pathlib.Path,
-    model: CompilerModel | None = None,
+    model: CompilerModel,
+    own_of: Callable[[int, CompilerModel], Sequence[Sample]],
 ) -> CompilerModel:
-    """The compiler after SFT, the executor frozen: the stage `compiler`, or with a model its `correction`."""
-    sft, place = config.compiler_sft if model is None else config.correction.sft, placement(config)
-    stage, number = ("compiler", 2) if model is None else ("correction", 4)
-    if model is None:
-        with place.on_host():
-            model = new_compiler(config, tokenizer, executor)
+    """The compiler after rounds of SFT on its own episodes, those of all rounds so far, and as many teacher's samples.
+
+    `own_of(round, model)` gives the samples of the episodes that the model plays in a round.
+    """
+    correction = config.correction
+    train = _compiler_trainer(
+        "correction", 4, config, correction.sft, correction.rounds, tokenizer, executor, run_dir, model
+    )
+    own: list[Sample] = []
+    for number in range(correction.rounds):
+        own += own_of(number, model)
+        others = np.random.default_rng((config.seed, 6, number)).permutation(len(samples))[: len(own)]
+        model = train([*own, *(samples[i] for i in others)], number + 1)
+    return model
+
+
+def _compiler_trainer(
+    stage: str,
+    number: int,
+    config: Config,
+    sft: SFTConfig,
+    rounds: int,
+    tokenizer: Tokenizer,
+    executor: Decoder,
+    run_dir: pathlib.Path,
+    model: CompilerModel,
+) -> Callable[[Sequence[Sample], int], CompilerModel]:
+    """(samples, rounds done) -> the compiler, trained on from where it is to the end of that round.
+
+    A round has `sft.steps` steps; the learning rate falls over all of them.
+    """
+    place = placement(config)
     axes = parameter_axes(model)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
     frozen = place.params(frozen, axes)
     executor_graphdef, executor_state = nnx.split(executor)
     executor_state = place.params(executor_state, parameter_axes(executor))
-    optimizer = _sft_optimizer(sft)
+    optimizer = _sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, axes, place)
     step_fn = place.scoped(
         make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places, mesh=config.mesh)
     )
-    lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
     num_soft = config.memory.num_soft
 
-    def batches_from(first: int):
-        order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=sft.steps)
-        for step, indices in enumerate(order, first):
-            chosen = [samples[i] for i in indices]
-            random = np.random.default_rng((config.seed, number, step))
-            bare = random.random(len(chosen)) < config.data.no_brief
-            prompts = tokenizer.encode_batch(
-                [s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(chosen, bare)]
-            )
-            outputs = tokenizer.encode_batch([s.output for s in chosen])
-            suffix = [tokenizer.soft_id] * num_soft
-            rows = [Row(p, [*o, tokenizer.eos_id], suffix) for p, o in zip(prompts, outputs)]
-            guided = np.asarray([bool(s.hint) for s in chosen])
-            origin = np.argsort(~guided, kind="stable")[: math.ceil(sft.action_share * len(chosen))].astype(np.int32)
-            compiling = pad_rows(rows, tokenizer.pad_id)
-            acting = executor_batch(tokenizer, [chosen[i] for i in origin], "compiled", config, multiple=256)
-            references = reference_ids(tokenizer, chosen, max(num_soft, 1))
-            spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
-            batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)
-            yield CompilerBatch(*place.batch(filled(batch, place)))
+    def batch_of(chosen: Sequence[Sample], step: int) -> CompilerBatch:
+        random = np.random.default_rng((config.seed, number, step))
+        bare = random.random(len(chosen)) < config.data.no_brief
+        prompts = tokenizer.encode_batch([s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(chosen, bare)])
+        outputs = tokenizer.encode_batch([s.output for s in chosen])
+        suffix = [tokenizer.soft_id] * num_soft
+        rows = [Row(p, [*o, tokenizer.eos_id], suffix) for p, o in zip(prompts, outputs)]
+        guided = np.asarray([bool(s.hint) for s in chosen])
+        origin = np.argsort(~guided, kind="stable")[: math.ceil(sft.action_share * len(chosen))].astype(np.int32)
+        compiling = pad_rows(rows, tokenizer.pad_id)
+        acting = executor_batch(tokenizer, [chosen[i] for i in origin], "compiled", config, multiple=256)
+        references = reference_ids(tokenizer, chosen, max(num_soft, 1))
+        spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
+        batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)
+        return CompilerBatch(*place.batch(filled(batch, place)))
 
     def step_of(state, step, batch):
         return step_fn(state, executor_state, batch, step_key(config, number, step))
 
-    state = run_loop(stage, run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
-    return nnx.merge(graphdef, state.trainable, frozen)
+    def train(samples: Sequence[Sample], done: int) -> CompilerModel:
+        lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
+        last = sft.steps * done
+
+        def batches_from(first: int):
+            order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=last)
+            for step, indices in enumerate(order, first):
+                yield batch_of([samples[i] for i in indices], step)
+
+        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from)
+        return nnx.merge(graphdef, trained.trainable, frozen)
+
+    return train
 
 
 def trainable_filter(config: Config):

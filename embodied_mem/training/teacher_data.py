@@ -5,12 +5,15 @@
     data.samples[0].output            # "hybrid\\n+ now: find apple\\n..."
 
 Source: MemCompiler C.2, steps 1 to 4. Deviation: a random command replaces the teacher's with probability
-`detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own.
+`detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own. And some steps
+of a search are labelled a second time, for an answer with other contents (`imagined_answer`).
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -18,6 +21,7 @@ import numpy as np
 from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
 from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.compiler.output_grammar import render_output
+from embodied_mem.envs.alfworld_household import household_statistics
 from embodied_mem.envs.alfworld_text import parse_observation, type_of
 from embodied_mem.language.prompts import compact_room, executor_prompt
 from embodied_mem.memory import MemoryBank
@@ -32,6 +36,9 @@ without them nothing teaches what to do after "Nothing happens."."""
 FALSE_BELIEF = 0.1
 """Probability per step, in play with detours, that the Brief State is given a place of the object where nobody saw it,
 or another number of it. Compilers write such things, and it takes examples to take them back."""
+
+
+_CONTENTS = re.compile(r"(?<= you see ).*(?=\.)", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +100,7 @@ def play_teacher(
     top_k: int,
     detour: float,
     seed: int,
+    imagined: float = 0.0,
     on_done: Callable[[int], None] | None = None,
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
@@ -105,12 +113,13 @@ def play_teacher(
         top_k: experiences per episode.
         detour: probability that a random command replaces the teacher's, per step; see `REFUSED`.
         seed: of the detours; each depends on (seed, task, step) only.
+        imagined: probability that a step of a search gives a second sample, for an answer with other contents.
         on_done: called with the number of tasks just played.
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
         chunk = list(tasks[first : first + envs.num_envs])
-        for rows in _play_chunk(envs, chunk, bank, make_teacher, top_k, detour, seed):
+        for rows in _play_chunk(envs, chunk, bank, make_teacher, top_k, detour, seed, imagined):
             episode, samples = rows
             if episode.won:
                 data.episodes.append(episode)
@@ -122,7 +131,7 @@ def play_teacher(
     return data
 
 
-def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
+def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed, imagined):
     count = len(tasks)
     indices = np.asarray([*tasks, *[tasks[0]] * (envs.num_envs - count)])
     observations, info = envs.reset(options={"task_indices": indices})
@@ -163,6 +172,8 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed):
             views[row].state = lessons[row].state
         running = [row for row in running if not (terminations[row] or truncations[row])]
         for row in running:
+            if randoms[row].random() < imagined and lessons[row].state.current.startswith("find "):
+                samples[row] += _imagined_sample(views[row], teachers[row], randoms[row])
             lessons[row] = teachers[row].next(actions[row], observations[row], lessons[row].state)
     return [
         (Episode(task_ids[row], goals[row], tuple(steps[row]), won[row], current[row]), samples[row])
@@ -197,6 +208,37 @@ def _mislead(
     edits = [Delete("seen", believed[0])] if believed else []
     state = apply_all([*edits, Create("seen", name, place)], lesson.state)[0]
     return dataclasses.replace(lesson, state=state), f"take {name} from {place}"
+
+
+def _imagined_sample(view: View, teacher: Teacher, random: np.random.Generator) -> list[Sample]:
+    """The newest turn of a search with other contents in its answer, as a sample; none if it shows no contents."""
+    action, observation = view.turns[-1]
+    answer = imagined_answer(observation, view.state.current.removeprefix("find "), random)
+    if not answer:
+        return []
+    lesson = copy.deepcopy(teacher).next(action, answer, view.state)
+    return [sample_of(dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)]), lesson)]
+
+
+def imagined_answer(observation: str, thing: str, random: np.random.Generator) -> str:
+    """`observation` with other contents, or empty if it shows none.
+
+    `thing` is there half of the time and its number is uniform, while everything else is drawn from all types of
+    objects. In the world's own answers it is mostly there where experiences found it, and mostly number 1, so a model
+    learns to write that without a look at the answer.
+    """
+    if parse_observation(observation).contents is None:
+        return ""
+    others = [kind for kind in map(str.lower, household_statistics()["object_types"]) if kind != thing]
+    drawn = [others[i] for i in random.choice(len(others), int(random.integers(8)))]
+    if random.random() < 0.5:
+        drawn += [thing] * (1 + int(random.random() < 0.15))
+    names = []
+    for kind in sorted(set(drawn)):
+        numbers = 1 + random.choice(3 + drawn.count(kind), drawn.count(kind), replace=False)
+        names += [f"a {kind} {number}" for number in sorted(numbers, reverse=True)]
+    contents = ", ".join([*names[:-1], f"and {names[-1]}"]) if len(names) > 1 else "".join(names) or "nothing"
+    return _CONTENTS.sub(contents, observation)
 
 
 def sample_of(view: View, lesson: Lesson) -> Sample:

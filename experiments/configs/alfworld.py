@@ -6,7 +6,7 @@ rehearsal showed.
 
 import dataclasses
 
-from embodied_mem.training.config import Config, DataConfig, EvalConfig, WorldConfig
+from embodied_mem.training.config import Config, EvalConfig, WorldConfig
 from experiments.configs import grpo_cpu
 
 
@@ -15,9 +15,9 @@ def config() -> Config:
     return dataclasses.replace(
         small,
         world=WorldConfig(train="train", valid="valid_seen", max_steps=50),
-        data=DataConfig(passes=4, detour=0.15),
-        executor_sft=dataclasses.replace(small.executor_sft, steps=2200),
-        compiler_sft=dataclasses.replace(small.compiler_sft, steps=5000),
+        data=dataclasses.replace(small.data, passes=4),
+        executor_sft=dataclasses.replace(small.executor_sft, steps=2500),
+        compiler_sft=dataclasses.replace(small.compiler_sft, steps=6000),
         correction=dataclasses.replace(
             small.correction, num_games=1024, max_steps=30, sft=dataclasses.replace(small.correction.sft, steps=2000)
         ),

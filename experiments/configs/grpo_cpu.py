@@ -25,7 +25,7 @@ def config() -> Config:
         world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, habit=0.8, max_steps=20),
         memory=MemoryConfig(top_k=4),
         model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=64, max_action_tokens=12),
-        data=DataConfig(passes=3, detour=0.15),
+        data=DataConfig(passes=3, detour=0.15, imagined=0.5),
         executor_sft=SFTConfig(
             steps=1200, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
         ),

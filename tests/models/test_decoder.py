@@ -1,6 +1,7 @@
 """The decoder against a plain NumPy transformer, and identities of padding, cache, scan, remat and blocks."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ VARIANTS = {
     "untied": dataclasses.replace(BASE, tie_embeddings=False, num_kv_heads=4),
     "qwen2": dataclasses.replace(BASE, qkv_bias=True, num_kv_heads=1),
     "qwen3": dataclasses.replace(BASE, qk_norm=True),
+    "smear": dataclasses.replace(BASE, smear=True),
     "llama3": dataclasses.replace(BASE, rope_theta=500.0, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 16)),
 }
 
@@ -70,6 +72,8 @@ def numpy_forward(decoder: Decoder, tokens: list[int]) -> np.ndarray:
         return np.concatenate([z.real, z.imag])
 
     x = [table[t] for t in tokens]
+    if config.smear:
+        x = x[:1] + [v + np.asarray(decoder.smear[...], np.float64) * before for before, v in itertools.pairwise(x)]
     for layer in range(config.num_layers):
         w = {name: a[layer] for name, a in p.items()}
         normed = [norm(v, w["attention_norm"]) for v in x]
@@ -107,7 +111,7 @@ def test_forward_equals_plain_numpy(name):
     np.testing.assert_allclose(got, numpy_forward(decoder, tokens), atol=3e-4, rtol=3e-4)
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "smear"])
 @pytest.mark.parametrize("scan", [False, True])
 def test_padding_cache_blocks_and_scan_do_not_change_the_result(name, scan):
     config = dataclasses.replace(VARIANTS[name], scan_layers=scan, attention_block=4)
@@ -140,8 +144,9 @@ def test_padding_cache_blocks_and_scan_do_not_change_the_result(name, scan):
     assert int(cache.index) == 13
 
 
-def test_masked_columns_in_the_middle_leave_no_trace():
-    decoder = build(BASE)
+@pytest.mark.parametrize("name", ["llama", "smear"])
+def test_masked_columns_in_the_middle_leave_no_trace(name):
+    decoder = build(VARIANTS[name])
     tokens = jnp.asarray([[5, 6, 7, 8, 9]])
     expected = read(decoder, tokens)[0]
     hidden, cache = prefill(decoder, tokens[:, :2], capacity=8)

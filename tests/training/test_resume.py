@@ -150,7 +150,7 @@ def test_a_folder_may_change_what_has_not_begun(tmp_path):
     with pytest.raises(CheckpointError, match=rf"compiler_sft\.steps: was 7, now {config.compiler_sft.steps}"):
         claim_run(tmp_path, dataclasses.replace(config, seed=5))
     (tmp_path / "correction").mkdir()
-    (tmp_path / "correction" / "episodes.jsonl.gz").touch()
+    (tmp_path / "correction" / "episodes_0.jsonl.gz").touch()
     more = dataclasses.replace(other, seed=5, correction=dataclasses.replace(other.correction, num_games=3))
     with pytest.raises(CheckpointError, match=r"its correction was made .*correction\.num_games: was \d+, now 3"):
         claim_run(tmp_path, more)
