@@ -17,9 +17,13 @@ def config() -> Config:
         world=WorldConfig(train="train", valid="valid_seen", max_steps=50),
         data=dataclasses.replace(small.data, passes=4),
         executor_sft=dataclasses.replace(small.executor_sft, steps=2500),
-        compiler_sft=dataclasses.replace(small.compiler_sft, steps=6000),
+        compiler_sft=dataclasses.replace(small.compiler_sft, steps=4000),
         correction=dataclasses.replace(
-            small.correction, num_games=1024, max_steps=30, sft=dataclasses.replace(small.correction.sft, steps=2000)
+            small.correction,
+            num_games=700,
+            rounds=3,
+            max_steps=30,
+            sft=dataclasses.replace(small.correction.sft, steps=900),
         ),
         evaluation=EvalConfig(seeds=(0, 1, 2), batch_size=70),
     )

@@ -30,12 +30,13 @@ def config() -> Config:
             steps=1200, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
         ),
         compiler_sft=SFTConfig(
-            steps=2400, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+            steps=1800, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
         ),
         correction=CorrectionConfig(
             num_games=256,
+            rounds=2,
             sft=SFTConfig(
-                steps=900, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+                steps=600, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
             ),
         ),
         grpo=GRPOConfig(
