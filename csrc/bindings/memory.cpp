@@ -10,6 +10,7 @@
 
 #include "bindings/module.h"
 #include "core/error.h"
+#include "memory/graph_bytes.h"
 #include "memory/graph_update.h"
 #include "memory/knowledge_graph.h"
 
@@ -130,6 +131,37 @@ void SetRules(KnowledgeGraph& graph, const std::vector<RuleTuple>& tuples) {
   graph.SetRules(std::move(rules));
 }
 
+std::vector<RuleTuple> Rules(const Snapshot& snapshot) {
+  std::vector<RuleTuple> tuples;
+  for (const ConflictRule& rule : snapshot.rules().rules) {
+    tuples.emplace_back(rule.name, std::vector<MemberTuple>());
+    for (const ConflictRule::Member& member : rule.members)
+      tuples.back().second.emplace_back(member.relation, member.role == ConflictRule::Role::kSubject ? "subject" : "object",
+                                        member.objects);
+  }
+  return tuples;
+}
+
+py::tuple FromBytes(const py::bytes& bytes) {
+  std::string label;
+  GraphPointer graph;
+  {
+    const std::string_view view(bytes);
+    const py::gil_scoped_release release;
+    graph = GraphFromBytes(view, &label);
+  }
+  return py::make_tuple(graph, label);
+}
+
+py::tuple Forget(KnowledgeGraph& graph, const std::vector<NodeId>& nodes, const std::vector<std::int64_t>& sources) {
+  Forgotten forgotten;
+  {
+    const py::gil_scoped_release release;
+    forgotten = graph.Forget(nodes, sources);
+  }
+  return py::make_tuple(forgotten.nodes, forgotten.erased, forgotten.unsourced);
+}
+
 }  // namespace
 
 void BindMemory(py::module_& parent) {
@@ -148,6 +180,20 @@ void BindMemory(py::module_& parent) {
       .def_property_readonly("num_nodes", [](const SnapshotHandle& self) { return self.get().num_nodes(); })
       .def_property_readonly("num_facts", [](const SnapshotHandle& self) { return self.get().num_facts(); })
       .def_property_readonly("num_current_facts", [](const SnapshotHandle& self) { return self.get().num_current_facts(); })
+      .def_property_readonly("num_forgotten_nodes", [](const SnapshotHandle& self) { return self.get().num_forgotten_nodes(); })
+      .def_property_readonly("num_erased_facts", [](const SnapshotHandle& self) { return self.get().num_erased_facts(); })
+      .def("has_node", [](const SnapshotHandle& self, NodeId node) { return self.get().HasNode(node); }, py::arg("node"))
+      .def("has_fact", [](const SnapshotHandle& self, FactId fact) { return self.get().HasFact(fact); }, py::arg("fact"))
+      .def("to_bytes", [](const SnapshotHandle& self, const std::string& label) {
+            std::string bytes;
+            {
+              const Snapshot& snapshot = self.get();
+              const py::gil_scoped_release release;
+              bytes = GraphToBytes(snapshot, label);
+            }
+            return py::bytes(bytes);
+          }, py::arg("label"))
+      .def("rules", [](const SnapshotHandle& self) { return Rules(self.get()); })
       .def_property_readonly("relations", [](const SnapshotHandle& self) { return self.get().relations(); })
       .def_property_readonly("types", [](const SnapshotHandle& self) { return self.get().types(); })
       .def("find_node", [](const SnapshotHandle& self, const std::string& name) -> std::optional<NodeId> {
@@ -203,6 +249,8 @@ void BindMemory(py::module_& parent) {
           }, py::arg("relations"))
       .def("set_rules", &SetRules, py::arg("rules"))
       .def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
+      .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
+      .def_static("from_bytes", &FromBytes, py::arg("bytes"))
       .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
             const py::gil_scoped_release release;

@@ -54,6 +54,18 @@ class GraphBatch {
   // Ends a current fact, or moves the end of a past one forward.
   void EndFact(FactId fact, std::int64_t invalid_at);
   void AddSource(FactId fact, std::int64_t source);
+
+  // Forgetting. The lists of its nodes go on naming an erased fact until they are filtered.
+  void EraseFact(FactId fact);
+  void SetSources(FactId fact, const std::vector<std::int64_t>& sources);
+  // Takes the erased facts, which are sorted, out of both lists of a node; whether any fact is left there.
+  bool FilterLists(NodeId node, const std::vector<FactId>& erased);
+  // A node without facts.
+  void ForgetNode(NodeId node);
+  // Ids that have nothing behind them, as in the graph that is read back.
+  void SkipNode();
+  void SkipFact();
+  void SetWords(std::vector<std::string> relations, std::vector<std::string> types);
   void SetRules(std::shared_ptr<const CompiledRules> rules);
   void Commit();
 

@@ -12,6 +12,8 @@ namespace embodied_mem {
 // A name of a node, relation or type: not empty, at most kMaxNameBytes, UTF-8.
 void CheckName(std::string_view name, const std::string& where);
 void CheckNode(std::size_t node, std::size_t num_nodes, const std::string& where);
+// Throws: the node was forgotten.
+[[noreturn]] void ThrowForgotten(std::size_t node, const std::string& where);
 // That `more` of `what` fit beside `count`.
 void CheckRoom(std::size_t count, std::size_t more, const char* what);
 

@@ -75,7 +75,7 @@ struct NodeRecord : Pooled {
   std::atomic<std::uint32_t> refs{1};
   TypeId type = kNoType;
   std::int64_t embedding = kNoEmbedding;
-  std::string name;
+  std::string name;       // empty: forgotten
   Attributes attributes;  // sorted by key
 
   static NodeRecord* Make(std::uint64_t version, const NodeRecord* from) {
@@ -99,7 +99,7 @@ struct FactRecord : Pooled {
   std::int64_t invalid_at = kStillValid;
   std::int64_t first_source = 0;
   SharedList<std::int64_t, 6> more_sources;
-  NodeId subject = 0;
+  NodeId subject = 0;  // kNoNode: erased
   NodeId object = 0;
   RelationId relation = 0;
   std::uint32_t num_sources = 0;

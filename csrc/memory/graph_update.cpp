@@ -56,7 +56,7 @@ class Merge {
     list->past.VisitBackwards([&](const PastEdge& past) {
       const FactRecord& fact = batch_.fact(past.fact);
       if (fact.relation == relation && fact.object == object && fact.valid_at <= time && time < fact.invalid_at)
-        found = past.fact;
+        found = std::min(found, past.fact);  // kNoFact is the largest: the order of the list does not matter
     });
     return found;
   }
@@ -84,6 +84,7 @@ class Merge {
         }
       }
     };
+    const auto begin = static_cast<std::ptrdiff_t>(conflicts_.size());
     for (const Role role : {Role::kSubject, Role::kObject}) {
       const bool used = std::any_of(rule.members.begin(), rule.members.end(), [&](const auto& m) { return m.role == role; });
       const EdgeList* list = used ? batch_.list(owner, role == Role::kObject) : nullptr;
@@ -98,6 +99,8 @@ class Merge {
         consider(past.fact, fact.object, fact.relation, role);
       });
     }
+    // Past facts come in the order in which they ended, which a graph that was read back does not know.
+    std::sort(conflicts_.begin() + begin, conflicts_.end(), [](const auto& a, const auto& b) { return a.fact < b.fact; });
   }
 
   GraphBatch& batch_;
@@ -105,11 +108,15 @@ class Merge {
   std::vector<UpdateResult::Ended> conflicts_;
 };
 
-void CheckMention(const Mention& mention, std::size_t num_nodes, const std::string& where) {
+void CheckMention(const Mention& mention, const GraphBatch& batch, const std::string& where) {
+  const std::size_t num_nodes = batch.state().num_nodes;
   CheckName(mention.name, where + ".name");
   if (!mention.type.empty()) CheckName(mention.type, where + ".type");
-  for (std::size_t i = 0; i < mention.candidates.size(); ++i)
-    CheckNode(mention.candidates[i], num_nodes, where + ".candidates[" + std::to_string(i) + "]");
+  for (std::size_t i = 0; i < mention.candidates.size(); ++i) {
+    const std::string place = where + ".candidates[" + std::to_string(i) + "]";
+    CheckNode(mention.candidates[i], num_nodes, place);
+    if (batch.node(mention.candidates[i]).name.empty()) ThrowForgotten(mention.candidates[i], place);
+  }
 }
 
 NodeId Link(const Mention& mention, GraphBatch* batch, UpdateResult* result) {
@@ -145,8 +152,8 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
     for (std::size_t i = 0; i < triples.size(); ++i) {
       const Triple& triple = triples[i];
       const std::string where = "triples[" + std::to_string(i) + "]";
-      CheckMention(triple.subject, num_nodes, where + ".subject");
-      CheckMention(triple.object, num_nodes, where + ".object");
+      CheckMention(triple.subject, batch, where + ".subject");
+      CheckMention(triple.object, batch, where + ".object");
       CheckName(triple.relation, where + ".relation");
       if (triple.valid_at == kStillValid)
         throw InvalidInputError(where + ".valid_at: expected a time below " + std::to_string(kStillValid));

@@ -59,7 +59,7 @@ void Snapshot::KHop(const std::vector<NodeId>& sources, const KHopOptions& optio
                     Subgraph* result) const {
   CheckKHop(options, relations().size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i] >= num_nodes()) CheckNode(sources[i], num_nodes(), "sources[" + std::to_string(i) + "]");
+    if (sources[i] >= num_nodes() || state_->num_forgotten_nodes > 0) CheckKnown(sources[i], "sources[" + std::to_string(i) + "]");
   }
   scratch->allowed_.assign(options.relations.empty() ? 0 : relations().size(), 0);
   for (const RelationId relation : options.relations) scratch->allowed_[relation] = 1;

@@ -34,6 +34,10 @@ void CheckNode(std::size_t node, std::size_t num_nodes, const std::string& where
     throw InvalidInputError(where + ": expected a node id below " + std::to_string(num_nodes) + ", got " + std::to_string(node));
 }
 
+void ThrowForgotten(std::size_t node, const std::string& where) {
+  throw InvalidInputError(where + ": expected a known node, got " + std::to_string(node) + ", which was forgotten");
+}
+
 void CheckRoom(std::size_t count, std::size_t more, const char* what) {
   if (more > static_cast<std::size_t>(kNoNode) - count)
     throw InvalidInputError(std::string(what) + ": expected at most " + std::to_string(kNoNode) + " in a graph, got " +
@@ -126,6 +130,13 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
     const Changes::NewFact& fact = changes.add[i];
     if (fact.subject >= num_nodes) CheckNode(fact.subject, num_nodes, At("add", i, "subject"));
     if (fact.object >= num_nodes) CheckNode(fact.object, num_nodes, At("add", i, "object"));
+    if (state.num_forgotten_nodes > 0) {
+      if (fact.subject < state.num_nodes && batch.node(fact.subject).name.empty()) ThrowForgotten(fact.subject, At("add", i, "subject"));
+      if (fact.object < state.num_nodes && batch.node(fact.object).name.empty()) ThrowForgotten(fact.object, At("add", i, "object"));
+    }
+    if (fact.relation < state.relations->words.size() && state.relations->words[fact.relation].empty())
+      throw InvalidInputError(At("add", i, "relation") + ": expected a known relation, got " + std::to_string(fact.relation) +
+                              ", which was forgotten; intern its word again");
     if (fact.relation >= state.relations->words.size())
       throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " +
                               std::to_string(state.relations->words.size()) + ", got " + std::to_string(fact.relation));
@@ -140,6 +151,9 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
       throw InvalidInputError(At("invalidate", i, "fact") + ": expected a fact id below " + std::to_string(state.num_facts) +
                               ", got " + std::to_string(end.fact));
     const FactRecord& fact = batch.fact(end.fact);
+    if (fact.subject == kNoNode)
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
+                              ", which was forgotten");
     if (fact.invalid_at != kStillValid)
       throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
                               ", which ended at " + std::to_string(fact.invalid_at));

@@ -146,6 +146,7 @@ struct Words {
 struct GraphState : Pooled {
   std::uint64_t version = 0;
   std::size_t num_nodes = 0, num_facts = 0, num_current_facts = 0, num_buckets = 1;
+  std::size_t num_forgotten_nodes = 0, num_erased_facts = 0;  // ids that stay empty
   std::shared_ptr<const Words> relations, types;
   std::shared_ptr<const CompiledRules> rules;
 };
@@ -164,7 +165,12 @@ class Snapshot {
   std::size_t num_nodes() const;
   std::size_t num_facts() const;          // past ones too
   std::size_t num_current_facts() const;
-  const std::vector<std::string>& relations() const;
+  std::size_t num_forgotten_nodes() const;
+  std::size_t num_erased_facts() const;
+  // Whether that id has something behind it: false for what was forgotten. Throws InvalidInputError for an id never given.
+  bool HasNode(NodeId node) const;
+  bool HasFact(FactId fact) const;
+  const std::vector<std::string>& relations() const;  // "" where a word was forgotten
   const std::vector<std::string>& types() const;
   const ConflictRules& rules() const;
 
@@ -188,11 +194,19 @@ class Snapshot {
   template <bool kFiltered>
   void Walk(const KHopWalk& walk, const KHopOptions& options, const KHopScratch& scratch) const;
   void WalkAsOf(const KHopWalk& walk, const KHopOptions& options, KHopScratch* scratch) const;
+  void CheckKnown(NodeId node, const std::string& where) const;
   void AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const;
 
   const KnowledgeGraph& graph_;
   Versions::Pin* pin_;
   const GraphState* state_;
+};
+
+// What Forget removed.
+struct Forgotten {
+  std::vector<NodeId> nodes;     // those named, and those that nothing was left of
+  std::vector<FactId> erased;    // facts of these nodes, and facts that only the forgotten sources supported
+  std::vector<FactId> unsourced; // facts that lost a source and have others
 };
 
 struct Triple;
@@ -217,6 +231,12 @@ class KnowledgeGraph {
   Applied Apply(const Changes& changes);
   // Algorithm 1 of RoboMemory in one call, see graph_update.h.
   void Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch, UpdateResult* result);
+
+  // Removes nodes with their facts, past ones too, and sources (episodes): a fact that no other source supports is
+  // erased, not invalidated; a node that has lost its last fact and has no attributes goes too; and so do words that
+  // nothing else uses. Ids are never used again. Ends of other facts stay: nothing becomes true again.
+  // Snapshots and forks made before keep what they have until they are dropped. Cost: a look at every fact and node.
+  Forgotten Forget(const std::vector<NodeId>& nodes, const std::vector<std::int64_t>& sources);
 
   // Records and arrays that wait for readers to leave; 0 or little without long-lived snapshots.
   std::size_t num_retired() const;

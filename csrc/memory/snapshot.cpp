@@ -25,9 +25,27 @@ std::uint64_t Snapshot::version() const { return state_->version; }
 std::size_t Snapshot::num_nodes() const { return state_->num_nodes; }
 std::size_t Snapshot::num_facts() const { return state_->num_facts; }
 std::size_t Snapshot::num_current_facts() const { return state_->num_current_facts; }
+std::size_t Snapshot::num_forgotten_nodes() const { return state_->num_forgotten_nodes; }
+std::size_t Snapshot::num_erased_facts() const { return state_->num_erased_facts; }
 const std::vector<std::string>& Snapshot::relations() const { return state_->relations->words; }
 const std::vector<std::string>& Snapshot::types() const { return state_->types->words; }
 const ConflictRules& Snapshot::rules() const { return state_->rules->source; }
+
+bool Snapshot::HasNode(NodeId node) const {
+  CheckNode(node, num_nodes(), "node");
+  return !graph_.nodes_.Read(node, state_->version)->name.empty();
+}
+
+bool Snapshot::HasFact(FactId fact) const {
+  if (fact >= num_facts())
+    throw InvalidInputError("fact: expected a fact id below " + std::to_string(num_facts()) + ", got " + std::to_string(fact));
+  return graph_.facts_.Read(fact, state_->version)->subject != kNoNode;
+}
+
+void Snapshot::CheckKnown(NodeId node, const std::string& where) const {
+  CheckNode(node, num_nodes(), where);
+  if (state_->num_forgotten_nodes > 0 && !HasNode(node)) ThrowForgotten(node, where);
+}
 
 NodeId Snapshot::FindNode(std::string_view name) const {
   return FindName(graph_.names_, graph_.nodes_, name, state_->num_buckets, state_->version);
@@ -37,28 +55,28 @@ RelationId Snapshot::FindRelation(std::string_view relation) const {
   const RelationId id = state_->relations->Find(relation);
   if (id < state_->relations->words.size()) return id;
   std::string known;
-  for (std::size_t i = 0; i < relations().size() && i < 20; ++i) known += (i == 0 ? "" : ", ") + relations()[i];
+  for (std::size_t i = 0; i < relations().size() && i < 20; ++i)
+    if (!relations()[i].empty()) known += (known.empty() ? "" : ", ") + relations()[i];
   if (relations().size() > 20) known += ", ... (" + std::to_string(relations().size()) + " in all)";
   throw InvalidInputError("relation: expected one that the graph knows, got " + Quote(relation) + "; known: " +
                           (known.empty() ? "none yet, add a fact first" : known));
 }
 
 FactId Snapshot::FindFact(NodeId subject, RelationId relation, NodeId object) const {
-  CheckNode(subject, num_nodes(), "subject");
-  CheckNode(object, num_nodes(), "object");
+  CheckKnown(subject, "subject");
+  CheckKnown(object, "object");
   return FindEdge(graph_.edges_.Read(2 * static_cast<std::size_t>(subject), state_->version),
                   graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation, object);
 }
 
 Node Snapshot::GetNode(NodeId node) const {
-  CheckNode(node, num_nodes(), "node");
+  CheckKnown(node, "node");
   const NodeRecord& record = *graph_.nodes_.Read(node, state_->version);
   return {record.name, record.type == kNoType ? "" : types()[record.type], record.attributes, record.embedding};
 }
 
 Fact Snapshot::GetFact(FactId fact) const {
-  if (fact >= num_facts())
-    throw InvalidInputError("fact: expected a fact id below " + std::to_string(num_facts()) + ", got " + std::to_string(fact));
+  if (!HasFact(fact)) throw InvalidInputError("fact: expected a known one, got " + std::to_string(fact) + ", which was forgotten");
   const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
   Fact answer{record.subject, relations()[record.relation], record.object, record.valid_at, record.invalid_at, {}};
   record.more_sources.VisitBackwards([&](std::int64_t source) { answer.sources.push_back(source); });
@@ -83,7 +101,7 @@ void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_
 }
 
 std::vector<FactId> Snapshot::FactsOf(NodeId node, Direction direction, std::optional<std::int64_t> as_of) const {
-  CheckNode(node, num_nodes(), "node");
+  CheckKnown(node, "node");
   std::vector<FactId> facts;
   if (direction != Direction::kIn) AppendFacts(node, false, as_of, &facts);
   const std::size_t num_out = facts.size();

@@ -375,7 +375,7 @@ void TestWantOfMemory() {
   CHECK(num_closed > 10);
 }
 
-// One writer moves things between places, and a second one a fork of it, while four readers look.
+// One writer moves things between places, and a second one a fork of it, while eight readers look.
 void TestThreads() {
   constexpr NodeId kThings = 40, kPlaces = 8;
   KnowledgeGraph graph;
@@ -427,7 +427,7 @@ void TestThreads() {
     }
   };
   std::vector<std::thread> readers;
-  for (std::uint64_t i = 0; i < 4; ++i) readers.emplace_back(read, i);
+  for (std::uint64_t i = 0; i < 8; ++i) readers.emplace_back(read, i);
   std::thread other(write, fork.get(), 99, 600);
   write(&graph, 98, 600);
   other.join();

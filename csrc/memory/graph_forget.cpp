@@ -1,0 +1,211 @@
+// Removing what must not be remembered, and the writes of a batch that this needs.
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "core/error.h"
+#include "memory/graph_batch.h"
+#include "memory/graph_checks.h"
+#include "memory/graph_records.h"
+
+namespace embodied_mem {
+namespace {
+
+template <typename T>
+void SortUnique(std::vector<T>* values) {
+  std::sort(values->begin(), values->end());
+  values->erase(std::unique(values->begin(), values->end()), values->end());
+}
+
+template <typename T>
+bool Contains(const std::vector<T>& sorted, T value) {
+  return std::binary_search(sorted.begin(), sorted.end(), value);
+}
+
+std::vector<std::int64_t> SourcesOf(const FactRecord& fact) {
+  std::vector<std::int64_t> sources;
+  fact.more_sources.VisitBackwards([&](std::int64_t source) { sources.push_back(source); });
+  if (fact.num_sources > 0) sources.push_back(fact.first_source);
+  std::reverse(sources.begin(), sources.end());
+  return sources;
+}
+
+template <typename Visit>
+void VisitFacts(const GraphBatch& batch, NodeId node, const Visit& visit) {
+  for (const bool incoming : {false, true}) {
+    const EdgeList* list = batch.list(node, incoming);
+    if (list == nullptr) continue;
+    for (std::uint32_t i = 0; i < list->count; ++i) visit(list->edges()[i].fact);
+    list->past.VisitBackwards([&](const PastEdge& past) { visit(past.fact); });
+  }
+}
+
+}  // namespace
+
+void GraphBatch::EraseFact(FactId id) {
+  changed_ = touched_ = true;
+  FactRecord* record = OwnFact(id);
+  if (record->invalid_at == kStillValid) --state_.num_current_facts;
+  record->subject = record->object = kNoNode;
+  record->relation = 0;
+  record->valid_at = kStillValid;  // true at no time
+  record->invalid_at = std::numeric_limits<std::int64_t>::min();
+  record->more_sources = {};
+  record->first_source = 0;
+  record->num_sources = 0;
+  ++state_.num_erased_facts;
+}
+
+void GraphBatch::SetSources(FactId id, const std::vector<std::int64_t>& sources) {
+  changed_ = touched_ = true;
+  FactRecord* record = OwnFact(id);
+  record->more_sources = {};
+  record->first_source = 0;
+  record->num_sources = 0;
+  for (const std::int64_t source : sources) record->AddSource(source);
+}
+
+bool GraphBatch::FilterLists(NodeId node, const std::vector<FactId>& erased) {
+  bool left = false;
+  for (const bool incoming : {false, true}) {
+    const std::size_t slot = 2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0);
+    if (graph_->edges_.Newest(slot) == nullptr) continue;
+    changed_ = touched_ = true;
+    EdgeList* list = OwnList(slot);
+    Edge* const end = std::remove_if(list->edges(), list->edges() + list->count,
+                                     [&](const Edge& edge) { return Contains(erased, edge.fact); });
+    list->count = static_cast<std::uint32_t>(end - list->edges());
+    std::vector<FactId> kept;
+    list->past.VisitBackwards([&](const PastEdge& past) {
+      if (!Contains(erased, past.fact)) kept.push_back(past.fact);
+    });
+    list->past = {};
+    for (auto it = kept.rbegin(); it != kept.rend(); ++it) list->AppendPast(*it, fact(*it).invalid_at);
+    left = left || list->count > 0 || !kept.empty();
+  }
+  return left;
+}
+
+void GraphBatch::ForgetNode(NodeId node) {
+  changed_ = touched_ = true;
+  const std::string name = graph_->nodes_.Newest(node)->name;
+  auto& entries = OwnBucket(BucketOf(NameHash(name), state_.num_buckets))->entries;
+  entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.id == node; }), entries.end());
+  graph_->nodes_.Put(node, NodeRecord::Make(state_.version, nullptr), &graph_->versions_);
+  ++state_.num_forgotten_nodes;
+}
+
+void GraphBatch::SkipNode() {
+  changed_ = touched_ = true;
+  graph_->nodes_.Put(state_.num_nodes++, NodeRecord::Make(state_.version, nullptr), &graph_->versions_);
+  ++state_.num_forgotten_nodes;
+}
+
+void GraphBatch::SkipFact() {
+  changed_ = touched_ = true;
+  FactRecord* record = FactRecord::Make(state_.version, nullptr);
+  record->subject = record->object = kNoNode;
+  record->valid_at = kStillValid;
+  record->invalid_at = std::numeric_limits<std::int64_t>::min();
+  graph_->facts_.Put(state_.num_facts++, record, &graph_->versions_);
+  ++state_.num_erased_facts;
+}
+
+void GraphBatch::SetWords(std::vector<std::string> relations, std::vector<std::string> types) {
+  changed_ = true;
+  const auto make = [](std::vector<std::string> list) {
+    auto words = std::make_shared<Words>();
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (!list[i].empty()) words->ids.emplace(list[i], static_cast<std::uint32_t>(i));
+    words->words = std::move(list);
+    return words;
+  };
+  state_.relations = own_relations_ = make(std::move(relations));
+  state_.types = own_types_ = make(std::move(types));
+}
+
+Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::vector<std::int64_t>& sources) {
+  GraphBatch batch(this);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string where = "nodes[" + std::to_string(i) + "]";
+    CheckNode(nodes[i], batch.state().num_nodes, where);
+    if (batch.node(nodes[i]).name.empty()) ThrowForgotten(nodes[i], where);
+  }
+  Forgotten result;
+  result.nodes = nodes;
+  SortUnique(&result.nodes);
+  std::vector<std::int64_t> gone = sources;
+  SortUnique(&gone);
+  for (const NodeId node : result.nodes) VisitFacts(batch, node, [&](FactId fact) { result.erased.push_back(fact); });
+  if (!gone.empty()) {
+    for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
+      const FactRecord& fact = batch.fact(static_cast<FactId>(id));
+      if (fact.num_sources == 0) continue;
+      const std::vector<std::int64_t> all = SourcesOf(fact);
+      const auto num_gone = std::count_if(all.begin(), all.end(), [&](std::int64_t s) { return Contains(gone, s); });
+      if (num_gone == static_cast<std::ptrdiff_t>(all.size())) {
+        result.erased.push_back(static_cast<FactId>(id));
+      } else if (num_gone > 0) {
+        result.unsourced.push_back(static_cast<FactId>(id));
+      }
+    }
+  }
+  SortUnique(&result.erased);
+  const auto erased = [&](FactId fact) { return Contains(result.erased, fact); };
+  result.unsourced.erase(std::remove_if(result.unsourced.begin(), result.unsourced.end(), erased), result.unsourced.end());
+  if (result.nodes.empty() && result.erased.empty() && result.unsourced.empty()) return result;
+
+  std::vector<NodeId> ends = result.nodes;
+  std::vector<RelationId> relations;
+  for (const FactId id : result.erased) {
+    ends.push_back(batch.fact(id).subject);
+    ends.push_back(batch.fact(id).object);
+    relations.push_back(batch.fact(id).relation);
+  }
+  SortUnique(&ends);
+  SortUnique(&relations);
+  for (const FactId id : result.erased) batch.EraseFact(id);
+  for (const FactId id : result.unsourced) {
+    std::vector<std::int64_t> left = SourcesOf(batch.fact(id));
+    left.erase(std::remove_if(left.begin(), left.end(), [&](std::int64_t s) { return Contains(gone, s); }), left.end());
+    batch.SetSources(id, left);
+  }
+  std::vector<NodeId> empty;
+  for (const NodeId node : ends) {
+    if (!batch.FilterLists(node, result.erased) && !Contains(result.nodes, node) && batch.node(node).attributes.empty())
+      empty.push_back(node);
+  }
+  result.nodes.insert(result.nodes.end(), empty.begin(), empty.end());
+  std::vector<TypeId> types;
+  for (const NodeId node : result.nodes) {
+    if (batch.node(node).type != kNoType) types.push_back(batch.node(node).type);
+    batch.ForgetNode(node);
+  }
+  SortUnique(&types);
+
+  // Words that only this used.
+  std::vector<char> relation_used(batch.state().relations->words.size()), type_used(batch.state().types->words.size());
+  if (!relations.empty() || !types.empty()) {
+    for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
+      const FactRecord& fact = batch.fact(static_cast<FactId>(id));
+      if (fact.subject != kNoNode) relation_used[fact.relation] = 1;
+    }
+    for (std::size_t id = 0; id < batch.state().num_nodes; ++id) {
+      const TypeId type = batch.node(static_cast<NodeId>(id)).type;
+      if (type != kNoType) type_used[type] = 1;
+    }
+    for (const auto& rule : batch.state().rules->relations)
+      for (const RelationId relation : rule) relation_used[relation] = 1;
+    std::vector<std::string> relation_words = batch.state().relations->words, type_words = batch.state().types->words;
+    for (const RelationId relation : relations)
+      if (relation_used[relation] == 0) relation_words[relation].clear();
+    for (const TypeId type : types)
+      if (type_used[type] == 0) type_words[type].clear();
+    batch.SetWords(std::move(relation_words), std::move(type_words));
+  }
+  batch.Commit();
+  return result;
+}
+
+}  // namespace embodied_mem
