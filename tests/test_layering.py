@@ -15,7 +15,7 @@ PACKAGE = "embodied_mem"
 # The levels of DESIGN.md. What shares a level does not import each other; `play` is a program, imported by none.
 LEVELS = {
     "errors": 0, "types": 0,
-    "_native": 1,
+    "_native": 1, "native": 1,
     "memory": 2, "envs": 2, "language": 2, "models": 2, "rl": 2, "parallel": 2,
     "compiler": 3,
     "agents": 4,
@@ -76,7 +76,7 @@ def violations(root: Path) -> list[str]:
                 target = parts[1]
                 if target in LEVELS and LEVELS[target] >= LEVELS[owner]:
                     reason = f"is on level {LEVELS[target]}, {owner} on level {LEVELS[owner]}"
-                elif target == "_native" and owner not in NATIVE_USERS:
+                elif target in ("_native", "native") and owner not in NATIVE_USERS | {"native"}:
                     reason = f"is for {' and '.join(sorted(NATIVE_USERS))} only"
                 elif target not in LEVELS and not target.startswith("__"):
                     reason = "is no known package"

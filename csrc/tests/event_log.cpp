@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -28,13 +29,10 @@ const std::string kScope = R"({"user":"ann"})";
 class Folder {
  public:
   Folder() {
-    char name[] = "/tmp/embodied_mem_log_XXXXXX";
-    path_ = ::mkdtemp(name);
+    std::string name = (std::filesystem::temp_directory_path() / "embodied_mem_log_XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
   }
-  ~Folder() {
-    const int status = std::system(("rm -rf '" + path_ + "'").c_str());
-    CHECK_EQ(status, 0);
-  }
+  ~Folder() { std::filesystem::remove_all(path_); }
   const std::string& path() const { return path_; }
 
  private:

@@ -22,9 +22,10 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from embodied_mem._native import alfworld as _native
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.native import part
 
+_native = part("alfworld")
 Game = _native.Game
 Env = _native.Env
 

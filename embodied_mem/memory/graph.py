@@ -19,182 +19,60 @@ subgraph that `update` returns is taken after the merge.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .. import _native
 from ..errors import InvalidInputError
+from ..native import part
+from .facts import (
+    HOUSEHOLD_RULES,
+    Applied,
+    Change,
+    ConflictRule,
+    Ended,
+    Fact,
+    Forgotten,
+    NewFact,
+    NewNode,
+    Node,
+    Scope,
+    Subgraph,
+    Triple,
+    scope_from_text,
+    scope_text,
+)
+
+if TYPE_CHECKING:
+    from .audit import Audit
+
+__all__ = [
+    "HOUSEHOLD_RULES",
+    "Applied",
+    "Change",
+    "ConflictRule",
+    "Direction",
+    "Ended",
+    "Fact",
+    "Forgotten",
+    "KnowledgeGraph",
+    "NewFact",
+    "NewNode",
+    "Node",
+    "Scope",
+    "Snapshot",
+    "Subgraph",
+    "Triple",
+]
 
 Direction = Literal["out", "in", "both"]
 
-_NO_EMBEDDING = _native.memory.NO_EMBEDDING
-_STILL_VALID = _native.memory.STILL_VALID
-
-
-@dataclasses.dataclass(frozen=True)
-class Scope:
-    """Whose memory it is. Empty: not divided by this."""
-
-    user: str = ""
-    robot: str = ""
-    environment: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class ConflictRule:
-    """One slot that every node has and that at most one fact may fill at a time.
-
-    Attributes:
-        name: how reports call it.
-        members: the facts that fill it, as (relation, the end whose slot it is) or (relation, end, names of objects):
-            with names, only facts about these objects.
-    """
-
-    name: str
-    members: tuple[
-        tuple[str, Literal["subject", "object"]] | tuple[str, Literal["subject", "object"], tuple[str, ...]], ...
-    ]
-
-
-HOUSEHOLD_RULES = (
-    ConflictRule("place", (("in", "subject"), ("on", "subject"), ("holds", "object"))),
-    ConflictRule("hand", (("holds", "subject"),)),
-    ConflictRule("door", (("is", "subject", ("open", "closed")),)),
-    ConflictRule("switch", (("is", "subject", ("on", "off")),)),
-)
-"""An object has one place; a hand holds one thing; open excludes closed; on excludes off."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Node:
-    """A thing, place, person or value. `embedding` is a handle that the caller gave, e.g. into a vector index."""
-
-    id: int
-    name: str
-    type: str = ""
-    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    embedding: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Fact:
-    """subject, relation, object, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
-
-    id: int
-    subject: int
-    relation: str
-    object: int
-    valid_at: int
-    invalid_at: int | None
-    sources: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Triple:
-    """One observation for `update`.
-
-    Attributes:
-        subject, object: names; a node of exactly this name is linked first.
-        relation: word.
-        valid_at: since when, on the caller's clock.
-        source: id of the episode that says so.
-        subject_type, object_type: '' if unknown. A similar node of another type is not linked.
-        subject_candidates, object_candidates: ids of nodes above the caller's similarity threshold, best first, for
-            names that no node has.
-    """
-
-    subject: str
-    relation: str
-    object: str
-    valid_at: int = 0
-    source: int | None = None
-    subject_type: str = ""
-    object_type: str = ""
-    subject_candidates: Sequence[int] = ()
-    object_candidates: Sequence[int] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class NewNode:
-    """A node for `apply`. If the name exists, that node gets these attributes, and the type and embedding if given."""
-
-    name: str
-    type: str = ""
-    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    embedding: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class NewFact:
-    """A fact for `apply`, between node ids; ids of nodes made in the same batch count on from `num_nodes`."""
-
-    subject: int
-    relation: str
-    object: int
-    valid_at: int = 0
-    source: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Subgraph:
-    """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
-
-    Attributes:
-        nodes: uint32[N] node ids.
-        hops: uint32[N] facts between a node and the nearest source.
-        facts: uint32[E] ids of the facts followed between these nodes, each once.
-        truncated: whether `max_nodes` left something out.
-    """
-
-    nodes: np.ndarray
-    hops: np.ndarray
-    facts: np.ndarray
-    truncated: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Ended:
-    """A fact that a new one is in conflict with: `fact` was invalidated when `by` began, for the rule named."""
-
-    fact: int
-    by: int
-    rule: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Applied:
-    """Ids of the nodes and facts of a batch; `repeated[i]`: fact i was current and has got a source, not a copy."""
-
-    nodes: list[int]
-    facts: list[int]
-    repeated: list[bool]
-
-
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """What `update` did.
-
-    Attributes:
-        subjects, objects, facts: ids for each triple.
-        new_nodes, similar_nodes: made; linked by a candidate and not by name.
-        added, repeated: ids of facts made, and of facts that got a source.
-        ended: facts no longer true, with the reason.
-        subgraph: what lies within K hops of the entities now; None if not asked for.
-    """
-
-    subjects: list[int]
-    objects: list[int]
-    facts: list[int]
-    new_nodes: list[int]
-    similar_nodes: list[int]
-    added: list[int]
-    repeated: list[int]
-    ended: list[Ended]
-    subgraph: Subgraph | None
+_native = part("memory")
+_NO_EMBEDDING = _native.NO_EMBEDDING
+_STILL_VALID = _native.STILL_VALID
 
 
 class Snapshot:
@@ -234,8 +112,26 @@ class Snapshot:
         return self._native.num_current_facts
 
     @property
+    def num_forgotten_nodes(self) -> int:
+        """Ids below `num_nodes` that nothing is behind any more."""
+        return self._native.num_forgotten_nodes
+
+    @property
+    def num_erased_facts(self) -> int:
+        """Ids below `num_facts` that nothing is behind any more."""
+        return self._native.num_erased_facts
+
+    def has_node(self, node: int) -> bool:
+        """Return whether something is behind the id, that is, whether the node was not forgotten."""
+        return self._native.has_node(_id(node, "node"))
+
+    def has_fact(self, fact: int) -> bool:
+        """Return whether something is behind the id, that is, whether the fact was not erased."""
+        return self._native.has_fact(_id(fact, "fact"))
+
+    @property
     def relations(self) -> list[str]:
-        return self._native.relations
+        return [word for word in self._native.relations if word]
 
     def find(self, name: str) -> int | None:
         """Return the id of the node of exactly this name, or None."""
@@ -296,10 +192,22 @@ class Snapshot:
 class KnowledgeGraph:
     """The facts of one scope. Batches are all or nothing; any number of threads may read, writers take turns."""
 
-    def __init__(self, scope: Scope | None = None, *, rules: Iterable[ConflictRule] = ()):
-        """Make an empty graph. Raises InvalidInputError for a rule without members, or given twice."""
+    def __init__(self, scope: Scope | None = None, *, rules: Iterable[ConflictRule] = (), buffer_capacity: int = 64):
+        """Make an empty graph.
+
+        Args:
+            scope: whose it is.
+            rules: what `update` resolves conflicts by.
+            buffer_capacity: observations that `observe` lets wait before it integrates them.
+
+        Raises:
+            InvalidInputError: a rule without members, or given twice; a capacity below 1.
+        """
+        if buffer_capacity < 1:
+            raise InvalidInputError(f"buffer_capacity: expected at least 1, got {buffer_capacity}")
         self._scope = Scope() if scope is None else scope
-        self._native = _native.memory.KnowledgeGraph()
+        self._native = _native.KnowledgeGraph()
+        self._buffer = ObservationBuffer(buffer_capacity)
         self._set_rules(rules)
 
     @property
@@ -311,8 +219,9 @@ class KnowledgeGraph:
         return self._rules
 
     def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
-        self._rules = tuple(rules)
-        self._native.set_rules([(rule.name, [_member(*member) for member in rule.members]) for rule in self._rules])
+        rules = tuple(rules)
+        self._native.set_rules([(rule.name, [_member(*member) for member in rule.members]) for rule in rules])
+        self._rules = rules
 
     def snapshot(self) -> Snapshot:
         """Return the newest version to read. Never waits for a writer."""
@@ -321,8 +230,51 @@ class KnowledgeGraph:
     def fork(self) -> KnowledgeGraph:
         """Return an independent copy of the same scope in constant time; each side pays for what it changes."""
         other = object.__new__(KnowledgeGraph)
-        other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
+        with self._buffer.lock:
+            other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
+            other._buffer = self._buffer.copy()
         return other
+
+    def to_bytes(self) -> bytes:
+        """Return all of it, past facts, ids, rules and scope included; the same graph always gives the same bytes.
+
+        What `observe` has not integrated is in it as facts; the report of it is not. Format: docs/formats.md.
+        """
+        return self._native.snapshot().to_bytes(scope_text(self._scope))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, scope: Scope | None = None) -> KnowledgeGraph:
+        """Return the graph that `to_bytes` wrote.
+
+        Raises:
+            InvalidInputError: other bytes, damaged or cut, another version, or a graph of another scope than `scope`.
+        """
+        graph = cls()
+        graph._native, label = _native.KnowledgeGraph.from_bytes(data)
+        graph._scope = scope_from_text(label)
+        if scope is not None and scope != graph._scope:
+            raise InvalidInputError(f"graph: expected one of {scope}, got one of {graph._scope}")
+        graph._rules = tuple(
+            ConflictRule(name, tuple((r, end, tuple(objects)) if objects else (r, end) for r, end, objects in members))
+            for name, members in graph._native.snapshot().rules()
+        )
+        return graph
+
+    def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
+        """Remove nodes with their facts, and episodes with what only they support; nothing of it is in `to_bytes`.
+
+        A fact that has other sources loses this one; one that has none is erased, past or current, and not
+        invalidated. A node that so loses its last fact and has no attributes goes too. Ids are never used again.
+        Nothing becomes true again: facts that a forgotten one ended stay ended. Snapshots and forks taken before keep
+        their version until they are closed.
+
+        Raises:
+            InvalidInputError: an unknown node; nothing has changed.
+        """
+        with self._buffer.lock:
+            gone = Forgotten(*self._native.forget([_id(node, "nodes") for node in nodes], [int(s) for s in sources]))
+            self._buffer.clear()
+        return gone
 
     def apply(
         self,
@@ -362,6 +314,47 @@ class KnowledgeGraph:
         Raises:
             InvalidInputError: a name that is empty or too long, an unknown candidate; nothing has changed.
         """
+        return Change(**self._update(triples, extract, _options(hops, direction, None, max_nodes, None)))
+
+    def observe(self, triples: Iterable[Triple]) -> Change | None:
+        """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
+
+        Rapid response and local integration are RoboMemory's two phases (section 3.2). Here the first links, merges
+        and applies the rules, which the native part does in microseconds, so that no reader sees a contradiction; what
+        waits is the K-hop subgraph around what was touched, which is what takes time and what a resolver looks at.
+
+        Returns:
+            What `integrate` returns, when the buffer was full or a rule found a conflict; else None.
+
+        Raises:
+            InvalidInputError: as `update`; nothing has changed.
+        """
+        with self._buffer.lock:
+            got = self._update(triples, False, _options(0, "both", None, None, None))
+            self._buffer.add(got)
+            return self.integrate() if got["ended"] or self._buffer.full else None
+
+    @property
+    def num_waiting(self) -> int:
+        """Observations that were not integrated yet."""
+        return self._buffer.count
+
+    def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
+        """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
+        options = _options(hops, direction, None, max_nodes, None)
+        with self._buffer.lock:
+            got = self._buffer.take()
+            with self.snapshot() as now:
+                got["subgraph"] = Subgraph(*now._native.khop(got["subjects"] + got["objects"], options))
+            return Change(**got)
+
+    def audit(self) -> Audit:
+        """Return duplicates, contradictions, orphans and what has no source, see `embodied_mem.memory.audit`."""
+        from .audit import audit
+
+        return audit(self)
+
+    def _update(self, triples: Iterable[Triple], extract: bool, options: Any) -> dict[str, Any]:
         got = self._native.update(
             [
                 (
@@ -374,16 +367,52 @@ class KnowledgeGraph:
                 for t in triples
             ],
             extract,
-            _options(hops, direction, None, max_nodes, None),
+            options,
         )
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         got["subgraph"] = None if got["subgraph"] is None else Subgraph(*got["subgraph"])
-        return Change(**got)
+        return got
 
     @property
     def num_retired(self) -> int:
         """Replaced records that are kept for open snapshots."""
         return self._native.num_retired
+
+
+class ObservationBuffer:
+    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write."""
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        lists = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
+        self._got: dict[str, list] = {name: [] for name in lists}
+
+    def copy(self) -> ObservationBuffer:
+        other = ObservationBuffer(self.capacity)
+        other._got = {name: list(values) for name, values in self._got.items()}
+        return other
+
+    def add(self, got: dict[str, Any]) -> None:
+        for name, values in self._got.items():
+            known = values if name == "similar_nodes" else ()
+            values += [value for value in got[name] if value not in known]
+
+    def take(self) -> dict[str, Any]:
+        got: dict[str, Any] = self._got
+        self.clear()
+        return got
+
+    @property
+    def count(self) -> int:
+        return len(self._got["facts"])
+
+    @property
+    def full(self) -> bool:
+        return self.count >= self.capacity
 
 
 def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, str, list[str]]:
@@ -411,7 +440,7 @@ def _words(words: Iterable[str]) -> list[str]:
 
 def _options(hops: int, direction: str, relations: list[int] | None, max_nodes: int | None, as_of: int | None) -> Any:
     if hops < 0:
-        raise InvalidInputError(f"hops: expected 0 to {_native.memory.MAX_HOPS}, got {hops}")
+        raise InvalidInputError(f"hops: expected 0 to {_native.MAX_HOPS}, got {hops}")
     if max_nodes is not None and max_nodes < 1:
         raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
-    return _native.memory.KHopOptions(hops, direction, relations, max_nodes, as_of)
+    return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)

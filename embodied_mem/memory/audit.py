@@ -1,0 +1,139 @@
+"""What is wrong with a graph: duplicates, contradictions, orphans, facts without source, self-loops.
+
+    report = graph.audit()
+    report.counts          # {"near_names": 1, ...}
+    print(report.text)     # the same with names
+
+Reads one snapshot, whole; nothing is changed. What to do about a finding is the caller's decision.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from .facts import ConflictRule, Fact
+
+if TYPE_CHECKING:
+    from .graph import KnowledgeGraph
+
+_SHOWN = 20
+_ARTICLES = {"a", "an", "the"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Contradiction:
+    """Current facts that fill one slot of `node`, of which the rule allows one."""
+
+    rule: str
+    node: int
+    facts: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Audit:
+    """The findings as ids, each list in the order of ids.
+
+    Attributes:
+        num_nodes, num_facts: looked at; facts that ended included.
+        duplicate_facts: ids of current facts that say the same.
+        near_names: ids of nodes whose names differ in case, articles, punctuation or spacing only.
+        contradictions: violated rules.
+        orphans: nodes without any fact, current or past.
+        unsourced: facts that no episode supports.
+        self_loops: facts from a node to itself.
+        text: all of it to read, names included.
+    """
+
+    num_nodes: int
+    num_facts: int
+    duplicate_facts: tuple[tuple[int, ...], ...]
+    near_names: tuple[tuple[int, ...], ...]
+    contradictions: tuple[Contradiction, ...]
+    orphans: tuple[int, ...]
+    unsourced: tuple[int, ...]
+    self_loops: tuple[int, ...]
+    text: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of findings of each kind."""
+        names = ("duplicate_facts", "near_names", "contradictions", "orphans", "unsourced", "self_loops")
+        return {name: len(getattr(self, name)) for name in names}
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.counts.values())
+
+
+def plain_name(name: str) -> str:
+    """Return the name without what people write differently: case, articles, punctuation, a space before a number."""
+    words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
+    kept = [word for word in words if word not in _ARTICLES]
+    return " ".join(kept or words) or name
+
+
+def audit(graph: KnowledgeGraph) -> Audit:
+    """Return what is wrong with the newest version of the graph. Takes time in proportion to its size."""
+    with graph.snapshot() as now:
+        nodes = [now.node(i) for i in range(now.num_nodes) if now.has_node(i)]
+        facts = [now.fact(i) for i in range(now.num_facts) if now.has_fact(i)]
+    names = {node.id: node.name for node in nodes}
+    current = [fact for fact in facts if fact.invalid_at is None]
+    same: dict[object, list[int]] = collections.defaultdict(list)
+    for fact in current:
+        same[fact.subject, fact.relation, fact.object].append(fact.id)
+    near: dict[str, list[int]] = collections.defaultdict(list)
+    for node in nodes:
+        near[plain_name(node.name)].append(node.id)
+    used = {node for fact in facts for node in (fact.subject, fact.object)}
+    found = {
+        "duplicate_facts": _several(same),
+        "near_names": _several(near),
+        "contradictions": tuple(_contradictions(current, graph.rules, names)),
+        "orphans": tuple(node.id for node in nodes if node.id not in used),
+        "unsourced": tuple(fact.id for fact in facts if not fact.sources),
+        "self_loops": tuple(fact.id for fact in facts if fact.subject == fact.object),
+    }
+    return Audit(len(nodes), len(facts), **found, text=_text(len(nodes), facts, found, names))
+
+
+def _several(groups: dict) -> tuple[tuple[int, ...], ...]:
+    return tuple(sorted(tuple(ids) for ids in groups.values() if len(ids) > 1))
+
+
+def _contradictions(facts: list[Fact], rules: tuple[ConflictRule, ...], names: dict[int, str]):
+    for rule in rules:
+        slots: dict[int, set[int]] = collections.defaultdict(set)
+        members = [(member[0], member[1], member[2] if len(member) > 2 else ()) for member in rule.members]
+        for fact in facts:
+            for relation, end, objects in members:
+                if fact.relation == relation and (not objects or names[fact.object] in objects):
+                    slots[fact.subject if end == "subject" else fact.object].add(fact.id)
+        for node in sorted(slots):
+            if len(slots[node]) > 1:
+                yield Contradiction(rule.name, node, tuple(sorted(slots[node])))
+
+
+def _text(num_nodes: int, facts: list[Fact], found: dict[str, tuple], names: dict[int, str]) -> str:
+    by_id = {fact.id: fact for fact in facts}
+
+    def say(item: object, kind: str) -> str:
+        if isinstance(item, Contradiction):
+            return f"{item.rule} of {names[item.node]!r}: " + "; ".join(say(fact, "") for fact in item.facts)
+        if isinstance(item, tuple):
+            return "; ".join(say(one, kind) for one in item)
+        if kind in ("near_names", "orphans"):
+            return f"{item}: {names[item]!r}"
+        fact = by_id[item]
+        return f"{item}: {names[fact.subject]!r} {fact.relation} {names[fact.object]!r}"
+
+    lines = [f"{num_nodes} nodes, {len(facts)} facts"]
+    for kind, items in found.items():
+        lines.append(f"{kind.replace('_', ' ')}: {len(items)}")
+        lines += [f"  {say(item, kind)}" for item in items[:_SHOWN]]
+        if len(items) > _SHOWN:
+            lines.append(f"  ... and {len(items) - _SHOWN} more")
+    return "\n".join(lines)

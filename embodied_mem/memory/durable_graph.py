@@ -1,0 +1,163 @@
+"""A knowledge graph in a store: the same calls as on `KnowledgeGraph`, each change an event that survives a crash.
+
+    module = GraphModule()
+    with MemoryStore("memory/ann", {"graph": module}, scope=Scope(user="ann")) as store:
+        graph = DurableGraph(store, module, rules=HOUSEHOLD_RULES)
+        graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)])
+        with graph.snapshot() as now: ...
+
+`GraphModule` is what the store replays. Rules are an event as well, since what an update does depends on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import InvalidInputError
+from .facts import Applied, Change, ConflictRule, NewFact, NewNode, Subgraph, Triple
+from .graph import Direction, KnowledgeGraph, Snapshot
+from .store import MemoryStore, Selector
+
+
+class GraphModule:
+    """A graph as a state machine for `MemoryStore`. Read `graph`; change it through the store only."""
+
+    def __init__(self, *, buffer_capacity: int = 64):
+        self.graph = KnowledgeGraph(buffer_capacity=buffer_capacity)
+
+    def apply(self, event: dict[str, Any]) -> Any:
+        """Do one of the operations that the functions below write. Raises InvalidInputError for any other event."""
+        operations = {"update": self._update, "observe": self._observe, "apply": self._apply, "rules": self._set_rules}
+        operation = operations.get(event.get("op"))
+        if operation is None:
+            raise InvalidInputError(f"event: expected op {', '.join(operations)}, got {event.get('op')!r}")
+        try:
+            return operation(event)
+        except InvalidInputError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInputError(f"event: expected all that {event['op']!r} needs, got {error!r}") from error
+
+    def _update(self, event: dict[str, Any]) -> Change:
+        return self.graph.update([Triple(*triple) for triple in event["triples"]], extract=False)
+
+    def _observe(self, event: dict[str, Any]) -> Change | None:
+        return self.graph.observe([Triple(*triple) for triple in event["triples"]])
+
+    def _apply(self, event: dict[str, Any]) -> Applied:
+        return self.graph.apply(
+            [NewNode(*node) for node in event["nodes"]],
+            [(fact, at) for fact, at in event["invalidate"]],
+            [NewFact(*fact) for fact in event["add"]],
+        )
+
+    def _set_rules(self, event: dict[str, Any]) -> None:
+        members = [(name, [tuple(map(_frozen, member)) for member in rule]) for name, rule in event["rules"]]
+        self.graph._set_rules(ConflictRule(name, tuple(rule)) for name, rule in members)
+
+    def state(self) -> bytes:
+        return self.graph.to_bytes()
+
+    def restore(self, state: bytes) -> None:
+        capacity = self.graph._buffer.capacity
+        self.graph = KnowledgeGraph.from_bytes(state)
+        self.graph._buffer.capacity = capacity
+
+    def forget(self, selector: Selector) -> dict[str, int]:
+        """Remove the node of exactly that name, or the episode of that number, see `KnowledgeGraph.forget`."""
+        if selector.kind == "episode":
+            nodes, sources = [], [selector.value] if isinstance(selector.value, int) else []
+        else:
+            with self.graph.snapshot() as now:
+                node = now.find(str(selector.value))
+            nodes, sources = [] if node is None else [node], []
+        gone = self.graph.forget(nodes, sources)
+        return {"nodes": len(gone.nodes), "facts": len(gone.erased), "facts_that_lost_a_source": len(gone.unsourced)}
+
+
+class DurableGraph:
+    """The calls of a `KnowledgeGraph`, recorded in a store."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        module: GraphModule,
+        *,
+        name: str = "graph",
+        rules: Iterable[ConflictRule] | None = None,
+    ):
+        """Take the module that `store` has under `name`; `rules` other than its own are recorded (None: keep them)."""
+        self._store, self._module, self._name = store, module, name
+        rules = None if rules is None else tuple(rules)
+        if rules is not None and rules != module.graph.rules:
+            store.record(name, {"op": "rules", "rules": [(rule.name, rule.members) for rule in rules]})
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The graph to read, audit and fork. What is changed in it directly is not recorded."""
+        return self._module.graph
+
+    @property
+    def rules(self) -> tuple[ConflictRule, ...]:
+        return self.graph.rules
+
+    def snapshot(self) -> Snapshot:
+        return self.graph.snapshot()
+
+    def fork(self) -> KnowledgeGraph:
+        """Return an independent graph, which is not recorded."""
+        return self.graph.fork()
+
+    def apply(
+        self,
+        nodes: Iterable[NewNode] = (),
+        invalidate: Iterable[tuple[int, int]] = (),
+        add: Iterable[NewFact] = (),
+    ) -> Applied:
+        """As `KnowledgeGraph.apply`."""
+        event = {
+            "op": "apply",
+            "nodes": [(n.name, n.type, dict(n.attributes), n.embedding) for n in nodes],
+            "invalidate": [(int(fact), int(at)) for fact, at in invalidate],
+            "add": [(int(f.subject), f.relation, int(f.object), f.valid_at, f.source) for f in add],
+        }
+        return self._store.record(self._name, event)
+
+    def update(
+        self,
+        triples: Iterable[Triple],
+        *,
+        hops: int = 2,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+        extract: bool = True,
+    ) -> Change:
+        """As `KnowledgeGraph.update`; the subgraph is that of the graph afterwards."""
+        change = self._store.record(self._name, {"op": "update", "triples": [_row(triple) for triple in triples]})
+        if not extract:
+            return change
+        return dataclasses.replace(change, subgraph=self._around(change, hops, direction, max_nodes))
+
+    def _around(self, change: Change, hops: int, direction: Direction, max_nodes: int | None) -> Subgraph:
+        with self.snapshot() as now:
+            return now.khop(change.subjects + change.objects, hops, direction, max_nodes=max_nodes)
+
+    def observe(self, triples: Iterable[Triple]) -> Change | None:
+        """As `KnowledgeGraph.observe`. Which observations still wait for integration is not kept over a restart."""
+        return self._store.record(self._name, {"op": "observe", "triples": [_row(triple) for triple in triples]})
+
+    def integrate(self, **options: Any) -> Change:
+        """As `KnowledgeGraph.integrate`; it changes no fact, so it is no event."""
+        return self.graph.integrate(**options)
+
+
+def _row(triple: Triple) -> tuple:
+    t = triple
+    candidates = [int(c) for c in t.subject_candidates], [int(c) for c in t.object_candidates]
+    return (t.subject, t.relation, t.object, t.valid_at, t.source, t.subject_type, t.object_type, *candidates)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,210 @@
+"""What the knowledge graph takes and gives: scopes, rules, nodes, facts, observations and reports of changes.
+
+    Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)
+
+Plain frozen dataclasses; `graph.py` is what works with them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from ..errors import InvalidInputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Whose memory it is. Empty: not divided by this."""
+
+    user: str = ""
+    robot: str = ""
+    environment: str = ""
+
+
+def scope_text(scope: Scope) -> str:
+    """Return the scope as it stands in files: JSON with sorted keys, ASCII."""
+    return json.dumps(dataclasses.asdict(scope), sort_keys=True, separators=(",", ":"))
+
+
+def scope_from_text(text: str) -> Scope:
+    """Return the scope that `scope_text` wrote. Raises InvalidInputError for another text."""
+    try:
+        scope = Scope(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}") from error
+    if scope_text(scope) != text:
+        raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}")
+    return scope
+
+
+@dataclasses.dataclass(frozen=True)
+class ConflictRule:
+    """One slot that every node has and that at most one fact may fill at a time.
+
+    Attributes:
+        name: how reports call it.
+        members: the facts that fill it, as (relation, the end whose slot it is) or (relation, end, names of objects):
+            with names, only facts about these objects.
+    """
+
+    name: str
+    members: tuple[
+        tuple[str, Literal["subject", "object"]] | tuple[str, Literal["subject", "object"], tuple[str, ...]], ...
+    ]
+
+
+HOUSEHOLD_RULES = (
+    ConflictRule("place", (("in", "subject"), ("on", "subject"), ("holds", "object"))),
+    ConflictRule("hand", (("holds", "subject"),)),
+    ConflictRule("door", (("is", "subject", ("open", "closed")),)),
+    ConflictRule("switch", (("is", "subject", ("on", "off")),)),
+)
+"""An object has one place; a hand holds one thing; open excludes closed; on excludes off."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A thing, place, person or value. `embedding` is a handle that the caller gave, e.g. into a vector index."""
+
+    id: int
+    name: str
+    type: str = ""
+    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    embedding: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """subject, relation, object, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
+
+    id: int
+    subject: int
+    relation: str
+    object: int
+    valid_at: int
+    invalid_at: int | None
+    sources: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Triple:
+    """One observation for `update`.
+
+    Attributes:
+        subject, object: names; a node of exactly this name is linked first.
+        relation: word.
+        valid_at: since when, on the caller's clock.
+        source: id of the episode that says so.
+        subject_type, object_type: '' if unknown. A similar node of another type is not linked.
+        subject_candidates, object_candidates: ids of nodes above the caller's similarity threshold, best first, for
+            names that no node has.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    valid_at: int = 0
+    source: int | None = None
+    subject_type: str = ""
+    object_type: str = ""
+    subject_candidates: Sequence[int] = ()
+    object_candidates: Sequence[int] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NewNode:
+    """A node for `apply`. If the name exists, that node gets these attributes, and the type and embedding if given."""
+
+    name: str
+    type: str = ""
+    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    embedding: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NewFact:
+    """A fact for `apply`, between node ids; ids of nodes made in the same batch count on from `num_nodes`."""
+
+    subject: int
+    relation: str
+    object: int
+    valid_at: int = 0
+    source: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Subgraph:
+    """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
+
+    Attributes:
+        nodes: uint32[N] node ids.
+        hops: uint32[N] facts between a node and the nearest source.
+        facts: uint32[E] ids of the facts followed between these nodes, each once.
+        truncated: whether `max_nodes` left something out.
+    """
+
+    nodes: np.ndarray
+    hops: np.ndarray
+    facts: np.ndarray
+    truncated: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A fact that a new one is in conflict with: `fact` was invalidated when `by` began, for the rule named."""
+
+    fact: int
+    by: int
+    rule: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Applied:
+    """Ids of the nodes and facts of a batch; `repeated[i]`: fact i was current and has got a source, not a copy."""
+
+    nodes: list[int]
+    facts: list[int]
+    repeated: list[bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What `update` did.
+
+    Attributes:
+        subjects, objects, facts: ids for each triple.
+        new_nodes, similar_nodes: made; linked by a candidate and not by name.
+        added, repeated: ids of facts made, and of facts that got a source.
+        ended: facts no longer true, with the reason.
+        subgraph: what lies within K hops of the entities now; None if not asked for.
+    """
+
+    subjects: list[int]
+    objects: list[int]
+    facts: list[int]
+    new_nodes: list[int]
+    similar_nodes: list[int]
+    added: list[int]
+    repeated: list[int]
+    ended: list[Ended]
+    subgraph: Subgraph | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Forgotten:
+    """What `forget` removed.
+
+    Attributes:
+        nodes: ids of the nodes named, then of those that nothing was left of.
+        erased: ids of facts that are gone.
+        unsourced: ids of facts that lost a source and have others.
+    """
+
+    nodes: list[int]
+    erased: list[int]
+    unsourced: list[int]

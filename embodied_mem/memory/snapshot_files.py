@@ -1,0 +1,125 @@
+"""Snapshot files of a store: the state of every module at one point of its event log, checksummed, written whole.
+
+    write_snapshot(folder, scope_text, 17, {"graph": b"..."})
+    newest = load_newest(folder, scope_text)
+
+Byte by byte in docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import re
+import struct
+
+from ..errors import InvalidInputError, StorageError
+
+MAGIC = b"EMEMSNAP"
+VERSION = 1
+_HEAD = struct.Struct("<8sII")
+_NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredSnapshot:
+    """The state of each module after event number `sequence`."""
+
+    sequence: int
+    states: dict[str, bytes]
+
+
+def snapshot_path(folder: pathlib.Path, sequence: int) -> pathlib.Path:
+    return folder / f"snapshot-{sequence:016x}.bin"
+
+
+def list_snapshots(folder: pathlib.Path) -> list[tuple[int, pathlib.Path]]:
+    """Return (sequence, path) of every snapshot in the folder, newest first; none is opened."""
+    found = [(int(m[1], 16), path) for path in folder.iterdir() if (m := _NAME.fullmatch(path.name))]
+    return sorted(found, reverse=True)
+
+
+def write_snapshot(folder: pathlib.Path, scope: str, sequence: int, states: dict[str, bytes]) -> pathlib.Path:
+    """Write the file whole or not at all, and return its path: temporary file, fsync, rename, fsync of the folder."""
+    modules = [{"name": n, "bytes": len(s), "sha256": hashlib.sha256(s).hexdigest()} for n, s in states.items()]
+    header = json.dumps({"scope": scope, "sequence": sequence, "modules": modules}).encode()
+    data = _HEAD.pack(MAGIC, VERSION, len(header)) + header + hashlib.sha256(header).digest()
+    path = snapshot_path(folder, sequence)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            for state in states.values():
+                file.write(state)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(folder)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"{path}: cannot write the snapshot: {error}; nothing that was recorded is lost") from error
+    return path
+
+
+def read_snapshot(path: pathlib.Path, scope: str) -> StoredSnapshot:
+    """Return what is in the file.
+
+    Raises:
+        StorageError: no snapshot, damaged or cut, or of another version.
+        InvalidInputError: a snapshot of another scope.
+    """
+    data = path.read_bytes()
+    if len(data) < _HEAD.size or not data.startswith(MAGIC):
+        raise StorageError(f"{path}: expected a snapshot, which begins with {MAGIC!r}, got {data[:8]!r}")
+    _, version, length = _HEAD.unpack_from(data)
+    if version != VERSION:
+        raise StorageError(
+            f"{path}: expected format version {VERSION}, got {version}; open it with the release that wrote it"
+        )
+    header, digest = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length : _HEAD.size + length + 32]
+    if hashlib.sha256(header).digest() != digest:
+        raise StorageError(f"{path}: the checksum of the header does not match; the file is damaged or cut")
+    about = json.loads(header)
+    if about["scope"] != scope:
+        raise InvalidInputError(f"{path}: expected the scope it was made with, {about['scope']}, got {scope}")
+    states, offset = {}, _HEAD.size + length + 32
+    for module in about["modules"]:
+        state = data[offset : offset + module["bytes"]]
+        if hashlib.sha256(state).hexdigest() != module["sha256"]:
+            raise StorageError(
+                f"{path}: the checksum of {module['name']!r} at offset {offset} does not match; damaged or cut"
+            )
+        states[module["name"]] = state
+        offset += len(state)
+    if offset != len(data):
+        raise StorageError(f"{path}: expected the end at offset {offset}, got {len(data) - offset} more bytes")
+    return StoredSnapshot(about["sequence"], states)
+
+
+def load_newest(folder: pathlib.Path, scope: str) -> tuple[StoredSnapshot, list[str]]:
+    """Return the newest snapshot that is whole (number 0, empty, if there are none), and what is wrong with newer ones.
+
+    Raises:
+        StorageError: there are snapshots, and none is whole.
+        InvalidInputError: another scope.
+    """
+    problems = []
+    for _, path in list_snapshots(folder):
+        try:
+            return read_snapshot(path, scope), problems
+        except StorageError as error:
+            problems.append(str(error))
+    if problems:
+        raise StorageError("; ".join(problems) + "; no other snapshot is left: restore one from a copy")
+    return StoredSnapshot(0, {}), problems
+
+
+def sync_folder(folder: pathlib.Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

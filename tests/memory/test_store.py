@@ -1,0 +1,356 @@
+"""The store: reopened equals straight; damage, scopes, locks and versions are told; what is forgotten is in no file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from notes_module import Notes
+
+from embodied_mem.errors import InvalidInputError, MissingDependencyError, StorageError
+from embodied_mem.memory import (
+    HOUSEHOLD_RULES,
+    DurableGraph,
+    GraphModule,
+    KnowledgeGraph,
+    MemoryStore,
+    NewFact,
+    NewNode,
+    Scope,
+    Triple,
+)
+from embodied_mem.native import part
+
+ROOT = Path(__file__).parents[2]
+
+
+def open_notes(folder, **options):
+    notes = Notes()
+    return MemoryStore(folder, {"notes": notes}, **{"fsync": "never", **options}), notes
+
+
+def holds(folder: Path, text: str) -> list[str]:
+    """Names of the files whose bytes contain the text, in either of the encodings in use."""
+    needles = {text.encode(), json.dumps(text)[1:-1].encode()}
+    return sorted(p.name for p in folder.rglob("*") if p.is_file() and any(n in p.read_bytes() for n in needles))
+
+
+triples = st.lists(
+    st.builds(
+        Triple,
+        st.sampled_from(["apple", "mug", "agent", "Küche"]),
+        st.sampled_from(["in", "on", "holds", "is"]),
+        st.sampled_from(["fridge", "table", "mug", "open", "closed"]),
+        st.integers(0, 20),
+        st.none() | st.integers(0, 3),
+        st.sampled_from(["", "object"]),
+    ),
+    max_size=4,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("update"), triples),
+        st.tuples(st.just("observe"), triples),
+        st.tuples(st.just("node"), st.sampled_from(["apple", "mug", "ann"])),
+        st.tuples(st.just("fact"), st.integers(0, 6)),
+        st.tuples(st.just("forget"), st.integers(0, 3)),
+        st.tuples(st.just("forget object"), st.sampled_from(["apple", "ann"])),
+        st.tuples(st.sampled_from(["snapshot", "reopen"]), st.none()),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps)
+def test_reopened_equals_straight(tmp_path_factory, steps):
+    """Any events, snapshots, forgets and restarts leave the graph that the same calls make without a store."""
+    folder = tmp_path_factory.mktemp("store")
+    straight = KnowledgeGraph(rules=HOUSEHOLD_RULES)
+
+    def reopen():
+        module = GraphModule()
+        store = MemoryStore(folder, {"graph": module}, fsync="never", segment_bytes=600)
+        return store, DurableGraph(store, module, rules=HOUSEHOLD_RULES)
+
+    store, graph = reopen()
+    for time, (what, argument) in enumerate(steps):
+        if what == "update":
+            assert graph.update(argument, extract=False) == straight.update(argument, extract=False)
+        elif what == "observe":
+            graph.observe(argument)
+            straight.observe(argument)
+        elif what == "node":
+            node = [NewNode(argument, "", {"seen": str(time)}, time)]
+            assert graph.apply(node) == straight.apply(node)
+        elif what == "fact":  # often of a node that does not exist or was forgotten
+            calls = [lambda g, n=argument: g.apply(add=[NewFact(n, "near", 0, 1)])] * 2
+            got = []
+            for call, one in zip(calls, (graph, straight)):
+                try:
+                    got.append(call(one))
+                except InvalidInputError as error:
+                    got.append(str(error))
+            assert got[0] == got[1]
+        elif what == "forget":
+            receipt = store.forget(episode=argument)
+            gone = straight.forget(sources=[argument])
+            assert receipt.removed["graph"]["facts"] == len(gone.erased)
+        elif what == "forget object":
+            store.forget(object=argument)
+            with straight.snapshot() as now:
+                node = now.find(argument)
+            straight.forget([] if node is None else [node])
+        elif what == "snapshot":
+            store.snapshot()
+        else:
+            store.close()
+            store, graph = reopen()
+            assert not store.report.damage
+        assert graph.graph.to_bytes() == straight.to_bytes()
+    store.close()
+    reader, module = None, GraphModule()
+    reader = MemoryStore(folder, {"graph": module}, read_only=True)
+    assert module.graph.to_bytes() == straight.to_bytes()
+    assert module.graph.rules == HOUSEHOLD_RULES
+    reader.close()
+
+
+def test_a_torn_end_is_cut_and_reported(tmp_path):
+    store, _ = open_notes(tmp_path)
+    for i in range(3):
+        store.record("notes", {"text": f"note {i}"})
+    store.close()
+    log = next(tmp_path.glob("events-*.log"))
+    log.write_bytes(log.read_bytes()[:-5])
+    reader, notes = open_notes(tmp_path, read_only=True)
+    assert len(notes.rows) == 2
+    assert not reader.report.damage[0].cut
+    store, notes = open_notes(tmp_path)
+    damage = store.report.damage
+    assert [row[3] for row in notes.rows] == ["note 0", "note 1"]
+    assert len(damage) == 1
+    assert damage[0].file == str(log)
+    assert damage[0].num_bytes > 0
+    assert "expected a record of" in damage[0].reason
+    assert store.record("notes", {"text": "more"}) == 3
+    store.close()
+
+
+def test_damage_before_acknowledged_events_is_an_error_unless_repaired(tmp_path):
+    store, _ = open_notes(tmp_path)
+    for i in range(3):
+        store.record("notes", {"text": f"note {i}"})
+    store.close()
+    log = next(tmp_path.glob("events-*.log"))
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b"note 1", b"n0te 1"))
+    with pytest.raises(StorageError, match=rf"{log.name}: damaged at offset \d+ .*repair=True"):
+        open_notes(tmp_path)
+    store, notes = open_notes(tmp_path, repair=True)
+    assert [row[3] for row in notes.rows] == ["note 0"]
+    store.close()
+
+
+def test_files_of_another_version_scope_or_module_are_refused(tmp_path):
+    store, _ = open_notes(tmp_path, scope=Scope(user="ann"))
+    store.record("notes", {"text": "one"})
+    store.snapshot()
+    store.close()
+    with pytest.raises(InvalidInputError, match=r'with, .*"ann".*, got .*"ben"'):
+        open_notes(tmp_path, scope=Scope(user="ben"))
+    with pytest.raises(InvalidInputError, match=r"expected a module 'notes' to be given, got other"):
+        MemoryStore(tmp_path, {"other": Notes()}, scope=Scope(user="ann"))
+    snapshot = next(tmp_path.glob("snapshot-*.bin"))
+    data = snapshot.read_bytes()
+    for changed, message in (
+        (data[:8] + b"\x07" + data[9:], "expected format version 1, got 7"),
+        (data[:-1], "checksum of 'notes'"),
+        (data[:30] + b"?" + data[31:], "checksum of the header"),
+        (b"something else", "expected a snapshot"),
+        (data + b"x", "1 more bytes"),
+    ):
+        snapshot.write_bytes(changed)
+        with pytest.raises(StorageError, match=message):
+            open_notes(tmp_path, scope=Scope(user="ann"))
+    snapshot.write_bytes(data)
+    store, notes = open_notes(tmp_path, scope=Scope(user="ann"))
+    assert len(notes.rows) == 1
+    store.close()
+
+
+def test_one_writer_and_many_readers(tmp_path):
+    store, _ = open_notes(tmp_path)
+    store.record("notes", {"text": "one"})
+    with pytest.raises(StorageError, match=rf"in process {os.getpid()}"):
+        open_notes(tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, 'tests/memory')\n"
+        "from notes_module import Notes; from embodied_mem.memory import MemoryStore\n"
+        f"MemoryStore({str(tmp_path)!r}, {{'notes': Notes()}})"
+    )
+    got = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert f"in process {os.getpid()}; close it there, or open the store with read_only=True" in got.stderr
+    stop, problems, counts = threading.Event(), [], set()
+
+    def read():
+        try:
+            while not stop.is_set():
+                reader, notes = open_notes(tmp_path, read_only=True)
+                counts.add(len(notes.rows))
+                assert [row[3] for row in notes.rows[1:]] == [f"note {i}" for i in range(len(notes.rows) - 1)]
+                reader.close()
+        except Exception as error:
+            problems.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for i in range(20_000):
+        store.record("notes", {"text": f"note {i}"})
+        if i % 50 == 49:
+            store.snapshot()
+        if problems or (i >= 200 and len(counts) > 8):
+            break
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert problems == []
+    assert len(counts) > 8
+    with pytest.raises(InvalidInputError, match="read_only=True, so nothing can be written"):
+        open_notes(tmp_path, read_only=True)[0].record("notes", {"text": "x"})
+    store.close()
+    with pytest.raises(StorageError, match="expected an open store"):
+        store.record("notes", {"text": "x"})
+
+
+@pytest.mark.parametrize("fsync", ["always", "interval", "never"])
+def test_threads_record_in_one_order(tmp_path, fsync):
+    store, notes = open_notes(tmp_path, fsync=fsync)
+    results = [[] for _ in range(4)]
+
+    def write(which):
+        for i in range(25):
+            results[which].append((store.record("notes", {"text": f"{which} {i}"}), f"{which} {i}"))
+
+    threads = [threading.Thread(target=write, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.close()
+    for number, text in itertools.chain(*results):
+        assert notes.rows[number - 1][3] == text
+    again, other = open_notes(tmp_path)
+    assert other.rows == notes.rows
+    again.close()
+
+
+def test_refused_and_failing_events(tmp_path):
+    store, _ = open_notes(tmp_path)
+    with pytest.raises(InvalidInputError, match="expected another one"):
+        store.record("notes", {"text": "refuse"})
+    with pytest.raises(InvalidInputError, match="expected a module 'other' to be given, got notes"):
+        store.record("other", {})
+    with pytest.raises(InvalidInputError, match="expected what JSON can hold"):
+        store.record("notes", {"text": {1, 2}})
+    store.record("notes", {"text": "fine"})
+    with pytest.raises(RuntimeError, match="boom"):
+        store.record("notes", {"text": "explode"})
+    with pytest.raises(StorageError, match="failed in the middle of event 3"):
+        store.record("notes", {"text": "fine"})
+    store.close()
+    reader, _ = open_notes(tmp_path / "new")
+    reader.close()
+    with pytest.raises(StorageError, match="expected the folder of a store"):
+        open_notes(tmp_path / "none", read_only=True)
+
+
+@pytest.mark.parametrize(
+    ("selector", "secret"),
+    [
+        ({"user": "ann-secret"}, "ann-secret"),
+        ({"object": "mug-secret"}, "mug-secret"),
+        ({"episode": 77}, "diary-secret"),
+    ],
+)
+def test_what_is_forgotten_is_in_no_file(tmp_path, selector, secret):
+    notes, module = Notes(), GraphModule()
+    store = MemoryStore(tmp_path, {"notes": notes, "graph": module}, fsync="never", segment_bytes=500)
+    graph = DurableGraph(store, module, rules=HOUSEHOLD_RULES)
+    episode = 77 if "episode" in selector else 5
+    for i in range(6):
+        row = {name: value for name, value in selector.items()} | {"text": f"{secret} and {i}"}
+        store.record("notes", row if i % 2 else {"text": f"kept {i}", "user": "ben"})
+        graph.update([Triple(secret, "near", f"kept {i}", i, episode), Triple(f"kept {i}", "in", "house", i, 6)])
+        if i == 3:
+            store.snapshot()
+    graph.apply([NewNode(secret if "episode" not in selector else "other", attributes={"colour": "red"})])
+    assert any(name.startswith("snapshot") for name in holds(tmp_path, secret))  # first: it is there
+    assert any(name.startswith("events") for name in holds(tmp_path, secret))
+    receipt = store.forget(**selector)
+    assert holds(tmp_path, secret) == []
+    assert receipt.removed == {"notes": {"notes": 3}, "graph": receipt.removed["graph"]}
+    assert receipt.removed["graph"]["facts"] == 6
+    assert {path.name for path in tmp_path.iterdir()} & set(receipt.files_removed) == set()
+    assert len(receipt.files_removed) >= 2
+    assert (tmp_path / receipt.file_written).exists()
+    assert len(holds(tmp_path, "kept 5")) == 1
+    store.record("notes", {"text": "after"})
+    store.close()
+    assert holds(tmp_path, secret) == []
+    again = MemoryStore(tmp_path, {"notes": (other := Notes()), "graph": GraphModule()})
+    assert not again.report.forget_pending
+    assert [row[3] for row in other.rows] == ["kept 0", "kept 2", "kept 4", "after"]
+    with pytest.raises(InvalidInputError, match="expected one of user, object and episode"):
+        again.forget(user="x", object="y")
+    again.close()
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["a", "b"]), st.sampled_from(["", "snap", "forget"])), max_size=12
+    )
+)
+def test_scopes_do_not_interfere(tmp_path_factory, steps):
+    """What one scope's store holds and answers is the same whether the others exist or not."""
+    root = tmp_path_factory.mktemp("scopes")
+    scopes = [Scope(user="ann"), Scope(user="ben"), Scope(user="ann", robot="r2")]
+
+    def play(folder, which):
+        return open_notes(folder, scope=scopes[which])
+
+    together = [play(root / f"together{i}", i) for i in range(3)]
+    alone = [play(root / f"alone{i}", i) for i in range(3)]
+    for i, (which, text, then) in enumerate(steps):
+        for store, _ in (together[which], alone[which]) if which == 0 else (together[which],):
+            store.record("notes", {"text": f"{text}{i}", "user": text})
+            if then == "snap":
+                store.snapshot()
+            elif then == "forget":
+                store.forget(user=text)
+    assert together[0][1].rows == alone[0][1].rows
+    for store, _ in together + alone:
+        store.close()
+    files = [{p.name: p.read_bytes() for p in (root / name).iterdir()} for name in ("together0", "alone0")]
+    assert files[0] == files[1]
+    for i in (1, 2):
+        with pytest.raises(InvalidInputError, match="expected the scope it was made with"):
+            open_notes(root / "together0", scope=scopes[i])
+
+
+def test_a_missing_or_old_extension_is_told_in_one_sentence(monkeypatch):
+    with pytest.raises(MissingDependencyError, match=r"expected the part 'warp'.*pip install -e \."):
+        part("warp")
+    monkeypatch.setitem(sys.modules, "embodied_mem._native", None)
+    with pytest.raises(MissingDependencyError, match=r"expected the compiled extension.*pip install -e \."):
+        part("memory")
