@@ -2,8 +2,8 @@
 
     python kill_child.py FOLDER MODE [N]
 
-MODE `run`: now and then a snapshot, and a forget of what it has written so far under the name "gone". MODE `snapshot` or
-`forget`: does that once and kills itself with SIGKILL at the N-th system call that changes the folder.
+MODE `run`: now and then a snapshot, and a forget of what it has written so far under the name "gone". MODE `snapshot`
+or `forget`: does that once and kills itself with SIGKILL at the N-th call that changes the folder.
 """
 
 import os
@@ -60,6 +60,17 @@ class Killer:
         return wrapped
 
 
+class KillingLog:
+    """The log, with each call that changes something wrapped."""
+
+    def __init__(self, log, killer):
+        self._log, self._killer = log, killer
+
+    def __getattr__(self, name):
+        value = getattr(self._log, name)
+        return self._killer.wrap(value) if name in ("enqueue", "wait", "sync", "roll", "remove_oldest") else value
+
+
 def at_point(memory, mode, n):
     killer = Killer(n)
     snapshot_files.os = types.SimpleNamespace(
@@ -69,22 +80,13 @@ def at_point(memory, mode, n):
     )
     snapshot_files.open = killer.wrap(open)
     store.read_snapshot = killer.wrap(store.read_snapshot)
-    pathlib_unlink, Path.unlink = Path.unlink, killer.wrap(Path.unlink)
-    memory._log = types.SimpleNamespace(
-        acknowledged=None,
-        **{
-            name: killer.wrap(getattr(memory._log, name))
-            for name in ("sync", "roll", "remove_oldest", "enqueue", "wait")
-        },
-    )
-    real = memory._settle
-    memory._settle = lambda: (real if memory._log.acknowledged is not None else killer.wrap(lambda: None))()
+    Path.unlink = killer.wrap(Path.unlink)
+    memory._log = KillingLog(memory._log, killer)
     say("begin")
     if mode == "snapshot":
         memory.snapshot()
     else:
         memory.forget(user="gone")
-    Path.unlink = pathlib_unlink
     say("end")
 
 
@@ -96,7 +98,6 @@ def main():
     if mode == "run":
         run(memory, notes)
     at_point(memory, mode, int(sys.argv[3]))
-    memory._log = None
 
 
 main()

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from notes_module import Notes
 
@@ -69,11 +69,11 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
-def test_reopened_equals_straight(tmp_path_factory, steps):
+def test_reopened_equals_straight(memory_folders, steps):
     """Any events, snapshots, forgets and restarts leave the graph that the same calls make without a store."""
-    folder = tmp_path_factory.mktemp("store")
+    folder = memory_folders()
     straight = KnowledgeGraph(rules=HOUSEHOLD_RULES)
 
     def reopen():
@@ -315,15 +315,15 @@ def test_what_is_forgotten_is_in_no_file(tmp_path, selector, secret):
     again.close()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(["a", "b"]), st.sampled_from(["", "snap", "forget"])), max_size=12
     )
 )
-def test_scopes_do_not_interfere(tmp_path_factory, steps):
+def test_scopes_do_not_interfere(memory_folders, steps):
     """What one scope's store holds and answers is the same whether the others exist or not."""
-    root = tmp_path_factory.mktemp("scopes")
+    root = memory_folders()
     scopes = [Scope(user="ann"), Scope(user="ben"), Scope(user="ann", robot="r2")]
 
     def play(folder, which):
