@@ -111,7 +111,7 @@ def test_a_second_day_in_the_same_home():
         start = memory.time + 1
         memory.begin(episode=episode, time=start, place="home")
         memory.observe(env.reset(), episode=episode, step=0, time=start)
-        assert memory.position() == "" and memory.held() == []
+        assert (memory.position(), memory.held()) == ("", [])
         for step, receptacle in enumerate(sorted(env.state()["receptacles"])[:8], 1):
             text = seen.step(f"go to {receptacle}")
             memory.observe(text, episode=episode, step=step, time=start + step)
