@@ -5,9 +5,9 @@
     temporal.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a pen 1.", episode=0, step=1, time=1)
     temporal.render()            # "step 1: go to desk 1 -> You arrive at desk 1. On the desk 1, you see a pen 1."
 
-A step that finds the buffer full first clears it: all entries, an earlier summary included, become one summary, which is
-the first entry; the step is the second. Rules write the summary, or a summarizer (a chat model) if there is one; what it
-wrote is part of the event, so replay asks nobody.
+A step that finds the buffer full first clears it: all entries, an earlier summary included, become one summary, which
+is the first entry; the step is the second. Rules write the summary, or a summarizer (a chat model) if there is one;
+what it wrote is part of the event, so replay asks nobody.
 
 Source: RoboMemory 3.2.1, N = 3.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -37,7 +38,7 @@ def test_the_buffer_is_cleared_when_full(capacity, count):
     for step in range(count):
         memory.observe("look", "a room", episode=0, step=step, time=step)
         if len(model) == capacity:
-            model = [sum(model, [])]
+            model = [list(itertools.chain(*model))]
         model.append([step])
     covered = [list(range(entry.first_step, entry.last_step + 1)) for entry in memory.entries]
     assert covered == model
