@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..errors import InvalidInputError
-from .observations import class_of
 
 VERSION = 1
 
@@ -44,7 +43,8 @@ class StateMachine(Protocol):
 class Selector:
     """What to forget: one of `{"user": name}`, `{"object": name}`, `{"episode": number}`.
 
-    An object is a thing ("mug 1") or a whole class ("mug"). Upper and lower case are the same.
+    An object is a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
+    "desk lamp 1" too; upper and lower case are the same.
     """
 
     def __init__(self, selector: Mapping[str, str | int]):
@@ -60,10 +60,6 @@ class Selector:
         self.object = " ".join(str(value).lower().split()) if self.kind == "object" else None
         words = r"[\s_]+".join(map(re.escape, (self.object or "").split()))
         self._pattern = re.compile(rf"(?<!\w){words}(?:e?s)?(?![^\W\d_])(?!\d)", re.IGNORECASE)
-
-    def names(self, name: str) -> bool:
-        """Whether a thing's name is the object's, or of its class."""
-        return self.object is not None and self.object in (name.lower(), class_of(name).lower())
 
     def in_text(self, text: str) -> bool:
         """Whether a text names the object."""

@@ -93,38 +93,40 @@ def pack(
     *,
     query: str = "",
     counter: Callable[[str], int] = count_tokens,
-    already_left_out: Iterable[LeftOut] = (),
 ) -> Recollection:
-    """The best items that fit the budget, taken greedily by score; a text that another item has goes.
+    """What fits the budget: first the best item of each module, then the others by score, as long as they fit.
+
+    A text that a chosen item has already is left out. Items and what was left out come best first.
 
     Args:
         items: what was found; ties keep this order.
         budget_tokens: limit of the sum of `counter` over the texts; None for none.
         query: for the record.
         counter: tokens of one text.
-        already_left_out: what was dropped before, reported with the rest.
     """
-    kept: list[Item] = []
-    left: list[LeftOut] = []
+    ranked = sorted(items, key=_by_score)
+    first: dict[str, int] = {}
+    for position, item in enumerate(ranked):
+        first.setdefault(item.module, position)
+    heads = list(first.values())
+    kept: list[int] = []
+    left: list[tuple[int, str]] = []
     texts: set[str] = set()
     used = 0
-    for item in sorted(items, key=_by_score):
-        if item.text in texts:
-            left.append(LeftOut(item, "another item says the same"))
-            continue
-        if budget_tokens is None:
-            used += counter(item.text)
+    for position in heads + sorted(set(range(len(ranked))) - set(heads)):
+        text = ranked[position].text
+        cost = counter(text)
+        if text in texts:
+            left.append((position, "another item says the same"))
+        elif budget_tokens is not None and used + cost > budget_tokens:
+            left.append((position, f"needs {cost} tokens, {budget_tokens - used} were left"))
         else:
-            cost = counter(item.text)
-            if used + cost > budget_tokens:
-                left.append(LeftOut(item, f"needs {cost} tokens, {budget_tokens - used} were left"))
-                continue
             used += cost
-        texts.add(item.text)
-        kept.append(item)
-    left.extend(already_left_out)
-    left.sort(key=lambda entry: -entry.item.score)
-    return Recollection(query, tuple(kept), tuple(left), used, budget_tokens)
+            texts.add(text)
+            kept.append(position)
+    chosen = tuple(ranked[position] for position in sorted(kept))
+    dropped = tuple(LeftOut(ranked[position], reason) for position, reason in sorted(left))
+    return Recollection(query, chosen, dropped, used, budget_tokens)
 
 
 def _by_score(item: Item) -> float:

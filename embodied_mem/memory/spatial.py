@@ -419,7 +419,7 @@ class SpatialMemory:
         self._load(read_state(_FORMAT, data))
 
     def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
-        """Remove a thing or class in all places, what one episode alone supports, or, for the scope's user, all.
+        """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
 
         What an episode ended stays ended. The graph is built anew, at a cost by its size.
         """
@@ -432,7 +432,7 @@ class SpatialMemory:
             return {"facts": before, "nodes": nodes}
         for fact in state["facts"]:
             subject, _, object_, since, _, sources, seen = fact
-            if any(chosen.names(_split(node)[1]) for node in (subject, object_)):
+            if any(map(chosen.in_text, (subject, object_))):
                 continue
             if chosen.episode in sources:
                 sources.remove(chosen.episode)
@@ -441,9 +441,10 @@ class SpatialMemory:
                 if seen[1] == chosen.episode:
                     fact[6] = [since, sources[-1], -1]
             kept.append(fact)
-        looked = [entry for entry in state["looked"] if not chosen.names(_split(entry[0])[1])]
+        looked = [entry for entry in state["looked"] if not chosen.in_text(entry[0])]
         nodes = len(self._names)
         state["facts"], state["looked"] = kept, looked
+        state["place"] = "" if chosen.in_text(self.place) else self.place
         self._load(state)
         return {"facts": before - len(kept), "nodes": nodes - len(self._names)}
 
