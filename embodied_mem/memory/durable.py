@@ -20,6 +20,19 @@ from ..errors import InvalidInputError
 VERSION = 1
 
 
+class KindAndValue(Protocol):
+    """A selector as an object: `kind` "user", "object" or "episode", and whose, which or what number."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def value(self) -> str | int: ...
+
+
+AnySelector = Mapping[str, str | int] | KindAndValue
+
+
 class StateMachine(Protocol):
     """A memory as its keeper sees it."""
 
@@ -35,26 +48,29 @@ class StateMachine(Protocol):
         """Become what `state` returned."""
         ...
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove what a selector names and return how much of what."""
         ...
 
 
 class Selector:
-    """What to forget: one of `{"user": name}`, `{"object": name}`, `{"episode": number}`.
+    """What to forget: one of `{"user": name}`, `{"object": name}`, `{"episode": number}`, or the same as an object.
 
     An object is a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
     "desk lamp 1" too; upper and lower case are the same.
     """
 
-    def __init__(self, selector: Mapping[str, str | int]):
+    def __init__(self, selector: AnySelector):
         """Raises InvalidInputError for anything else."""
-        if len(selector) != 1 or next(iter(selector)) not in ("user", "object", "episode"):
-            raise InvalidInputError(f"selector: expected one of user, object or episode, got {dict(selector)!r}")
-        ((self.kind, value),) = selector.items()
+        given = selector if isinstance(selector, Mapping) else {selector.kind: selector.value}
+        if len(given) != 1 or next(iter(given)) not in ("user", "object", "episode"):
+            raise InvalidInputError(f"selector: expected one of user, object or episode, got {dict(given)!r}")
+        ((self.kind, value),) = given.items()
+        if self.kind == "episode" and isinstance(value, str) and value.isdecimal():
+            value = int(value)
         number = isinstance(value, int) and not isinstance(value, bool)
         if number != (self.kind == "episode") or value == "":
-            raise InvalidInputError(f"selector: expected a name, or a number for an episode, got {dict(selector)!r}")
+            raise InvalidInputError(f"selector: expected a name, or a number for an episode, got {dict(given)!r}")
         self.user = str(value) if self.kind == "user" else None
         self.episode = int(value) if self.kind == "episode" else None
         self.object = " ".join(str(value).lower().split()) if self.kind == "object" else None

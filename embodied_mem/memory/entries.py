@@ -18,10 +18,13 @@ from typing import Any
 
 from ..errors import InvalidInputError
 from ..types import Episode
-from .durable import Selector, read_state, write_state
+from .durable import AnySelector, Selector, read_state, write_state
 from .graph import Scope
 from .lexical import Embedder, LexicalEmbedder
 from .similarity import Similarity
+
+MAX_SOURCES = 16
+"""Episodes that an item names; all are in the entry's support."""
 
 Support = list[Any]
 """[episode, step or None, detail]: one time that this was seen."""
@@ -198,7 +201,10 @@ class EntryMemory:
     def _after_restore(self) -> None:
         """Make what is derived from the entries anew."""
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def _rows_removed(self, entry: Entry) -> None:
+        """Drop what was counted over the support of an entry."""
+
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove rows of support from an episode or about an object, and entries that have none left or still name it.
 
         An entry whose text comes from a forgotten episode goes whatever else supports it.
@@ -213,6 +219,7 @@ class EntryMemory:
             emptied = bool(entry.support) and not rows
             if len(rows) != len(entry.support) and not emptied:
                 entry.support = rows
+                self._rows_removed(entry)
                 entry.text = self.rendered(entry)
             everything = chosen.user is not None and chosen.user == self.scope.user
             derived = chosen.episode is not None and self.derived_from(entry, chosen.episode)
@@ -238,8 +245,13 @@ def _new_rows(support: Sequence[Support], rows: Iterable[Sequence[Any]]) -> list
 
 
 def sources_of(entry: Entry) -> tuple[int, ...]:
-    """Episodes that support an entry, each once, in order."""
-    return tuple(dict.fromkeys(row[0] for row in entry.support))
+    """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
+    found: dict[int, None] = {}
+    for row in reversed(entry.support):
+        if row[0] not in found and len(found) == MAX_SOURCES:
+            break
+        found[row[0]] = None
+    return tuple(reversed(found))
 
 
 def answers_of(episode: Episode) -> Sequence[str]:

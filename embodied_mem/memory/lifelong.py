@@ -28,7 +28,7 @@ from typing import Any
 from ..errors import InvalidInputError
 from ..types import Episode, Step
 from .chat_writing import Chat, ChatWriter
-from .durable import Selector, StateMachine, read_state, write_state
+from .durable import AnySelector, Selector, StateMachine, read_state, write_state
 from .episodic import EpisodicMemory
 from .graph import Scope
 from .lexical import Embedder, LexicalEmbedder
@@ -202,6 +202,8 @@ class LifelongMemory:
             raise InvalidInputError(f"lifelong event: expected op begin, step, tell or end, got {op!r}")
         if unknown := set(events) - set(self._modules):
             raise InvalidInputError(f"lifelong event: expected modules {list(self._modules)}, got {sorted(unknown)}")
+        if op in ("begin", "step") and event["time"] < self.time:
+            raise InvalidInputError(f"lifelong event: expected a time from {self.time} on, got {event['time']}")
         if op in ("begin", "step"):
             self.episode, self.step, self.time = event["episode"], event["step"], event["time"]
         if op == "begin":
@@ -325,7 +327,7 @@ class LifelongMemory:
         self._task_ids = own["task_ids"]
         self._turns = [(action, text) for action, text in own["turns"]]
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove a user, an object or an episode from everything, and return how much of what was removed.
 
         What the running task has seen of an object goes too; where the goal or a task's id names it, it is emptied.

@@ -62,7 +62,7 @@ _UNKNOWN = Reading(understood=False)
 
 def class_of(name: str) -> str:
     """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
-    return _NUMBER.sub("", name)
+    return _NUMBER.sub("", name) if name[-1:].isdigit() else name
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import Any
 
 from ..errors import InvalidInputError
 from .chat_writing import ChatWriter, parse_text
-from .durable import Selector, read_state, write_state
+from .durable import AnySelector, Selector, read_state, write_state
 from .graph import Scope
 from .lexical import Embedder, LexicalEmbedder
 from .profile_text import (
@@ -327,7 +327,7 @@ class UserProfile:
         nodes = self._of_type("knowledge")
         self._similarity.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove an object, what an episode said, or, for the scope's user, all; then what hangs on nothing any more.
 
         Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.

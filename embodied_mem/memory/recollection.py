@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclasses.dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One thing remembered, as found by one query.
 
     Attributes:
@@ -22,7 +21,7 @@ class Item:
         score: how well it fits the query, in [0, 1]; comparable between modules only roughly.
         why: how it was found.
         episode, step: where it was last learned from; None if it has no single step or episode.
-        sources: all episodes that support it.
+        sources: episodes that support it, the newest ones if there are many.
         data: the same as values, e.g. ("mug 2", "on", "countertop 1"); for programs that do not read text.
     """
 
@@ -36,8 +35,7 @@ class Item:
     data: Any = None
 
 
-@dataclasses.dataclass(frozen=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """An item that was found and not given, and the reason."""
 
     item: Item
@@ -113,7 +111,8 @@ def pack(
     left: list[tuple[int, str]] = []
     texts: set[str] = set()
     used = 0
-    for position in heads + sorted(set(range(len(ranked))) - set(heads)):
+    rest = [position for position in range(len(ranked)) if position not in heads]  # one head for each module
+    for position in heads + rest:
         text = ranked[position].text
         cost = counter(text)
         if text in texts:

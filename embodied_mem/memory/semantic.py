@@ -16,12 +16,14 @@ Source: RoboMemory 3.2.2.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import InternalError
 from ..types import Episode
 from .chat_writing import ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, answers_of, sources_of
@@ -80,6 +82,7 @@ class SemanticMemory(EntryMemory):
     def _clear(self) -> None:
         super()._clear()
         self._by_term: dict[str, dict[int, None]] = {}
+        self._tallies: dict[int, tuple[int, Counter[tuple[str, str]]]] = {}  # entry -> rows counted, their places
 
     # Learning.
 
@@ -202,19 +205,23 @@ class SemanticMemory(EntryMemory):
 
     def _remove(self, number: int) -> None:
         self._unindex_terms(self.entries[number])
+        self._tallies.pop(number, None)
         super()._remove(number)
 
     def _after_restore(self) -> None:
-        self._by_term = {}
+        self._by_term, self._tallies = {}, {}
         for entry in self.entries.values():
             self._index_terms(entry)
+
+    def _rows_removed(self, entry: Entry) -> None:
+        self._tallies.pop(entry.id, None)
 
     def rendered(self, entry: Entry) -> str:
         """One line, with how often."""
         data, count = entry.data, len(entry.support)
         times = f"{count} times" if count > 1 else "once"
         if data["kind"] == "found":
-            return f"{data['terms'][0]}: found {_shares(entry.support)}"
+            return f"{data['terms'][0]}: found {_shares(self._places(entry))}"
         if data["kind"] == "works":
             return f"{data['terms'][0]} works with {data['terms'][1]} ({times})"
         if data["kind"] == "written":
@@ -228,7 +235,16 @@ class SemanticMemory(EntryMemory):
     def places_of(self, kind: str) -> list[tuple[str, int]]:
         """Classes of receptacles in which things of a class were found, with counts, the most frequent first."""
         entry = self.get(f"found|{kind}")
-        return [] if entry is None else [(place, count) for (_, place), count in _places(entry.support)]
+        return [] if entry is None else [(place, count) for (_, place), count in self._places(entry)]
+
+    def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
+        """((relation, class of receptacle), count), the most frequent first, ties by name; a row is counted once."""
+        done, counts = self._tallies.get(entry.id, (0, Counter()))
+        if done > len(entry.support):
+            done, counts = 0, Counter()
+        counts.update(_place(row) for row in itertools.islice(entry.support, done, None))
+        self._tallies[entry.id] = (len(entry.support), counts)
+        return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
     def tools_for(self, verb: str) -> list[tuple[str, int]]:
         """Classes of appliances that "clean", "heat", "cool" or are to "use", with counts, the most used first."""
@@ -275,20 +291,16 @@ def _fix(pairs: list[tuple[str, str]], failed: int) -> str:
     return ""
 
 
-def _places(support: list[Support]) -> list[tuple[tuple[str, str], int]]:
-    """((relation, class of receptacle), count), the most frequent first, ties by name."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for _, _, detail in support:
-        for relation in (" on ", " in "):
-            _, mark, receptacle = detail.partition(relation)
-            if mark:
-                counts[relation.strip(), class_of(receptacle)] += 1
-                break
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+def _place(row: Support) -> tuple[str, str]:
+    """(relation, class of receptacle) of a row "mug 1 on desk 2"."""
+    for relation in (" on ", " in "):
+        _, mark, receptacle = row[2].partition(relation)
+        if mark:
+            return relation.strip(), class_of(receptacle)
+    raise InternalError(f"support of a place: expected a thing in or on something, got {row[2]!r}; please report it")
 
 
-def _shares(support: list[Support], most: int = 4) -> str:
-    places = _places(support)
+def _shares(places: list[tuple[tuple[str, str], int]], most: int = 4) -> str:
     total = sum(count for _, count in places)
     parts = [f"{relation} {place} ({count})" for (relation, place), count in places[:most]]
     parts[0] = parts[0].removesuffix(")") + f" of {total})"

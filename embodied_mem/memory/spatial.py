@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidInputError
-from .durable import Selector, read_state, write_state
+from .durable import AnySelector, Selector, read_state, write_state
 from .graph import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewNode, Scope, Triple
 from .graph_rows import FactRows
 from .observations import AGENT, PLACED, ROOM, class_of, read_observation
@@ -85,6 +85,8 @@ class _Known:
     object: str
     since: int
     seen: tuple[int, int, int]  # time, episode, step
+    text: str = ""  # made when it is first asked for
+    data: tuple[str, str, str] | None = None
 
 
 class SpatialMemory:
@@ -369,10 +371,10 @@ class SpatialMemory:
                 return []
             near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes)
             distance = {self._names[number]: hop for number, hop in zip(near.nodes.tolist(), near.hops.tolist())}
-            items = [self._item(fact, self._hop(fact, distance), hops) for fact in near.facts.tolist()]
+            items = [self._item(fact, self._hop(fact, distance)) for fact in near.facts.tolist()]
             for node in named:
                 states = now.facts_of(self._ids[node], "out").tolist()
-                items += [self._item(fact, 0, hops) for fact in states if self._facts[fact].relation == "is"]
+                items += [self._item(fact, 0) for fact in states if self._facts[fact].relation == "is"]
                 last = self._last_place.get(node)
                 if last is not None and now.fact(last).invalid_at is not None:
                     items.append(self._past_item(last))
@@ -383,19 +385,22 @@ class SpatialMemory:
         known = self._facts[fact]
         return min(distance[known.subject], distance[known.object])
 
-    def _item(self, fact: int, hop: int, hops: int) -> Item:
+    def _item(self, fact: int, hop: int) -> Item:
         known = self._facts[fact]
         seen, episode, step = known.seen
-        subject, object_ = _split(known.subject)[1], _split(known.object)[1]
-        verb = known.relation if known.relation in ("is", "holds") else f"is {known.relation}"
-        text = f"{subject} is in the room" if known.relation == "in room" else f"{subject} {verb} {object_}"
+        relation = known.relation
+        if known.data is None:
+            subject, object_ = _split(known.subject)[1], _split(known.object)[1]
+            verb = relation if relation in ("is", "holds") else f"is {relation}"
+            known.text = f"{subject} is in the room" if relation == "in room" else f"{subject} {verb} {object_}"
+            known.data = (subject, relation, object_)
         # Nearest first; at one distance what was seen last first; which room furniture is in says little.
-        score = 0.5**hop * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if known.relation == "in room" else 1.0)
-        why = f"{hop} hops from what the query names or from the agent" if hop else "about what the query names"
-        if hop == 0 and known.subject == AGENT:
-            why = "about the agent"
-        data = (subject, known.relation, object_)
-        return Item(text, "spatial", score, why, episode, step, (episode,), data)
+        score = 0.5**hop * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
+        if hop:
+            why = f"{hop} hops from what the query names or from the agent"
+        else:
+            why = "about the agent" if known.subject == AGENT else "about what the query names"
+        return Item(known.text, "spatial", score, why, episode, step, (episode,), known.data)
 
     def _past_item(self, fact: int) -> Item:
         known = self._facts[fact]
@@ -418,7 +423,7 @@ class SpatialMemory:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
         self._load(read_state(_FORMAT, data))
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
 
         What an episode ended stays ended. The graph is built anew, at a cost by its size.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError
-from .durable import Selector, read_state, write_state
+from .durable import AnySelector, Selector, read_state, write_state
 from .graph import Scope
 from .observations import is_refusal
 from .rationale import room_text
@@ -153,7 +153,7 @@ class TemporalMemory:
             raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
         self.entries = [Entry(**entry) for entry in state["entries"]]
 
-    def forget(self, selector: Mapping[str, str | int]) -> dict[str, int]:
+    def forget(self, selector: AnySelector) -> dict[str, int]:
         """Remove the entries of an episode, those that name an object, or, for the scope's user, all.
 
         A summary that rules wrote loses what it says about the object and stays.

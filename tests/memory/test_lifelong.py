@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import types
 
 import pytest
 from hypothesis import given, settings
@@ -155,6 +156,14 @@ def test_forgetting_episodes_and_users():
     assert not any(word in state for word in WORDS)
     assert "morning" not in state
     assert memory.forget({"user": "ann"})["task_ids"] == 0
+
+
+def test_a_selector_may_be_an_object():
+    memories = [lived(LifelongMemory(), range(2)) for _ in range(2)]
+    by_mapping = memories[0].forget({"object": "mug"})
+    by_object = memories[1].forget(types.SimpleNamespace(kind="object", value="Mug"))
+    assert by_mapping == by_object
+    assert memories[0].state() == memories[1].state()
 
 
 def test_scopes_do_not_mix():
