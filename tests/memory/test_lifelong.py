@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 import threading
 import types
@@ -216,6 +217,12 @@ def test_threads_do_not_change_what_is_remembered():
     assert alone.state() == threaded.state()
     assert alone.retrieve(budget_tokens=150) == threaded.retrieve(budget_tokens=150)
     threaded.close()
+
+
+def test_the_example_of_the_docs(capsys):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
 
 
 def test_place_of():
