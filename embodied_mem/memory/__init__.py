@@ -1,9 +1,10 @@
-"""What is remembered: successful episodes with rationales, found by goal, and a graph of facts with their times.
+"""What is remembered: episodes, facts with their times, regularities, what a user lets know; and how it is kept.
 
-    from embodied_mem.memory import MemoryBank
-    bank = MemoryBank()
-    bank.add(episode)
-    bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
+    from embodied_mem.memory import LifelongMemory
+    memory = LifelongMemory()                                # spatial, temporal, episodic, semantic, user profile
+    memory.begin_task(task_id, goal, observation)
+    memory.observe(action, observation)
+    memory.retrieve(budget_tokens=200).render()
 
     from embodied_mem.memory import KnowledgeGraph, Triple
     graph = KnowledgeGraph()
@@ -13,37 +14,60 @@
     with MemoryStore("memory/ann", {"graph": (module := GraphModule())}) as store:
         DurableGraph(store, module).update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
 
+    from embodied_mem.memory import MemoryBank               # successful episodes with rationales, found by goal
+    bank = MemoryBank()
+    bank.add(episode)
+    bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
+
 Numpy only.
 """
 
 from .audit import Audit
 from .bank import Experience, MemoryBank, trial_key
+from .chat_writing import ChatWriter
 from .durable_graph import DurableGraph, GraphModule
+from .episodic import EpisodicMemory
 from .facts import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
 from .graph import KnowledgeGraph
 from .lexical import Embedder, LexicalEmbedder
+from .lifelong import LifelongMemory
+from .profile import UserProfile
 from .rationale import goal_object, key_actions, rationale_for, room_text
+from .recollection import Item, Recollection
+from .semantic import SemanticMemory
+from .spatial import Sighting, SpatialMemory
 from .store import MemoryStore, Receipt, Selector, StoreModule
+from .temporal import TemporalMemory
 
 __all__ = [
     "HOUSEHOLD_RULES",
     "Audit",
+    "ChatWriter",
     "ConflictRule",
     "DurableGraph",
     "Embedder",
+    "EpisodicMemory",
     "Experience",
     "GraphModule",
+    "Item",
     "KnowledgeGraph",
     "LexicalEmbedder",
+    "LifelongMemory",
     "MemoryBank",
     "MemoryStore",
     "NewFact",
     "NewNode",
     "Receipt",
+    "Recollection",
     "Scope",
     "Selector",
+    "SemanticMemory",
+    "Sighting",
+    "SpatialMemory",
     "StoreModule",
+    "TemporalMemory",
     "Triple",
+    "UserProfile",
     "goal_object",
     "key_actions",
     "rationale_for",

@@ -69,9 +69,12 @@ class LexicalEmbedder:
             raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
         rows = np.zeros((len(texts), self.dimension), np.float64)
         for row, text in zip(rows, texts):
+            cells: dict[int, float] = {}
             for feature, weight in _features(text).items():
                 code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
-                row[(code >> 1) % self.dimension] += weight if code & 1 else -weight
+                cell = (code >> 1) % self.dimension
+                cells[cell] = cells.get(cell, 0.0) + (weight if code & 1 else -weight)
+            row[list(cells)] = list(cells.values())
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
@@ -84,7 +87,7 @@ def _features(text: str) -> dict[str, float]:
     for feature, count in counts.items():
         first, _, second = feature.partition(" ")
         weight = _word_weight(first) * (_word_weight(second) / 2 if second else 1.0)
-        weights[feature] = weight * (1 + np.log(count))
+        weights[feature] = weight * (1 + np.log(count)) if count > 1 else weight
     return weights
 
 

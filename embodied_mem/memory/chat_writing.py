@@ -1,0 +1,115 @@
+"""A chat model as an optional writer of memories: strict answers, every failure counted, never required.
+
+    writer = ChatWriter(lambda messages: model.complete(messages).text)
+    spatial = SpatialMemory(extractor=writer.facts)
+    temporal = TemporalMemory(summarizer=writer.summary)
+    writer.calls, writer.malformed, writer.failed
+
+An answer must be the JSON that was asked for and nothing else (a code fence around it is taken off). Otherwise the
+caller gets None, or nothing, and goes on by rules.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from ..errors import EmbodiedMemError
+
+Chat = Callable[[list[dict[str, str]]], str]
+"""Messages {"role", "content"} -> the answer's text."""
+
+Value = TypeVar("Value")
+
+_FACTS = (
+    "You read what a household robot was told and list the facts it states about where things are and how they are. "
+    'Answer with JSON only: a list of [subject, relation, object]. Relations: "in", "on", "is", "holds", "at", '
+    '"next to". The robot is "agent". State only what the text says; an empty list if it says nothing.'
+)
+_SUMMARY = (
+    "Summarise these steps of a household robot in one sentence: where it was, what it did, what had no effect. "
+    'Answer with JSON only: {"summary": "..."}.'
+)
+_MAX_FACTS = 64
+_MAX_TEXT = 400
+
+
+class ChatWriter:
+    """Asks a chat model and believes only well-formed answers.
+
+    Attributes:
+        calls: questions asked.
+        malformed: answers that were not what was asked for.
+        failed: questions that got no answer.
+    """
+
+    def __init__(self, chat: Chat):
+        self._chat = chat
+        self._lock = threading.Lock()
+        self.calls = self.malformed = self.failed = 0
+
+    @property
+    def fallbacks(self) -> int:
+        """Questions after which rules had to do."""
+        return self.malformed + self.failed
+
+    def ask(self, instruction: str, question: str, parse: Callable[[Any], Value]) -> Value | None:
+        """What `parse` makes of the JSON that the model answers; None if there is no such answer.
+
+        Args:
+            instruction: what to do and in which form to answer.
+            question: the material.
+            parse: checks the value; raises ValueError, KeyError or TypeError for one that was not asked for.
+        """
+        messages = [{"role": "system", "content": instruction}, {"role": "user", "content": question}]
+        with self._lock:
+            self.calls += 1
+        try:
+            answer = self._chat(messages)
+        except (EmbodiedMemError, OSError):
+            with self._lock:
+                self.failed += 1
+            return None
+        try:
+            return parse(json.loads(_without_fence(answer)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            with self._lock:
+                self.malformed += 1
+            return None
+
+    def facts(self, action: str, text: str) -> Iterable[tuple[str, str, str]]:
+        """Facts in a text; none if the model has no usable answer. An `Extractor` of the spatial memory."""
+        return self.ask(_FACTS, f"The robot did: {action or 'nothing'}\nIt was told: {text}", parse_facts) or ()
+
+    def summary(self, texts: Sequence[str]) -> str | None:
+        """One text for several. A `Summarizer` of the temporal memory."""
+        return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]))
+
+
+def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
+    """The facts in a list of [subject, relation, object]. Raises ValueError for anything else."""
+    if not isinstance(value, list) or len(value) > _MAX_FACTS:
+        raise ValueError(f"expected a list of at most {_MAX_FACTS} facts")
+    facts = []
+    for fact in value:
+        if not isinstance(fact, list) or len(fact) != 3:
+            raise ValueError("expected [subject, relation, object]")
+        facts.append(tuple(parse_text(word) for word in fact))
+    return tuple(facts)
+
+
+def parse_text(value: Any) -> str:
+    """A text on one line. Raises ValueError if it is none, empty or too long."""
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if not 0 < len(text) <= _MAX_TEXT:
+        raise ValueError(f"expected a text of 1 to {_MAX_TEXT} characters")
+    return text
+
+
+def _without_fence(answer: str) -> str:
+    text = answer.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text.removeprefix("```").removeprefix("json").removesuffix("```")
+    return text

@@ -1,0 +1,122 @@
+"""What happened in past tasks: one entry for each goal in each place and outcome, found by a goal that is similar.
+
+    episodic = EpisodicMemory()
+    episodic.learn(episode, number=3, time=120, place="kitchen 7")
+    episodic.retrieve("put a clean apple in fridge.", place="kitchen 7")[0].text
+    # "put a clean apple in fridge: won in 9 steps; apple 1 was in fridge 1; cleaned at sinkbasin 1; ..."
+
+The extractor takes outcome, steps, key actions and, for a failure, how far it came. The updater: a repetition adds a
+reference, and takes over the text if it needed fewer steps; the first success deletes the failures at the same goal in
+the same place, and says after how many tries it came.
+
+Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the same goal and place, not a similar vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..types import Episode
+from .entries import Entry, EntryMemory, answers_of, sources_of
+from .observations import class_of, is_refusal, read_observation
+from .rationale import events_of, goal_object, key_actions, rationale_for
+from .recollection import Item
+
+_MAX_ACTIONS = 24
+_SAME_PLACE = 0.25
+
+
+class EpisodicMemory(EntryMemory):
+    """Task-level memory of one scope."""
+
+    format_name = "embodied_mem.episodic_memory"
+
+    def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
+        """The event that `learn` records; nothing changes."""
+        goal = episode.goal.strip().rstrip(".")
+        base = f"{goal.lower()}|{place}"
+        key = f"{base}|{'won' if episode.won else 'failed'}"
+        known, failures = self.get(key), self.get(f"{base}|failed")
+        tries = len(failures.support) if failures is not None and episode.won else 0
+        tries += known.data["failures"] if known is not None else 0
+        changes: list[dict[str, Any]] = []
+        if episode.won and failures is not None:
+            changes.append({"do": "delete", "key": failures.key})
+        change: dict[str, Any] = {"do": "add" if known is None else "update", "key": key}
+        change["support"] = [[number, len(episode.steps), ""]]
+        change["data"] = {"failures": tries}
+        if known is None or len(episode.steps) <= known.data["steps"]:
+            change["about"] = goal
+            change["data"] |= {
+                "goal": goal,
+                "place": place,
+                "won": episode.won,
+                "steps": len(episode.steps),
+                "actions": list(key_actions(episode) if episode.won else _actions(episode))[:_MAX_ACTIONS],
+                "why": rationale_for(episode).rpartition("; ")[0] if episode.won else how_far(episode),
+                "origin": number,
+            }
+        changes.append(change)
+        return {"op": "change", "time": time, "changes": changes}
+
+    def rendered(self, entry: Entry) -> str:
+        """One line: goal, outcome, steps, how; how often."""
+        data = entry.data
+        outcome = f"won in {data['steps']} steps" if data["won"] else f"failed after {data['steps']} steps"
+        text = f"{data['goal']}: {outcome}" + (f"; {data['why']}" if data["why"] else "")
+        if data["failures"] and data["won"]:
+            text += f"; after {data['failures']} failed tries"
+        count = len(entry.support)
+        return f"{text}; {count} times" if count > 1 else text
+
+    def derived_from(self, entry: Entry, episode: int) -> bool:
+        """Whether the text tells of this episode."""
+        return entry.data.get("origin") == episode
+
+    def retrieve(self, query: str, *, place: str = "", k: int = 3) -> list[Item]:
+        """The `k` episodes whose goals are most similar, those of the same place before others.
+
+        score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
+        """
+        items = []
+        for entry, cosine in self.search(query, 4 * k):
+            if cosine <= 0:
+                continue
+            here = bool(place) and entry.data["place"] == place
+            score = (1 - _SAME_PLACE) * cosine + _SAME_PLACE * here
+            why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
+            episode, step, _ = entry.support[-1]
+            items.append(Item(entry.text, "episodic", score, why, episode, step, sources_of(entry), dict(entry.data)))
+        items.sort(key=lambda item: -item.score)
+        return items[:k]
+
+
+def _actions(episode: Episode) -> Iterable[str]:
+    """What had an effect."""
+    pairs = zip(episode.steps, answers_of(episode))
+    return dict.fromkeys(step.action for step, answer in pairs if not is_refusal(answer))
+
+
+def how_far(episode: Episode) -> str:
+    """Why an episode failed, as far as its text tells: the goal's object was not seen, not taken, or not placed."""
+    kind = goal_object(episode.goal)
+    texts = [episode.first_observation, *answers_of(episode)]
+    readings = [read_observation(text) for text in texts]
+    refused = sum(reading.refused for reading in readings)
+    looked = {name for reading in readings for name, _ in reading.complete}
+    places = {
+        name: place for reading in readings for name, relation, place in reading.facts if relation in ("in", "on")
+    }
+    seen = {name: place for name, place in places.items() if class_of(name) == kind}
+    events = [event for event in events_of(episode) if class_of(event[2]) == kind]
+    if events:
+        _, what, name, place = events[-1]
+        did = "used" if what == "use" else {"take": "taken from", "place": "put in"}.get(what, f"{what}ed with")
+        told = f"{name} was {did} {place}" if place else f"{name} was {did}"
+    elif seen:
+        name, place = next(iter(seen.items()))
+        told = f"{name} was seen at {place} and not taken"
+    else:
+        told = f"no {kind or 'object of the goal'} was seen at {len(looked)} places"
+    return f"{told}; {refused} commands had no effect" if refused else told

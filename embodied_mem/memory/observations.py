@@ -1,0 +1,178 @@
+"""What household worlds say, read by rules into facts: both wordings of ALFWorld ("move X to Y", "put X in/on Y").
+
+    reading = read_observation("You arrive at desk 1. On the desk 1, you see a pen 2, and a mug 1.")
+    reading.facts        # (("agent", "at", "desk 1"), ("pen 2", "on", "desk 1"), ("mug 1", "on", "desk 1"))
+    reading.complete     # (("desk 1", ("pen 2", "mug 1")),): what else was thought to be there is gone
+
+Pure functions over text. What no rule knows gives a reading that is not `understood`, never an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+AGENT = "agent"
+ROOM = "room"
+PLACED = "placed"
+"""Relation of something put down; whether it is "in" or "on" depends on what else is known of the receptacle."""
+
+_ROOM_MARK = "Looking quickly around you, you see "
+_ITEM = re.compile(r"(?:^|, )(?:and )?(?:an? |some )?([^,]+?)(?=, |\Z)")
+_SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
+_SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
+_CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
+_PAIRS = {
+    "pick up": re.compile(r"You pick up the (.+) from the (.+?)\.?\Z"),
+    "move": re.compile(r"You move the (.+) to the (.+?)\.?\Z"),
+    "put": re.compile(r"You put the (.+) in/on the (.+?)\.?\Z"),
+    "clean": re.compile(r"You clean the (.+) using the (.+?)\.?\Z"),
+    "heat": re.compile(r"You heat the (.+) using the (.+?)\.?\Z"),
+    "cool": re.compile(r"You cool the (.+) using the (.+?)\.?\Z"),
+}
+_STATES = {"clean": "clean", "heat": "hot", "cool": "cool"}
+_CONTAINER = re.compile(r"This is a normal (.+?)\. In it, you see (.*?)\.?\Z", re.DOTALL)
+_OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
+_MARKS = {"hot": "hot", "cool": "cool", "cold": "cool", "clean": "clean", "sliced": "sliced"}
+_IS_ON = re.compile(r"This (.+) is on\.?\Z")
+_NUMBER = re.compile(r"[ _]\d+\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """One text as data.
+
+    Attributes:
+        facts: (subject, relation, object). Relations: "in", "on", `PLACED`, "holds", "at", "is", "in room", "next to".
+        complete: (container, names): all that is in or on the container, or in the hand if it is `AGENT`.
+        understood: whether a rule knew the text; a refusal ("Nothing happens.") is understood and tells nothing.
+        refused: whether the text says that the command had no effect.
+    """
+
+    facts: tuple[tuple[str, str, str], ...] = ()
+    complete: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    understood: bool = True
+    refused: bool = False
+
+
+_REFUSED = Reading(refused=True)
+_NOTHING = Reading()
+_UNKNOWN = Reading(understood=False)
+
+
+def class_of(name: str) -> str:
+    """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
+    return _NUMBER.sub("", name) if name[-1:].isdigit() else name
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names in "a pen 2, a mug 1, and a cup 3." (articles and the full stop go); none in "nothing"."""
+    text = text.strip().removesuffix(".")
+    return () if text in ("", "nothing") else tuple(_ITEM.findall(text))
+
+
+def is_refusal(text: str) -> bool:
+    """Whether an answer says that the command had no effect."""
+    return text.startswith(("Nothing happens", "You don't", "You can't", "You cannot"))
+
+
+def read_observation(text: str) -> Reading:
+    """What one answer of the world says."""
+    text = text.strip()
+    if is_refusal(text):
+        return _REFUSED
+    if _ROOM_MARK in text:
+        return _read_room(text)
+    if text.startswith("You "):
+        return _read_you(text)
+    if text.startswith(("On the ", "The ")):
+        return _read_receptacle(text, arrived=False)
+    if text.startswith("This "):
+        return _read_object(text)
+    if text.startswith(("There's nothing special about ", "Available commands")):
+        return _NOTHING
+    return _UNKNOWN
+
+
+def _read_room(text: str) -> Reading:
+    seen = text.partition(_ROOM_MARK)[2].partition("\n")[0]
+    return Reading(tuple((name, "in room", ROOM) for name in names_in(seen)))
+
+
+def _read_receptacle(text: str, arrived: bool) -> Reading:
+    place, relation, contents, state = "", "", None, ""
+    if found := _SEEN_ON.match(text):
+        place, relation, contents = found[1], "on", names_in(found[2])
+    elif found := _SEEN_IN.match(text):
+        place, relation, contents, state = found[1], "in", names_in(found[2]), "open"
+    elif found := _CLOSED.match(text):
+        place, state = found[1], "closed"
+    if not place:
+        return _UNKNOWN
+    facts = [(AGENT, "at", place)] if arrived else []
+    if state:
+        facts.append((place, "is", state))
+    facts += [(name, relation, place) for name in contents or ()]
+    return Reading(tuple(facts), () if contents is None else ((place, contents),))
+
+
+def _read_you(text: str) -> Reading:
+    if text.startswith("You arrive at "):
+        name, _, rest = text[14:].partition(". ")
+        reading = _read_receptacle(rest, arrived=True)
+        return reading if reading.understood else Reading(((AGENT, "at", name.rstrip(".")),))
+    if text.startswith("You open the "):
+        name, _, rest = text[13:].partition(". ")
+        reading = _read_receptacle(rest, arrived=False)
+        return reading if reading.understood else Reading(((name.rstrip("."), "is", "open"),))
+    if text.startswith("You close the "):
+        return Reading(((text[14:].rstrip("."), "is", "closed"),))
+    if text.startswith(("You turn on the ", "You turn off the ")):
+        name = text.partition(" the ")[2].rstrip(".")
+        return Reading(((name, "is", "on" if text.startswith("You turn on") else "off"),))
+    if text.startswith("You are carrying: "):
+        held = names_in(text[18:])
+        return Reading(tuple((AGENT, "holds", name) for name in held), ((AGENT, held),))
+    if text.startswith("You are not carrying anything"):
+        return Reading(complete=((AGENT, ()),))
+    if text.startswith("You are facing the "):
+        return _read_facing(text[19:])
+    if text.startswith("You are in the middle of "):
+        return _NOTHING
+    for verb, pattern in _PAIRS.items():
+        if text.startswith(verb, 4):
+            found = pattern.match(text)
+            return _read_pair(verb, found[1], found[2]) if found else _UNKNOWN
+    return _UNKNOWN
+
+
+def _read_pair(verb: str, name: str, place: str) -> Reading:
+    if verb == "pick up":
+        return Reading(((AGENT, "holds", name),))
+    if verb in ("move", "put"):
+        return Reading(((name, PLACED, place),), ((AGENT, ()),))
+    return Reading(((name, "is", _STATES[verb]),))
+
+
+def _read_facing(text: str) -> Reading:
+    here = names_in(text.partition(". Next to it")[0])
+    if not here:
+        return _UNKNOWN
+    return Reading(tuple((name, "next to", here[0]) for name in here[1:]))
+
+
+def _read_object(text: str) -> Reading:
+    if found := _CONTAINER.match(text):
+        contents = names_in(found[2])
+        return Reading(tuple((name, "in", found[1]) for name in contents), ((found[1], contents),))
+    if found := _IS_ON.match(text):
+        return Reading(((found[1], "is", "on"),))
+    found = _OBJECT.match(text)
+    words = found[1].split() if found else []
+    marks = []
+    while words and (words[0] in _MARKS or words[0] == "and"):
+        if (word := words.pop(0)) != "and":
+            marks.append(_MARKS[word])
+    if not marks or not words:
+        return _UNKNOWN
+    return Reading(tuple((" ".join(words), "is", mark) for mark in marks))

@@ -1,0 +1,132 @@
+"""What retrieval gives back: items with their sources, what fits a budget, and why.
+
+recollection = pack(items, budget_tokens=60)
+recollection.render()          # the texts, one a line
+recollection.explain()         # why each item was found, and what was left out for the budget
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+
+class Item(NamedTuple):
+    """One thing remembered, as found by one query.
+
+    Attributes:
+        text: what is remembered, one line.
+        module: which memory holds it.
+        score: how well it fits the query, in [0, 1]; comparable between modules only roughly.
+        why: how it was found.
+        episode, step: where it was last learned from; None if it has no single step or episode.
+        sources: episodes that support it, the newest ones if there are many.
+        data: the same as values, e.g. ("mug 2", "on", "countertop 1"); for programs that do not read text.
+    """
+
+    text: str
+    module: str
+    score: float
+    why: str
+    episode: int | None = None
+    step: int | None = None
+    sources: tuple[int, ...] = ()
+    data: Any = None
+
+
+class LeftOut(NamedTuple):
+    """An item that was found and not given, and the reason."""
+
+    item: Item
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Recollection:
+    """What was found for a query.
+
+    Attributes:
+        query: as asked.
+        items: what is given, best first.
+        left_out: what was found and is not given, best first.
+        tokens: size of `items`, as counted.
+        budget_tokens: limit that was set; None for none.
+    """
+
+    query: str
+    items: tuple[Item, ...]
+    left_out: tuple[LeftOut, ...]
+    tokens: int
+    budget_tokens: int | None
+
+    def render(self) -> str:
+        """The texts of the items, one a line."""
+        return "\n".join(item.text for item in self.items)
+
+    def explain(self) -> str:
+        """One line for everything found: given or left out, from which module, episode and step, and why."""
+        limit = "no limit" if self.budget_tokens is None else f"limit {self.budget_tokens}"
+        lines = [f"query: {self.query}", f"given: {len(self.items)} items, {self.tokens} tokens ({limit})"]
+        lines += [f"  {_line(item)}" for item in self.items]
+        lines.append(f"left out: {len(self.left_out)} items")
+        lines += [f"  {_line(left.item)}; {left.reason}" for left in self.left_out]
+        return "\n".join(lines)
+
+
+def _line(item: Item) -> str:
+    where = "" if item.episode is None else f", episode {item.episode}"
+    where += "" if item.step is None else f" step {item.step}"
+    return f"[{item.module}{where}, score {item.score:.2f}] {item.text}: {item.why}"
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens a text is: one per four characters, at least one; a line break is in it."""
+    return len(text) // 4 + 1
+
+
+def pack(
+    items: Iterable[Item],
+    budget_tokens: int | None = None,
+    *,
+    query: str = "",
+    counter: Callable[[str], int] = count_tokens,
+) -> Recollection:
+    """What fits the budget: first the best item of each module, then the others by score, as long as they fit.
+
+    A text that a chosen item has already is left out. Items and what was left out come best first.
+
+    Args:
+        items: what was found; ties keep this order.
+        budget_tokens: limit of the sum of `counter` over the texts; None for none.
+        query: for the record.
+        counter: tokens of one text.
+    """
+    ranked = sorted(items, key=_by_score)
+    first: dict[str, int] = {}
+    for position, item in enumerate(ranked):
+        first.setdefault(item.module, position)
+    heads = list(first.values())
+    kept: list[int] = []
+    left: list[tuple[int, str]] = []
+    texts: set[str] = set()
+    used = 0
+    rest = [position for position in range(len(ranked)) if position not in heads]  # one head for each module
+    for position in heads + rest:
+        text = ranked[position].text
+        cost = counter(text)
+        if text in texts:
+            left.append((position, "another item says the same"))
+        elif budget_tokens is not None and used + cost > budget_tokens:
+            left.append((position, f"needs {cost} tokens, {budget_tokens - used} were left"))
+        else:
+            used += cost
+            texts.add(text)
+            kept.append(position)
+    chosen = tuple(ranked[position] for position in sorted(kept))
+    dropped = tuple(LeftOut(ranked[position], reason) for position, reason in sorted(left))
+    return Recollection(query, chosen, dropped, used, budget_tokens)
+
+
+def _by_score(item: Item) -> float:
+    return -item.score

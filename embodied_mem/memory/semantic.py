@@ -1,0 +1,333 @@
+"""What holds in general, learned from what happened: where things are found, what works, what had no effect and why.
+
+    semantic = SemanticMemory()
+    semantic.learn(episode, number=3, time=120)
+    [item.text for item in semantic.retrieve("put a hot mug in cabinet.")]
+    # ["mug: found on countertop (7 of 9), in cabinet (2)", "heat works with microwave (5 times)",
+    #  "'open cabinet' comes before 'take mug from cabinet', which had no effect otherwise (2 times)"]
+
+Three kinds of entries are kept by rules; each row of their support is one time that it was seen. A command that never
+worked is a lesson; once it works, the lesson is deleted and what made it work is the new one. With a chat writer,
+lessons in free text are added, updated and deleted as it says, from what is similar only; if its answer cannot be used,
+rules alone do, and the writer counts it.
+
+Source: RoboMemory 3.2.2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import InternalError
+from ..types import Episode
+from .chat_writing import ChatWriter, parse_text
+from .entries import Entry, EntryMemory, Support, answers_of, sources_of
+from .facts import Scope
+from .lexical import Embedder
+from .observations import AGENT, class_of, is_refusal, read_observation
+from .rationale import events_of
+from .recollection import Item
+
+_NUMBERED = re.compile(r"\b([a-z]+) \d+\b")
+_WORD = re.compile(r"[a-z]+")
+_WORKS = {"hot": "heat", "warm": "heat", "cold": "cool", "look": "use", "examine": "use", "wash": "clean"}
+_IDLE = ("look", "inventory", "help", "examine ")
+_MAX_LESSONS = 4
+_SIMILAR = 0.3
+
+_EXTRACT = (
+    "You read what a household robot did in one task. List what is worth knowing for other tasks: which actions "
+    f"worked, which had no effect and why. At most {_MAX_LESSONS} sentences. Answer with JSON only: a list of texts."
+)
+_UPDATE = (
+    "You keep a list of lessons. Given known lessons with their ids and new ones, say what to change. Answer with JSON "
+    'only: a list of {"do": "add", "text": ...}, {"do": "update", "id": ..., "text": ...}, {"do": "delete", "id": ...}.'
+)
+
+
+def plain(command: str) -> str:
+    """A command about classes: "take mug 2 from desk 1" -> "take mug from desk"."""
+    return _NUMBERED.sub(r"\1", " ".join(command.lower().split()))
+
+
+class SemanticMemory(EntryMemory):
+    """Regularities and lessons of one scope."""
+
+    format_name = "embodied_mem.semantic_memory"
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        embedder: Embedder | None = None,
+        writer: ChatWriter | None = None,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make an empty memory.
+
+        Args:
+            scope: whose it is.
+            embedder: None for the lexical one.
+            writer: asked for lessons after each task; None for rules alone.
+            record: gets every event and must have `apply` called with it; None for `apply` itself.
+        """
+        self._writer = writer
+        super().__init__(scope, embedder=embedder, record=record)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._by_term: dict[str, dict[int, None]] = {}
+        self._tallies: dict[int, tuple[int, Counter[tuple[str, str]]]] = {}  # entry -> rows counted, their places
+
+    # Learning.
+
+    def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
+        """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
+        changes = [*self._found(episode, number), *self._works(episode, number), *self._lessons(episode, number)]
+        if self._writer is not None:
+            changes += self._written(self._writer, episode, number, time)
+        return {"op": "change", "time": time, "changes": changes}
+
+    def _change(self, key: str, data: dict[str, Any], support: list[Support]) -> dict[str, Any]:
+        if self.get(key) is not None:
+            return {"do": "update", "key": key, "support": support}
+        return {"do": "add", "key": key, "about": " ".join(data["terms"]), "data": data, "support": support}
+
+    def _found(self, episode: Episode, number: int) -> list[dict[str, Any]]:
+        """Where each thing was when it was first seen."""
+        first: dict[str, tuple[int, str, str]] = {}
+        moved: set[str] = set()
+        for step, text in enumerate([episode.first_observation, *answers_of(episode)]):
+            for subject, relation, object_ in read_observation(text).facts:
+                if relation == "holds" and subject == AGENT:
+                    moved.add(object_)
+                elif relation in ("in", "on") and subject not in moved:
+                    first.setdefault(subject, (step, relation, object_))
+        rows: dict[str, list[Support]] = {}
+        for name, (step, relation, receptacle) in first.items():
+            rows.setdefault(class_of(name), []).append([number, step, f"{name} {relation} {receptacle}"])
+        return [
+            self._change(f"found|{kind}", {"kind": "found", "terms": [kind]}, support) for kind, support in rows.items()
+        ]
+
+    def _works(self, episode: Episode, number: int) -> list[dict[str, Any]]:
+        """Which appliance does what."""
+        rows: dict[tuple[str, str], list[Support]] = {}
+        for step, verb, name, place in events_of(episode):
+            if verb in ("clean", "heat", "cool", "use"):
+                tool = class_of(name if verb == "use" else place)
+                rows.setdefault((verb, tool), []).append([number, step, f"{name} {place}".strip()])
+        return [
+            self._change(f"works|{verb}|{tool}", {"kind": "works", "terms": [verb, tool]}, support)
+            for (verb, tool), support in rows.items()
+        ]
+
+    def _lessons(self, episode: Episode, number: int) -> list[dict[str, Any]]:
+        """Commands without effect, and what was done before the same command worked."""
+        pairs = [(step.action, answer) for step, answer in zip(episode.steps, answers_of(episode))]
+        worked = {plain(action) for action, answer in pairs if not is_refusal(answer)}
+        rows: dict[str, tuple[dict[str, Any], list[Support]]] = {}
+        for step, (action, answer) in enumerate(pairs):
+            if not is_refusal(answer) or not action.strip():
+                continue
+            command, fix = plain(action), _fix(pairs, step)
+            if fix:
+                key = f"lesson|{command}|{fix}"
+            elif command in worked:
+                continue  # it works at other times, and nothing tells why not here
+            else:
+                key = f"lesson|{command}|"
+            terms = list(dict.fromkeys(_WORD.findall(command)))
+            data = {"kind": "lesson", "terms": terms, "command": command, "fix": fix}
+            rows.setdefault(key, (data, []))[1].append([number, step, f"{action} {fix}".strip()])
+        changes = [
+            self._change(key, data, support)
+            for key, (data, support) in rows.items()
+            if data["fix"] or not self._has_fix(data["command"])
+        ]
+        disproved = {data["command"] for data, _ in rows.values() if data["fix"]} | worked
+        keys = [f"lesson|{command}|" for command in sorted(disproved)]
+        return changes + [{"do": "delete", "key": key} for key in keys if self.get(key) is not None]
+
+    def _has_fix(self, command: str) -> bool:
+        words = _WORD.findall(command)
+        numbers = self._by_term.get(words[-1], ()) if words else ()
+        found = [self.entries[number].data for number in numbers]
+        return any(data.get("command") == command and data.get("fix") for data in found)
+
+    def _written(self, writer: ChatWriter, episode: Episode, number: int, time: int) -> list[dict[str, Any]]:
+        """Changes that the chat writer asks for; none if an answer cannot be used."""
+        turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, answers_of(episode))]
+        told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
+        lessons = writer.ask(_EXTRACT, told, _parse_lessons)
+        if not lessons:
+            return []
+        similar = {entry.id: entry for text in lessons for entry, score in self.search(text, 20) if score > _SIMILAR}
+        known = {number: entry for number, entry in similar.items() if entry.data.get("kind") == "written"}
+        shown = [{"id": entry.id, "text": entry.text} for entry in known.values()]
+        question = json.dumps({"known": shown, "new": lessons}, ensure_ascii=False)
+        answer = writer.ask(_UPDATE, question, lambda value: _parse_changes(value, set(known)))
+        changes = []
+        for position, (do, which, text) in enumerate(answer or ()):
+            key = f"written|{number}|{position}" if which is None else known[which].key
+            change: dict[str, Any] = {"do": do, "key": key}
+            if do != "delete":
+                data = {"kind": "written", "terms": sorted(set(_WORD.findall(plain(text)))), "said": text}
+                change |= {"about": text, "data": data, "support": [[number, None, ""]]}
+            changes.append(change)
+        return changes
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """As `EntryMemory.apply`."""
+        for change in event.get("changes", ()):
+            if "data" in change and (entry := self.get(change["key"])) is not None:
+                self._unindex_terms(entry)
+        super().apply(event)
+        for change in event["changes"]:
+            if (entry := self.get(change["key"])) is not None:
+                self._index_terms(entry)
+
+    def _index_terms(self, entry: Entry) -> None:
+        for term in entry.data["terms"]:
+            self._by_term.setdefault(term, {}).setdefault(entry.id)
+
+    def _unindex_terms(self, entry: Entry) -> None:
+        for term in entry.data["terms"]:
+            numbers = self._by_term.get(term, {})
+            numbers.pop(entry.id, None)
+            if not numbers:
+                self._by_term.pop(term, None)
+
+    def _remove(self, number: int) -> None:
+        self._unindex_terms(self.entries[number])
+        self._tallies.pop(number, None)
+        super()._remove(number)
+
+    def _after_restore(self) -> None:
+        self._by_term, self._tallies = {}, {}
+        for entry in self.entries.values():
+            self._index_terms(entry)
+
+    def _rows_removed(self, entry: Entry) -> None:
+        self._tallies.pop(entry.id, None)
+
+    def rendered(self, entry: Entry) -> str:
+        """One line, with how often."""
+        data, count = entry.data, len(entry.support)
+        times = f"{count} times" if count > 1 else "once"
+        if data["kind"] == "found":
+            return f"{data['terms'][0]}: found {_shares(self._places(entry))}"
+        if data["kind"] == "works":
+            return f"{data['terms'][0]} works with {data['terms'][1]} ({times})"
+        if data["kind"] == "written":
+            return data["said"]
+        if data["fix"]:
+            return f"'{data['fix']}' comes before '{data['command']}', which had no effect otherwise ({times})"
+        return f"'{data['command']}' had no effect ({times})"
+
+    # Reading.
+
+    def places_of(self, kind: str) -> list[tuple[str, int]]:
+        """Classes of receptacles in which things of a class were found, with counts, the most frequent first."""
+        entry = self.get(f"found|{kind}")
+        return [] if entry is None else [(place, count) for (_, place), count in self._places(entry)]
+
+    def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
+        """((relation, class of receptacle), count), the most frequent first, ties by name; a row is counted once."""
+        done, counts = self._tallies.get(entry.id, (0, Counter()))
+        if done > len(entry.support):
+            done, counts = 0, Counter()
+        counts.update(_place(row) for row in itertools.islice(entry.support, done, None))
+        self._tallies[entry.id] = (len(entry.support), counts)
+        return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def tools_for(self, verb: str) -> list[tuple[str, int]]:
+        """Classes of appliances that "clean", "heat", "cool" or are to "use", with counts, the most used first."""
+        found = [self.entries[number] for number in self._by_term.get(verb, ())]
+        counts = [(e.data["terms"][1], len(e.support)) for e in found if e.key.startswith(f"works|{verb}|")]
+        return sorted(counts, key=lambda pair: -pair[1])
+
+    def retrieve(self, query: str, k: int = 8) -> list[Item]:
+        """The `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
+
+        score = the larger of cosine and 0.3 + 0.6 * share, where share is the part of the entry's words that the query
+        names; ties go to what was seen more often.
+        """
+        words = set(_WORD.findall(query.lower()))
+        words |= {word.removesuffix("s") for word in words} | {_WORKS[word] for word in words if word in _WORKS}
+        scores: dict[int, tuple[float, str]] = {}
+        hits: Counter[int] = Counter(number for word in sorted(words) for number in self._by_term.get(word, ()))
+        for number, count in hits.items():
+            share = count / len(self.entries[number].data["terms"])
+            scores[number] = (0.3 + 0.6 * share, f"the query names {count} of its words")
+        for entry, cosine in self.search(query, k):
+            if cosine > max(scores.get(entry.id, (0.0, ""))[0], 0.0):
+                scores[entry.id] = (cosine, f"{cosine:.2f} similar")
+        best = sorted(scores, key=lambda n: (-scores[n][0], -len(self.entries[n].support), n))[:k]
+        return [self._item(self.entries[number], *scores[number]) for number in best]
+
+    def _item(self, entry: Entry, score: float, why: str) -> Item:
+        episode, step, _ = entry.support[-1]
+        data = {**entry.data, "count": len(entry.support)}
+        return Item(entry.text, "semantic", min(score, 1.0), why, episode, step, sources_of(entry), data)
+
+
+def _fix(pairs: list[tuple[str, str]], failed: int) -> str:
+    """What had an effect last before the command that failed at this step worked; empty if it never did, or at once."""
+    action = pairs[failed][0]
+    last = ""
+    for other, answer in pairs[failed + 1 :]:
+        if is_refusal(answer):
+            continue
+        if other == action:
+            return plain(last)
+        if not other.startswith(_IDLE):
+            last = other
+    return ""
+
+
+def _place(row: Support) -> tuple[str, str]:
+    """(relation, class of receptacle) of a row "mug 1 on desk 2"."""
+    for relation in (" on ", " in "):
+        _, mark, receptacle = row[2].partition(relation)
+        if mark:
+            return relation.strip(), class_of(receptacle)
+    raise InternalError(f"support of a place: expected a thing in or on something, got {row[2]!r}; please report it")
+
+
+def _shares(places: list[tuple[tuple[str, str], int]], most: int = 4) -> str:
+    total = sum(count for _, count in places)
+    parts = [f"{relation} {place} ({count})" for (relation, place), count in places[:most]]
+    parts[0] = parts[0].removesuffix(")") + f" of {total})"
+    rest = sum(count for _, count in places[most:])
+    return ", ".join(parts) + (f", elsewhere ({rest})" if rest else "")
+
+
+def _parse_lessons(value: Any) -> list[str]:
+    if not isinstance(value, list) or len(value) > _MAX_LESSONS:
+        raise ValueError(f"expected a list of at most {_MAX_LESSONS} texts")
+    return [parse_text(text) for text in value]
+
+
+def _parse_changes(value: Any, known: set[int]) -> list[tuple[str, int | None, str]]:
+    """(do, id, text) for each change. Raises ValueError for one that is malformed or about an entry not shown."""
+    if not isinstance(value, list) or len(value) > _MAX_LESSONS + len(known):
+        raise ValueError("expected a list of changes, no more than there are lessons")
+    changes: list[tuple[str, int | None, str]] = []
+    for change in value:
+        do = change["do"]
+        if do == "add":
+            changes.append((do, None, parse_text(change["text"])))
+        elif do in ("update", "delete"):
+            if change["id"] not in known:
+                raise ValueError(f"expected an id that was shown, got {change['id']!r}")
+            known = known - {change["id"]}  # one change each
+            changes.append((do, change["id"], parse_text(change["text"]) if do == "update" else ""))
+        else:
+            raise ValueError(f"expected add, update or delete, got {do!r}")
+    return changes

@@ -1,0 +1,203 @@
+"""The last steps, in short: a buffer of N entries that is folded into one when it is full.
+
+    temporal = TemporalMemory()
+    temporal.begin(episode=0, time=0)
+    temporal.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a pen 1.", episode=0, step=1, time=1)
+    temporal.render()            # "step 1: go to desk 1 -> You arrive at desk 1. On the desk 1, you see a pen 1."
+
+A step that finds the buffer full first clears it: all entries, an earlier summary included, become one summary, which
+is the first entry; the step is the second. Rules write the summary, or a summarizer (a chat model) if there is one;
+what it wrote is part of the event, so replay asks nobody.
+
+Source: RoboMemory 3.2.1, N = 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import InvalidInputError
+from .durable import AnySelector, Selector, read_state, write_state
+from .facts import Scope
+from .observations import is_refusal
+from .rationale import room_text
+from .recollection import Item
+
+Summarizer = Callable[[Sequence[str]], str | None]
+"""The texts of the entries -> one text; None if it could not be had, then rules write it."""
+
+_FORMAT = "embodied_mem.temporal_memory"
+_MAX_CHARACTERS = 240
+_MAX_NAMED = 12
+_NO_EFFECT = "without effect"
+
+
+@dataclasses.dataclass
+class Entry:
+    """One step, or a summary of several.
+
+    Attributes:
+        text: what happened.
+        episode, first_step, last_step: which steps.
+        done: what was done, by verb, in order of first time; what summaries are made of.
+        written: whether a summarizer wrote the text.
+    """
+
+    text: str
+    episode: int
+    first_step: int
+    last_step: int
+    done: dict[str, list[str]]
+    written: bool = False
+
+
+class TemporalMemory:
+    """The buffer of the running episode."""
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        capacity: int = 3,
+        summarizer: Summarizer | None = None,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make an empty buffer.
+
+        Args:
+            scope: whose it is.
+            capacity: number of entries, a summary included.
+            summarizer: None for rules.
+            record: gets every event and must have `apply` called with it; None for `apply` itself.
+        """
+        if capacity < 2:
+            raise InvalidInputError(f"capacity: expected >= 2, a summary and a step, got {capacity}")
+        self.scope = Scope() if scope is None else scope
+        self.capacity = capacity
+        self.entries: list[Entry] = []
+        self._summarizer = summarizer
+        self._record = self.apply if record is None else record
+
+    # Changing.
+
+    def begin(self, *, episode: int, time: int) -> None:
+        """Start an episode with an empty buffer."""
+        self._record({"op": "begin", "episode": episode, "time": time})
+
+    def observe(self, action: str, text: str, *, episode: int, step: int, time: int) -> None:
+        """Take note of one step: what was done, and what the world answered."""
+        self._record(self.propose(action, text, episode=episode, step=step, time=time))
+
+    def propose(self, action: str, text: str, *, episode: int, step: int, time: int) -> dict[str, Any]:
+        """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay."""
+        event = {"op": "observe", "episode": episode, "step": step, "time": time, "action": action, "text": text}
+        if self._summarizer is not None and len(self.entries) >= self.capacity:
+            event["summary"] = self._summarizer([entry.text for entry in self.entries])
+        return event
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Do what an event says. Raises InvalidInputError for an unknown event."""
+        op = event.get("op")
+        if op == "begin":
+            self.entries = []
+        elif op == "observe":
+            if len(self.entries) >= self.capacity:
+                self.entries = [self._summary(event.get("summary"))]
+            self.entries.append(_step_entry(event["action"], event["text"], event["episode"], event["step"]))
+        else:
+            raise InvalidInputError(f"temporal event: expected op begin or observe, got {op!r}")
+
+    def _summary(self, written: str | None) -> Entry:
+        done: dict[str, list[str]] = {}
+        for entry in self.entries:
+            for verb, names in entry.done.items():
+                kept = done.setdefault(verb, [])
+                kept.extend(name for name in names if name not in kept)
+                del kept[:-_MAX_NAMED]
+        first, last = self.entries[0], self.entries[-1]
+        summary = Entry("", last.episode, first.first_step, last.last_step, done)
+        summary.text = _summary_text(summary) if written is None else written
+        summary.written = written is not None
+        return summary
+
+    # Reading.
+
+    def render(self) -> str:
+        """The entries, oldest first, one a line."""
+        return "\n".join(entry.text for entry in self.entries)
+
+    def retrieve(self, query: str = "") -> list[Item]:
+        """The entries as items, newest first; the query does not matter, since they are few."""
+        items = []
+        for age, entry in enumerate(reversed(self.entries)):
+            steps = entry.first_step if entry.first_step == entry.last_step else f"{entry.first_step}-{entry.last_step}"
+            score = 0.95 * 0.8**age
+            why = f"among the last {self.capacity} entries, step {steps}"
+            items.append(Item(entry.text, "temporal", score, why, entry.episode, entry.last_step, (entry.episode,)))
+        return items
+
+    # Keeping.
+
+    def state(self) -> bytes:
+        """All that is remembered, as bytes."""
+        entries = [dataclasses.asdict(entry) for entry in self.entries]
+        return write_state(_FORMAT, {"scope": dataclasses.asdict(self.scope), "entries": entries})
+
+    def restore(self, data: bytes) -> None:
+        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        state = read_state(_FORMAT, data)
+        if state["scope"] != dataclasses.asdict(self.scope):
+            raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
+        self.entries = [Entry(**entry) for entry in state["entries"]]
+
+    def forget(self, selector: AnySelector) -> dict[str, int]:
+        """Remove the entries of an episode, those that name an object, or, for the scope's user, all.
+
+        A summary that rules wrote loses what it says about the object and stays.
+        """
+        chosen = Selector(selector)
+        everything = chosen.user is not None and chosen.user == self.scope.user
+        kept, removed, shortened = [], 0, 0
+        for entry in self.entries:
+            names_it = chosen.in_text(entry.text) or any(map(chosen.in_text, itertools.chain(*entry.done.values())))
+            one_piece = entry.written or entry.first_step == entry.last_step
+            if everything or entry.episode == chosen.episode or (names_it and one_piece):
+                removed += 1
+                continue
+            if names_it:
+                entry.done = {
+                    verb: [name for name in names if not chosen.in_text(name)]
+                    for verb, names in entry.done.items()
+                    if not names or not all(map(chosen.in_text, names))
+                }
+                entry.text = _summary_text(entry)
+                shortened += 1
+            kept.append(entry)
+        self.entries = kept
+        return {"entries": removed, "shortened": shortened}
+
+
+def _step_entry(action: str, text: str, episode: int, step: int) -> Entry:
+    seen = " ".join(text.split())
+    if not action:
+        seen = f"in the room: {room_text(text)}"
+    seen = seen if len(seen) <= _MAX_CHARACTERS else f"{seen[: _MAX_CHARACTERS - 3]}..."
+    line = f"step {step}: {action} -> {seen}" if action else f"step {step}: {seen}"
+    done: dict[str, list[str]] = {}
+    if action:
+        verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")
+        verb = "went to" if action.startswith("go to ") else verb
+        if is_refusal(text):
+            verb, rest = _NO_EFFECT, action
+        done[verb] = [rest] if rest else []
+    return Entry(line, episode, step, step, done)
+
+
+def _summary_text(entry: Entry) -> str:
+    clauses = [f"{verb} {', '.join(names)}".rstrip() for verb, names in entry.done.items() if verb != _NO_EFFECT]
+    if entry.done.get(_NO_EFFECT):
+        clauses.append(f"{_NO_EFFECT}: {', '.join(entry.done[_NO_EFFECT])}")
+    return f"steps {entry.first_step}-{entry.last_step}: {'; '.join(clauses) or 'nothing'}"

@@ -1,0 +1,255 @@
+"""All memories together on whole episodes: replay, budgets, explanations, forgetting, scopes, threads."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import threading
+import types
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import Scope
+from embodied_mem.memory.lifelong import MODULES, LifelongMemory, place_of
+from embodied_mem.memory.recollection import Item, count_tokens, pack
+from tests.memory.played import played
+
+GAMES = generate(num_games=6, seed=8, num_scenes=3, prove=False)
+EPISODES = [played(game, seed, max_steps=25) for seed, game in enumerate(GAMES)]
+SAID = "I usually keep the mug and the pen on the desk for my morning work."
+
+
+def lived(memory: LifelongMemory, numbers=range(6), running: int | None = None) -> LifelongMemory:
+    """Some episodes, and if asked for the first half of another one."""
+    memory.tell(SAID)
+    for number in numbers:
+        memory.replay(EPISODES[number])
+    if running is not None:
+        episode = EPISODES[running]
+        memory.begin_task(episode.task_id, episode.goal, episode.first_observation)
+        half = len(episode.steps) // 2
+        for step, after in zip(episode.steps[:half], episode.steps[1:]):
+            memory.observe(step.action, after.observation)
+    return memory
+
+
+def test_every_module_remembers():
+    memory = lived(LifelongMemory(), range(4), running=0)
+    recollection = memory.retrieve()
+    assert {item.module for item in recollection.items} == {"spatial", "temporal", "episodic", "semantic"}
+    best = next(item for item in recollection.items if item.module == "episodic")
+    assert "same place" in best.why  # the first run of the same task, in the same room
+    assert best.data["goal"] == EPISODES[0].goal.rstrip(".")
+    assert memory.task_id(best.episode) == EPISODES[0].task_id
+    for item in recollection.items:
+        assert item.sources == () or item.episode in item.sources
+        assert item.episode <= memory.episode
+        assert item.why
+    assert any(item.module == "profile" for item in memory.retrieve("prepare my morning work").items)
+
+
+def test_frequencies():
+    """Which modules an event touches: spatial and temporal per action, episodic and semantic per task."""
+    events = []
+    memory = LifelongMemory(record=lambda event: (events.append(event), memory.apply(event)))
+    memory.replay(EPISODES[0])
+    touched = {op: set().union(*(event["events"] for event in events if event["op"] == op)) for op in ("step", "end")}
+    assert touched == {"step": {"spatial", "temporal"}, "end": {"episodic", "semantic"}}
+    assert len(events) == len(EPISODES[0].steps) + 2
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 5), max_size=4), st.integers(0, 60), st.integers(0, 5))
+def test_replay_equals_direct(numbers, cut, running):
+    """From any moment, within a task too, restoring and applying the rest of the events gives the same memory."""
+    events, states = [], {}
+
+    def record(event):
+        if len(events) == cut:
+            states[cut] = memory.state()
+        events.append(json.dumps(event))
+        memory.apply(event)
+
+    scope = Scope(user="ann", environment="home")
+    memory = LifelongMemory(scope, record=record)
+    lived(memory, numbers, running)
+    resumed = LifelongMemory(scope)
+    if cut in states:
+        resumed.restore(states[cut])
+    for event in events[cut if cut in states else 0 :]:
+        resumed.apply(json.loads(event))
+    assert resumed.state() == memory.state()
+    assert resumed.retrieve(budget_tokens=200) == memory.retrieve(budget_tokens=200)
+    resumed.end_task(True)
+    memory.end_task(True)
+    assert resumed.state() == memory.state()
+
+
+@pytest.mark.parametrize("budget", [0, 1, 10, 40, 100, 300, 10_000])
+def test_budget_and_explanation(budget):
+    memory = lived(LifelongMemory(), running=2)
+    everything = memory.retrieve().items
+    recollection = memory.retrieve(budget_tokens=budget)
+    assert sum(count_tokens(item.text) for item in recollection.items) == recollection.tokens <= budget
+    left = [entry for entry in recollection.left_out if entry.reason.startswith("needs")]
+    found = [*recollection.items, *(entry.item for entry in left)]
+    assert sorted(item.text for item in found) == sorted(item.text for item in everything)
+    for entry in left:  # nothing that fits was left out
+        assert count_tokens(entry.item.text) + recollection.tokens > budget
+    lines = memory.explain().splitlines()
+    assert len(lines) == 3 + len(recollection.items) + len(recollection.left_out)
+    for item in found:
+        assert any(f"[{item.module}" in line and item.text in line and item.why in line for line in lines)
+    assert recollection.render().splitlines() == [item.text for item in recollection.items]
+
+
+def test_each_module_gets_its_best_item_first():
+    items = [Item(f"spatial fact {i}", "spatial", 0.9, "x") for i in range(20)]
+    items += [Item("a lesson of some length", "semantic", 0.3, "x"), Item("another one", "semantic", 0.2, "x")]
+    recollection = pack(items, 30)
+    assert [item.module for item in recollection.items].count("semantic") == 1
+    assert recollection.items[-1].text == "a lesson of some length"
+    same = pack([Item("a", "spatial", 0.5, "x"), Item("a", "semantic", 0.9, "x")])
+    assert [item.module for item in same.items] == ["semantic"]
+    assert [entry.reason for entry in same.left_out] == ["another item says the same"]
+
+
+WORDS = sorted({word for episode in EPISODES for word in re.findall(r"\ba ([a-z]+ \d+)\b", episode.first_observation)})
+
+
+@pytest.mark.parametrize("what", ["mug", "countertop 1", "drawer", "desk", "pen 1", "fridge 1"])
+def test_forgetting_an_object_leaves_no_byte(what):
+    memory = lived(LifelongMemory(Scope(user="ann")), running=3)
+    pattern = re.compile(rf"(?<![a-z]){what}(?!\d)(?! \d\d)(?=[^a-z]|s\b)", re.IGNORECASE)
+    before = pattern.findall(memory.state().decode())
+    receipt = memory.forget({"object": what})
+    assert pattern.findall(memory.state().decode().replace("_", " ")) == []
+    assert (sum(receipt.values()) > 0) == bool(before)
+    assert not any(pattern.search(item.text) for item in memory.retrieve("put a mug in the fridge").items)
+    memory.observe("look", "You are facing the shelf 1. Next to it, you see nothing.")  # and it goes on
+    memory.end_task(True)
+
+
+def test_forgetting_was_needed():
+    """The objects of the test above are in the bytes before; otherwise it would prove nothing."""
+    state = lived(LifelongMemory(), running=3).state().decode()
+    assert sum(what in state for what in ["mug", "countertop 1", "drawer", "desk", "pen 1", "fridge 1"]) >= 4
+
+
+def test_forgetting_episodes_and_users():
+    memory = lived(LifelongMemory(Scope(user="ann")), range(4), running=4)
+    for gone in (1, 4):
+        receipt = memory.forget({"episode": gone})
+        assert sum(receipt.values()) > 0
+        for query in (*(episode.goal for episode in EPISODES), "morning work"):
+            assert all(gone not in item.sources for item in memory.retrieve(query).items)
+        assert EPISODES[gone].task_id.encode() not in memory.state()
+    assert any(2 in item.sources for item in memory.retrieve(EPISODES[2].goal).items)
+    assert sum(memory.forget({"user": "bob"}).values()) == 0
+    memory.forget({"user": "ann"})
+    assert memory.retrieve("put a mug in the fridge").items == ()
+    state = memory.state().decode()
+    assert not any(word in state for word in WORDS)
+    assert "morning" not in state
+    assert memory.forget({"user": "ann"})["task_ids"] == 0
+
+
+def test_a_selector_may_be_an_object():
+    memories = [lived(LifelongMemory(), range(2)) for _ in range(2)]
+    by_mapping = memories[0].forget({"object": "mug"})
+    by_object = memories[1].forget(types.SimpleNamespace(kind="object", value="Mug"))
+    assert by_mapping == by_object
+    assert memories[0].state() == memories[1].state()
+
+
+def test_scopes_do_not_mix():
+    """What happens in one scope changes neither the bytes nor the answers of another."""
+    ann, bob = (LifelongMemory(Scope(user=name)) for name in ("ann", "bob"))
+    lived(ann, range(3))
+    state, answer = ann.state(), ann.retrieve(EPISODES[4].goal)
+    lived(bob, range(3, 6))
+    assert (ann.state(), ann.retrieve(EPISODES[4].goal)) == (state, answer)
+    with pytest.raises(InvalidInputError, match="expected scope and modules"):
+        bob.restore(state)
+
+
+@pytest.mark.parametrize("modules", [("spatial", "temporal"), ("episodic", "semantic"), ("profile",), ()])
+def test_modules_can_be_switched_off(modules):
+    memory = lived(LifelongMemory(modules=modules), range(2), running=2)
+    recollection = memory.retrieve()
+    assert {item.module for item in recollection.items} <= set(modules)
+    assert bool(recollection.items) == bool(set(modules) - {"profile"})
+    assert all((getattr(memory, name) is not None) == (name in modules) for name in MODULES)
+    other = LifelongMemory(modules=modules)
+    other.restore(memory.state())
+    assert other.state() == memory.state()
+
+
+def test_modules_run_in_parallel_with_a_model():
+    """Both task-level proposals and a step's wait for each other in the model: only threads get through."""
+    barrier = threading.Barrier(2, timeout=20)
+
+    def chat(messages):
+        if "list what it tells about the user" not in messages[0]["content"]:
+            barrier.wait()
+        return "none"
+
+    memory = LifelongMemory(chat=chat)
+    memory.begin_task("t", "put a mug in fridge.", "You see a desk 1.\nLooking quickly around you, you see a desk 1.")
+    for number in range(4):  # the fourth step finds the buffer full: extractor and summarizer are asked together
+        if number < 3:
+            memory.observe("look", "You are facing the desk 1. Next to it, you see nothing.")
+        else:
+            memory.observe("sing", "A text that no rule knows.")
+    memory.close()
+    assert memory.writer.malformed == memory.writer.calls == 3
+    by_rules = LifelongMemory()
+    assert by_rules.writer is None
+
+
+def test_threads_do_not_change_what_is_remembered():
+    alone, threaded = (lived(LifelongMemory(parallel=parallel), running=5) for parallel in (False, True))
+    assert alone.state() == threaded.state()
+    assert alone.retrieve(budget_tokens=150) == threaded.retrieve(budget_tokens=150)
+    threaded.close()
+
+
+def test_the_example_of_the_docs(capsys):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
+
+
+def test_place_of():
+    first = EPISODES[0].first_observation
+    assert place_of(first).startswith("room-")
+    assert place_of(first) == place_of(first.replace("Your task is to: ", "Your task is to: not "))
+    assert place_of("nothing to see") == ""
+    places = {game.folder.rpartition("-")[2]: place_of(e.first_observation) for game, e in zip(GAMES, EPISODES)}
+    assert len(set(places.values())) == len(places) > 1
+    for game, episode in zip(GAMES, EPISODES):
+        assert place_of(episode.first_observation) == places[game.folder.rpartition("-")[2]]
+
+
+def test_wrong_calls():
+    memory = LifelongMemory()
+    with pytest.raises(InvalidInputError, match="observe: expected a running task"):
+        memory.observe("look", "x")
+    memory.begin_task("t", "g", "x")
+    with pytest.raises(InvalidInputError, match="task 't' has not ended"):
+        memory.begin_task("t", "g", "x")
+    with pytest.raises(InvalidInputError, match="expected op begin, step, tell or end"):
+        memory.apply({"op": "dance"})
+    with pytest.raises(InvalidInputError, match="expected some of spatial"):
+        LifelongMemory(modules=("spatial", "moods"))
+    with pytest.raises(InvalidInputError, match="expected modules"):
+        LifelongMemory(modules=()).apply({"op": "step", "events": {"spatial": {}}})
+    with pytest.raises(InvalidInputError, match="it is cut"):
+        memory.restore(memory.state().rpartition(b"\n")[0])
+    with pytest.raises(InvalidInputError, match="episode: expected 0 to 0"):
+        memory.task_id(3)

@@ -1,0 +1,199 @@
+"""Regularities against the hidden state of the games they were learned in; lessons against how they come about."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embodied_mem.envs.alfworld import Env
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.memory import Scope
+from embodied_mem.memory.chat_writing import ChatWriter
+from embodied_mem.memory.semantic import SemanticMemory, plain
+from embodied_mem.types import Episode, Step
+from tests.memory.played import played
+
+GAMES = generate(num_games=18, seed=6, num_scenes=8, prove=False)
+EPISODES = [played(game, seed) for seed, game in enumerate(GAMES)]
+
+
+def episode(*turns: tuple[str, str], goal: str = "put a mug in fridge.") -> Episode:
+    texts = ["You are in a room.", *(answer for _, answer in turns)]
+    steps = [Step(text, action) for text, (action, _) in zip(texts, turns)]
+    return Episode("t", goal, tuple(steps), False, texts[-1])
+
+
+def test_places_are_those_of_the_hidden_state():
+    """Every row names where the thing was at the start; nothing that was seen is missing."""
+    memory = SemanticMemory()
+    truth: list[dict[str, list[str]]] = []
+    for number, (game, played_episode) in enumerate(zip(GAMES, EPISODES)):
+        memory.learn(played_episode, number=number, time=number)
+        env = Env(game.load())
+        env.reset()
+        truth.append({name: entry["receptacles"] for name, entry in env.state()["objects"].items()})
+    counts: Counter[str] = Counter()
+    for entry in memory.entries.values():
+        if entry.data["kind"] != "found":
+            continue
+        for number, _, detail in entry.support:
+            name, _, receptacle = re.fullmatch(r"(.+ \d+) (in|on) (.+ \d+)", detail).groups()
+            assert truth[number][name] == [receptacle]
+            counts[number] += 1
+        kind = entry.data["terms"][0]
+        assert sum(count for _, count in memory.places_of(kind)) == len(entry.support)
+    for number, played_episode in enumerate(EPISODES):
+        texts = " ".join([step.observation for step in played_episode.steps] + [played_episode.final_observation])
+        named = {name for name in truth[number] if re.search(rf"\ba {name}\b", texts)}
+        assert counts[number] == len(named)
+    assert memory.tools_for("heat")[0][0] == "microwave"
+    assert {tool for tool, _ in memory.tools_for("cool")} == {"fridge"}
+    assert {tool for tool, _ in memory.tools_for("clean")} == {"sinkbasin"}
+
+
+def test_lessons():
+    memory = SemanticMemory()
+    failed = ("take mug 1 from cabinet 1", "Nothing happens.")
+    memory.learn(episode(failed), number=0, time=0)
+    memory.learn(episode(("take mug 4 from cabinet 2", "Nothing happens.")), number=1, time=1)
+    key = "lesson|take mug from cabinet|"
+    assert memory.get(key).text == "'take mug from cabinet' had no effect (2 times)"
+    opened = ("open cabinet 1", "You open the cabinet 1. The cabinet 1 is open. In it, you see a mug 1.")
+    took = ("take mug 1 from cabinet 1", "You pick up the mug 1 from the cabinet 1.")
+    memory.learn(episode(failed, opened, ("look", "You are facing the cabinet 1."), took), number=2, time=2)
+    assert memory.get(key) is None
+    lesson = memory.get(key + "open cabinet")
+    assert lesson.text == "'open cabinet' comes before 'take mug from cabinet', which had no effect otherwise (once)"
+    memory.learn(episode(failed), number=3, time=3)  # known why
+    assert memory.get(key) is None
+    texts = [item.text for item in memory.retrieve("take a mug")]
+    assert lesson.text in texts
+    assert "mug: found in cabinet (1 of 1)" in texts
+
+
+def test_retrieval_prefers_what_the_query_names():
+    memory = SemanticMemory()
+    for number, played_episode in enumerate(EPISODES):
+        memory.learn(played_episode, number=number, time=number)
+    items = memory.retrieve("put a hot mug in cabinet.", k=6)
+    assert any(item.text.startswith("mug: found") for item in items)
+    assert any(item.text.startswith("heat works with microwave") for item in items)
+    assert all(item.why and item.sources and item.episode == item.sources[-1] for item in items)
+    assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)
+    everything = memory.retrieve("put a hot mug in cabinet.", k=10**6)
+    assert everything[:6] == items
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 17), max_size=8), st.integers(0, 8), st.data())
+def test_replay_state_and_forgetting(script, cut, data):
+    events = []
+    memory = SemanticMemory(
+        Scope(user="ann"), record=lambda event: (events.append(json.dumps(event)), memory.apply(event))
+    )
+    resumed = SemanticMemory(Scope(user="ann"))
+    for number, which in enumerate(script):
+        if number == cut:
+            resumed.restore(memory.state())
+            events.clear()
+        memory.learn(EPISODES[which], number=number, time=number)
+    for event in events:
+        resumed.apply(json.loads(event))
+    assert resumed.state() == memory.state()
+    assert resumed.retrieve("put a hot mug in fridge") == memory.retrieve("put a hot mug in fridge")
+
+    # Forgetting an episode leaves what would be known without it, up to numbering and disproved lessons.
+    if script:
+        gone = data.draw(st.integers(0, len(script) - 1))
+        memory.forget({"episode": gone})
+        other = SemanticMemory(Scope(user="ann"))
+        for number, which in enumerate(script):
+            if number != gone:
+                other.learn(EPISODES[which], number=number, time=number)
+        found = {e.key: (e.text, e.support) for e in memory.entries.values() if e.data["kind"] != "lesson"}
+        assert found == {e.key: (e.text, e.support) for e in other.entries.values() if e.data["kind"] != "lesson"}
+        assert memory._by_term.keys() == {t for e in memory.entries.values() for t in e.data["terms"]}
+    word = data.draw(st.sampled_from(["mug", "fridge", "desk", "drawer", "apple"]))
+    memory.forget({"object": word})
+    assert not re.search(rf"\b{word}\b", memory.state().decode())
+    assert memory.places_of(word) == []
+    memory.forget({"user": "ann"})
+    assert memory.retrieve("put a hot mug in fridge") == []
+
+
+def scripted(*answers: str):
+    left = list(answers)
+    return ChatWriter(lambda messages: left.pop(0))
+
+
+def test_a_writer_adds_updates_and_deletes():
+    turns = episode(("open desk 1", "Nothing happens."))
+    changes = [
+        '["Desks cannot be opened."]',
+        '[{"do": "add", "text": "Desks cannot be opened."}]',
+        '["Desks cannot be opened at all."]',
+        '[{"do": "update", "id": 1, "text": "Desks have no doors."}]',
+        '```json\n["Some desks have doors."]\n```',
+        '[{"do": "delete", "id": 1}]',
+    ]
+    events = []
+    writer = scripted(*changes)
+    memory = SemanticMemory(writer=writer, record=lambda event: (events.append(event), memory.apply(event)))
+    seen = []
+    for number in range(3):
+        memory.learn(turns, number=number, time=number)
+        seen.append([e.text for e in memory.entries.values() if e.data["kind"] == "written"])
+    assert seen == [["Desks cannot be opened."], ["Desks have no doors."], []]
+    assert (writer.calls, writer.fallbacks) == (6, 0)
+    replayed = SemanticMemory()
+    for event in events:
+        replayed.apply(json.loads(json.dumps(event)))
+    assert replayed.state() == memory.state()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ("",),
+        ("Sure! Here are the lessons.",),
+        ('{"a": 1}',),
+        ('["a", 3]',),
+        (json.dumps(["x" * 10**5]),),
+        ("[" * 100_000,),
+        ('["a"]', "no"),
+        ('["a"]', '[{"do": "update", "id": 99, "text": "b"}]'),
+        ('["a"]', '[{"do": "drop", "id": 0}]'),
+        ('["a"]', '[{"do": "add"}]'),
+        ('["a"]', "[1]"),
+    ],
+)
+def test_an_unusable_answer_is_counted_and_rules_do(answers):
+    turns = episode(("open desk 1", "Nothing happens."))
+    writer = scripted(*answers)
+    memory = SemanticMemory(writer=writer)
+    memory.learn(turns, number=0, time=0)
+    by_rules = SemanticMemory()
+    by_rules.learn(turns, number=0, time=0)
+    assert memory.state() == by_rules.state()
+    assert (writer.calls, writer.malformed) == (len(answers), 1)
+
+
+def test_a_dead_server_is_counted():
+    def dead(messages):
+        raise TimeoutError("late")
+
+    writer = ChatWriter(dead)
+    memory = SemanticMemory(writer=writer)
+    memory.learn(episode(("open desk 1", "Nothing happens.")), number=0, time=0)
+    assert (writer.failed, writer.malformed, len(memory)) == (1, 0, 1)
+    assert writer.facts("", "x") == ()
+    assert writer.summary(["a"]) is None
+
+
+def test_plain():
+    assert plain(" take Mug 2  from desk 10") == "take mug from desk"
