@@ -35,6 +35,10 @@ class CheckpointError(EmbodiedMemError, ValueError):
     """A checkpoint is absent, incomplete, or belongs to another configuration."""
 
 
+class StorageError(EmbodiedMemError, OSError):
+    """A memory store's files cannot be read or written: damaged, of another version, in use, or the disk refuses."""
+
+
 class InternalError(EmbodiedMemError, RuntimeError):
     """An invariant of the library is broken. This is a bug of ours, please report it."""
 

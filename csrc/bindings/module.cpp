@@ -28,10 +28,13 @@ PYBIND11_MODULE(_native, module) {
       Raise("GameFileError", error.what());
     } catch (const embodied_mem::InvalidInputError& error) {
       Raise("InvalidInputError", error.what());
+    } catch (const embodied_mem::StorageError& error) {
+      Raise("StorageError", error.what());
     } catch (const embodied_mem::InternalError& error) {
       Raise("InternalError", error.what());
     }
   });
   embodied_mem::BindAlfworld(module);
   embodied_mem::BindMemory(module);
+  embodied_mem::BindVectors(module);
 }

@@ -20,6 +20,12 @@ class GameFileError : public InvalidInputError {
   using InvalidInputError::InvalidInputError;
 };
 
+// A store's files cannot be read or written: damaged, of another version, in use, or the disk refuses.
+class StorageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // An invariant of the library is broken: a bug of ours.
 class InternalError : public std::logic_error {
  public:

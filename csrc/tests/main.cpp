@@ -1,4 +1,4 @@
-// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, knowledge graph. Run by
+// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, knowledge graph, vectors. Run by
 // ctest, with EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan, with EMBODIED_MEM_SANITIZE_THREAD under
 // ThreadSanitizer. `native_tests game.tw-pddl` mutates that file as well.
 #include <fstream>
@@ -16,6 +16,7 @@
 #include "tests/check.h"
 #include "tests/kitchen.h"
 #include "tests/knowledge_graph.h"
+#include "tests/vector_index.h"
 
 namespace embodied_mem {
 namespace {
@@ -294,6 +295,7 @@ int main(int argc, char** argv) {
     TestThreadPool();
     TestVectorEnv();
     TestKnowledgeGraph();
+    TestVectorIndex();
     for (int i = 1; i < argc; ++i) {
       std::ifstream file(argv[i], std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

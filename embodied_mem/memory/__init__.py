@@ -1,4 +1,4 @@
-"""What is remembered: successful episodes with rationales, found by goal, and a graph of facts with their times.
+"""What is remembered: episodes with rationales, found by goal; a graph of facts with their times; vectors by id.
 
     from embodied_mem.memory import MemoryBank
     bank = MemoryBank()
@@ -9,6 +9,11 @@
     graph = KnowledgeGraph()
     graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
 
+    from embodied_mem.memory import VectorIndex
+    index = VectorIndex(dim=384)
+    index.add(ids, vectors)
+    index.search(queries, k=10)
+
 Numpy only.
 """
 
@@ -16,6 +21,7 @@ from .bank import Experience, MemoryBank, trial_key
 from .graph import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from .lexical import Embedder, LexicalEmbedder
 from .rationale import goal_object, key_actions, rationale_for, room_text
+from .vectors import VectorIndex
 
 __all__ = [
     "HOUSEHOLD_RULES",
@@ -29,6 +35,7 @@ __all__ = [
     "NewNode",
     "Scope",
     "Triple",
+    "VectorIndex",
     "goal_object",
     "key_actions",
     "rationale_for",
