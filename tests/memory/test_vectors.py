@@ -143,7 +143,7 @@ def test_recall_of_the_graph(make, at_least, record_property):
     rows, queries = make(5000, 64, 10), make(100, 64, 11)
     exact, graph = VectorIndex(64, kind="exact"), VectorIndex(64, kind="hnsw")
     for index in (exact, graph):
-        index.add(np.arange(5000), rows)
+        index.add(np.arange(5000), rows, num_threads=1)
     truth, _ = exact.search(queries, k=10)
     by_ef = {ef: recall(graph.search(queries, k=10, ef_search=ef)[0], truth) for ef in (10, 64, 256)}
     record_property("recall_at_10", by_ef)
