@@ -29,7 +29,8 @@ struct VectorIndexOptions {
 
 class VectorIndex {
  public:
-  // Searching 20,000 vectors exactly takes about as long as it takes HNSW to insert two: below, the graph seldom pays.
+  // With 384 numbers an exact query takes about 2 ms of one core at this size, in a batch 0.2 ms; inserting into a graph
+  // takes more than 0.2 ms a vector, ever after.
   static constexpr std::size_t kAutoLimit = 20000;
   static constexpr std::size_t kMaxSize = 0x7FFFFFFF;
 
