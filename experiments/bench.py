@@ -1,5 +1,7 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
+Suite `memory` is described in bench_memory.py.
+
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
 - `native_steps_per_s`: steps per second of wall clock through the Python API, `envs.step(actions)` of a vector env with
@@ -38,6 +40,7 @@ import embodied_mem
 from embodied_mem.envs import alfworld, alfworld_original
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 NUM_ENVS = 16
 NUM_MEMORY_ENVS = 400
 
@@ -152,7 +155,17 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"alfworld": bench_alfworld}
+def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of the suite `memory`."""
+    from experiments import bench_memory as suite
+
+    return suite.bench_memory(args)
+
+
+SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "alfworld": bench_alfworld,
+    "memory": bench_memory,
+}
 
 
 def _machine() -> str:
@@ -176,6 +189,8 @@ def _commit() -> str:
 
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
+    from experiments.bench_memory import add_arguments
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
     parser.add_argument("--splits", nargs="+", default=["train", "valid_seen"], help="splits or folders of games")
@@ -188,6 +203,7 @@ def main() -> int:
         "--rounds", type=int, default=3, help="rounds of our engine before and after TextWorld (default 3)"
     )
     parser.add_argument("--seed", type=int, default=0)
+    add_arguments(parser)
     parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
     args = parser.parse_args()
     command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
@@ -196,7 +212,8 @@ def main() -> int:
     width = max(map(len, result))
     print(f"{'suite ' + args.suite:{width}}  value")
     for name, value in result.items():
-        print(f"{name:{width}}  {value:>12,}")
+        if isinstance(value, int | float):  # the others have printed their own tables
+            print(f"{name:{width}}  {value:>12,}")
     result = {
         "suite": args.suite,
         **result,

@@ -37,4 +37,5 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindAlfworld(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindStorage(module);
+  embodied_mem::BindVectors(module);
 }

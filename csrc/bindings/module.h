@@ -8,5 +8,6 @@ namespace embodied_mem {
 void BindAlfworld(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindStorage(pybind11::module_& module);
+void BindVectors(pybind11::module_& module);
 
 }  // namespace embodied_mem

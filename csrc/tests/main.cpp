@@ -17,6 +17,7 @@
 #include "tests/kitchen.h"
 #include "tests/knowledge_graph.h"
 #include "tests/storage.h"
+#include "tests/vector_index.h"
 
 namespace embodied_mem {
 namespace {
@@ -297,6 +298,7 @@ int main(int argc, char** argv) {
     TestKnowledgeGraph();
     TestEventLog();
     TestGraphBytes();
+    TestVectorIndex();
     for (int i = 1; i < argc; ++i) {
       std::ifstream file(argv[i], std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -19,6 +19,11 @@
     bank.add(episode)
     bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
 
+    from embodied_mem.memory import VectorIndex
+    index = VectorIndex(dim=384)
+    index.add(ids, vectors)
+    ids, scores = index.search(queries, 5)
+
 Numpy only.
 """
 
@@ -38,6 +43,7 @@ from .semantic import SemanticMemory
 from .spatial import Sighting, SpatialMemory
 from .store import MemoryStore, Receipt, Selector, StoreModule
 from .temporal import TemporalMemory
+from .vectors import VectorIndex
 
 __all__ = [
     "HOUSEHOLD_RULES",
@@ -68,6 +74,7 @@ __all__ = [
     "TemporalMemory",
     "Triple",
     "UserProfile",
+    "VectorIndex",
     "goal_object",
     "key_actions",
     "rationale_for",

@@ -1,0 +1,234 @@
+#include "memory/vector_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include "core/crc32c.h"
+#include "core/error.h"
+#include "memory/exact_store.h"
+#include "memory/hnsw_store.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little-endian and written as memory has it");
+
+namespace embodied_mem {
+namespace {
+
+constexpr char kMagic[8] = {'E', 'M', 'V', 'E', 'C', 'T', 'O', 'R'};
+constexpr std::uint32_t kVersion = 1;
+
+struct Header {
+  char magic[8];
+  std::uint32_t version, kind, metric, dim, connectivity, ef_construction, automatic, entry;
+  std::uint64_t count, num_insertions, num_links;
+};
+static_assert(sizeof(Header) == 64, "no padding");
+
+[[noreturn]] void Fail(const std::string& what, const std::string& path) {
+  throw StorageError("cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+// A new file beside the one wanted; gone again unless it is finished.
+class Writer {
+ public:
+  explicit Writer(const std::string& path)
+      : path_(path), partial_(path + ".partial-" + std::to_string(getpid())),
+        file_(open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (file_ < 0) Fail("write", partial_);
+  }
+  ~Writer() {
+    if (file_ >= 0) close(file_);
+    if (!partial_.empty()) unlink(partial_.c_str());
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void Put(const void* data, std::size_t bytes) {
+    const std::string_view text(static_cast<const char*>(data), bytes);
+    crc_ = Crc32c(text, crc_);
+    Raw(text);
+  }
+  // The checksum of what was put since the last one.
+  void EndSection() {
+    const std::uint32_t crc = crc_;
+    Raw({reinterpret_cast<const char*>(&crc), sizeof(crc)});
+    crc_ = 0;
+  }
+  void Finish() {
+    if (fsync(file_) != 0) Fail("sync", partial_);
+    const int file = file_;
+    file_ = -1;
+    if (close(file) != 0) Fail("close", partial_);
+    if (rename(partial_.c_str(), path_.c_str()) != 0) Fail("rename " + partial_ + " to", path_);
+    partial_.clear();
+    const std::size_t slash = path_.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int opened = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened < 0) Fail("open", folder);
+    const int synced = fsync(opened);
+    close(opened);
+    if (synced != 0) Fail("sync", folder);
+  }
+
+ private:
+  void Raw(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = write(file_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) Fail("write", partial_);
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  std::string path_, partial_;
+  int file_;
+  std::uint32_t crc_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) Fail("read", path);
+    file.seekg(0, std::ios::end);
+    const std::streamoff size = file.tellg();
+    if (size < 0) Fail("read", path);
+    bytes_.resize(static_cast<std::size_t>(size));
+    file.seekg(0);
+    if (!file.read(bytes_.data(), size)) Fail("read", path);
+  }
+  std::size_t size() const { return bytes_.size(); }
+  std::string_view bytes() const { return bytes_; }
+
+  // A section of so many bytes, whose checksum holds.
+  template <typename T>
+  void Section(const char* what, T* values, std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes + sizeof(std::uint32_t) > bytes_.size() - at_)
+      Bad(std::string("ends within its ") + what + ": " + std::to_string(bytes_.size()) + " bytes");
+    const std::string_view section = std::string_view(bytes_).substr(at_, bytes);
+    std::uint32_t crc = 0;
+    std::memcpy(&crc, bytes_.data() + at_ + bytes, sizeof(crc));
+    if (crc != Crc32c(section)) Bad(std::string("its ") + what + " are damaged: the checksum at byte " + std::to_string(at_ + bytes) + " does not hold");
+    if (bytes > 0) std::memcpy(values, section.data(), bytes);
+    at_ += bytes + sizeof(crc);
+  }
+  [[noreturn]] void Bad(const std::string& what) const {
+    throw StorageError(path_ + " cannot be read as a vector index: " + what + ". Save it again, or restore a copy");
+  }
+
+ private:
+  std::string path_, bytes_;
+  std::size_t at_ = 0;
+};
+
+Header ReadHeader(Reader* reader) {
+  Header header;
+  const std::size_t start = sizeof(kMagic) + sizeof(kVersion);
+  if (reader->size() < start || std::memcmp(reader->bytes().data(), kMagic, sizeof(kMagic)) != 0)
+    reader->Bad("it does not begin with EMVECTOR");
+  std::uint32_t version = 0;
+  std::memcpy(&version, reader->bytes().data() + sizeof(kMagic), sizeof(version));
+  if (version != kVersion) reader->Bad("its format is version " + std::to_string(version) + ", this release reads " + std::to_string(kVersion));
+  reader->Section("first 64 bytes", &header, 1);
+  const bool fits = (header.kind == 1 || header.kind == 2) && header.metric <= 1 && header.automatic <= 1 && header.dim >= 1 &&
+                    header.dim <= 65536 && header.connectivity >= 2 && header.connectivity <= 256 &&
+                    header.ef_construction >= 1 && header.ef_construction <= 65536 && header.count <= VectorIndex::kMaxSize;
+  if (!fits) reader->Bad("its header holds a number out of range");
+  // Sizes first: nothing is allocated for numbers that the file is too short for.
+  const std::uint64_t graph = header.kind == 2 ? header.count + 4 + 4 : 0;
+  const std::uint64_t base = sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + graph;
+  if (header.num_links > reader->size() || base + header.num_links * 4 != reader->size())
+    reader->Bad("expected " + std::to_string(base + header.num_links * 4) + " bytes by its header, got " + std::to_string(reader->size()));
+  return header;
+}
+
+}  // namespace
+
+void WriteVectorFile(const std::string& path, const VectorFileHead& head, const VectorStore& store) {
+  const auto* hnsw = dynamic_cast<const HnswStore*>(&store);
+  const HnswParts parts = hnsw == nullptr ? HnswParts() : hnsw->Parts();
+  const auto narrow = [](std::size_t value) { return static_cast<std::uint32_t>(value); };
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kVersion;
+  header.kind = static_cast<std::uint32_t>(head.kind);
+  header.metric = static_cast<std::uint32_t>(head.options.metric);
+  header.dim = narrow(head.options.dim);
+  header.connectivity = narrow(head.options.connectivity);
+  header.ef_construction = narrow(head.options.ef_construction);
+  header.automatic = head.options.kind ? 0 : 1;
+  header.entry = parts.entry;
+  header.count = store.size();
+  header.num_insertions = parts.num_insertions;
+  header.num_links = parts.links.size();
+  Writer writer(path);
+  writer.Put(&header, sizeof(header));
+  writer.EndSection();
+  writer.Put(store.slot_ids().data(), store.size() * sizeof(VectorId));
+  writer.EndSection();
+  constexpr std::size_t kRows = 256;
+  std::vector<float> rows(kRows * store.dim());
+  for (std::size_t begin = 0; begin < store.size(); begin += kRows) {
+    const std::size_t end = std::min(store.size(), begin + kRows);
+    for (std::size_t slot = begin; slot < end; ++slot)
+      store.CopySlot(static_cast<Slot>(slot), rows.data() + (slot - begin) * store.dim());
+    writer.Put(rows.data(), (end - begin) * store.dim() * sizeof(float));
+  }
+  writer.EndSection();
+  if (hnsw != nullptr) {
+    writer.Put(parts.levels.data(), parts.levels.size());
+    writer.EndSection();
+    writer.Put(parts.links.data(), parts.links.size() * sizeof(std::uint32_t));
+    writer.EndSection();
+  }
+  writer.Finish();
+}
+
+std::unique_ptr<VectorStore> ReadVectorFile(const std::string& path, VectorFileHead* head) {
+  Reader reader(path);
+  const Header header = ReadHeader(&reader);
+  head->kind = static_cast<IndexKind>(header.kind);
+  head->options.dim = header.dim;
+  head->options.metric = static_cast<Metric>(header.metric);
+  head->options.connectivity = header.connectivity;
+  head->options.ef_construction = header.ef_construction;
+  head->options.kind = header.automatic != 0 ? std::nullopt : std::optional<IndexKind>(head->kind);
+  std::vector<VectorId> ids(header.count);
+  std::vector<float> rows(header.count * header.dim);
+  reader.Section("ids", ids.data(), ids.size());
+  reader.Section("vectors", rows.data(), rows.size());
+  for (const VectorId id : ids) {
+    if (id < 0) reader.Bad("an id is negative");
+  }
+  for (const float value : rows) {
+    if (!(std::fabs(value) <= 1e18F)) reader.Bad("a vector is not finite");
+  }
+  if (head->kind == IndexKind::kExact) {
+    auto store = std::make_unique<ExactStore>(header.dim);
+    const std::vector<float> scales(ids.size(), 1.0F);
+    store->Add({ids.data(), rows.data(), scales.data(), ids.size()}, 1);
+    if (store->size() != ids.size()) reader.Bad("an id is there twice");
+    return store;
+  }
+  HnswParts parts;
+  parts.entry = header.entry;
+  parts.num_insertions = header.num_insertions;
+  parts.levels.resize(header.count);
+  parts.links.resize(header.num_links);
+  reader.Section("levels", parts.levels.data(), parts.levels.size());
+  reader.Section("links", parts.links.data(), parts.links.size());
+  try {
+    return std::make_unique<HnswStore>(header.dim, header.connectivity, header.ef_construction, std::move(ids), parts, rows.data());
+  } catch (const InvalidInputError& error) {
+    reader.Bad(error.what());
+  }
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,206 @@
+"""Vectors by id, found by cosine similarity or inner product: exactly, or through an HNSW graph.
+
+    index = VectorIndex(384)
+    index.add(np.arange(1000), embeddings)                       # int64[N], float32[N, 384]
+    ids, scores = index.search(embeddings[:3], k=10)             # int64[3, 10], float32[3, 10]
+    index.search(query, k=10, allowed=[4, 8, 15])                # [384] in, [10] out
+    index.save("memory/vectors.idx"), VectorIndex.load("memory/vectors.idx")
+
+Results are ordered by score, high first, and equal scores by id. The exact kind answers the same for any number of
+threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one thread, on
+which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and not yet
+compacted, see `docs/vectors.md`, which also has the file format and what was measured.
+
+Any number of threads may search at a time; adding, removing and compacting wait for them and are alone. The native part
+works without the GIL.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import _native
+from ..errors import DataNotFoundError, InvalidInputError
+
+AUTO_LIMIT: int = _native.vectors.AUTO_LIMIT
+"""Vectors up to which kind "auto" is exact."""
+
+Metric = Literal["cosine", "inner_product"]
+Kind = Literal["auto", "exact", "hnsw"]
+
+
+class VectorIndex:
+    """An index of vectors with ids of the caller's.
+
+    Args:
+        dim: numbers in a vector.
+        metric: "cosine": vectors and queries are scaled to length 1, scores lie in [-1, 1] up to rounding;
+            "inner_product": as they are, of length at most 1e18.
+        kind: "exact", "hnsw", or "auto": exact until it holds more than `AUTO_LIMIT` vectors, then HNSW for good.
+        connectivity: links of a vector in the HNSW graph (twice as many on the lowest level).
+        ef_construction: candidates considered for the links of a new vector.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        metric: Metric = "cosine",
+        kind: Kind = "auto",
+        connectivity: int = 16,
+        ef_construction: int = 200,
+    ):
+        for name, value in (("dim", dim), ("connectivity", connectivity), ("ef_construction", ef_construction)):
+            _whole_number(name, value)
+        self._native = _native.vectors.VectorIndex(dim, metric, kind, connectivity, ef_construction)
+
+    def add(self, ids: Any, vectors: Any, num_threads: int | None = None) -> None:
+        """Adds vectors; one whose id exists is replaced. Nothing is changed where anything is wrong.
+
+        Args:
+            ids: int64[N], different, 0 or more.
+            vectors: float32[N, dim]; not copied on the way in if C-contiguous.
+            num_threads: None: all cores; 1: an HNSW graph that is the same every time.
+
+        Raises:
+            InvalidInputError: for a zero vector (by cosine), a NaN or an infinity, with its row.
+        """
+        rows = self._rows("vectors", vectors)
+        self._native.add(_ids("ids", ids, len(rows)), rows, _threads(num_threads))
+
+    def remove(self, ids: Any, num_threads: int | None = None) -> None:
+        """Removes vectors; of an unknown id: InvalidInputError, and nothing is removed."""
+        self._native.remove(_ids("ids", ids), _threads(num_threads))
+
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        ef_search: int | None = None,
+        allowed: Any = None,
+        num_threads: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids and scores of the best k for each query.
+
+        Args:
+            queries: float32[B, dim] or float32[dim].
+            k: how many.
+            ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
+                None: 64, or 2 k where that is more. The exact kind ignores it.
+            allowed: ids that an answer may hold (unknown ones are ignored), or bool[len(index)] in the order of `ids`.
+            num_threads: None: as many cores as the work is worth.
+
+        Returns:
+            int64[B, k] filled up with -1, float32[B, k] filled up with -inf; without B for a single query.
+        """
+        _whole_number("k", k, low=1)
+        if ef_search is not None:
+            _whole_number("ef_search", ef_search, low=1)
+        single = np.ndim(queries) == 1
+        rows = self._rows("queries", np.asarray(queries)[None] if single else queries)
+        only = None if allowed is None else self._allowed(allowed)
+        found, scores = self._native.search(rows, k, ef_search or 0, only, _threads(num_threads))
+        return (found[0], scores[0]) if single else (found, scores)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """int64[N], ascending."""
+        return self._native.ids()
+
+    def vector(self, id: int) -> np.ndarray:
+        """Returns float32[dim], as it is kept: of length 1 by cosine."""
+        _whole_number("id", id)
+        return self._native.vector(id)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __contains__(self, id: int) -> bool:
+        return id in self._native
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return self._native.dim
+
+    @property
+    def metric(self) -> str:
+        """ "cosine" or "inner_product"."""
+        return self._native.metric
+
+    @property
+    def kind(self) -> str:
+        """What it is at present: "exact" or "hnsw"."""
+        return self._native.kind
+
+    @property
+    def num_removed(self) -> int:
+        """Removed or replaced vectors that an HNSW graph still holds in memory, to walk over; in no answer or file."""
+        return self._native.num_removed
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the index to one file, whole or not at all. Compacts it: what was removed is in no byte of the file.
+
+        Raises:
+            StorageError: the file cannot be written; the one that was there is as it was.
+        """
+        self._native.save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> VectorIndex:
+        """Returns the index of a file, which answers as the one saved did.
+
+        Raises:
+            DataNotFoundError: there is no such file.
+            StorageError: it is not whole, damaged, of another version, or no vector index.
+        """
+        if not Path(path).is_file():
+            raise DataNotFoundError(
+                f"{path}: expected a vector index written by VectorIndex.save, there is no such file"
+            )
+        index = cls.__new__(cls)
+        index._native = _native.vectors.VectorIndex.load(os.fspath(path))
+        return index
+
+    def __repr__(self) -> str:
+        return f"VectorIndex(dim={self.dim}, metric={self.metric!r}, kind={self.kind!r}, {len(self)} vectors)"
+
+    def _rows(self, name: str, rows: Any) -> np.ndarray:
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or rows.shape[1] != self.dim or rows.dtype.kind not in "fiu":
+            raise InvalidInputError(f"{name}: expected float32[N, {self.dim}], got {rows.dtype}{list(rows.shape)}")
+        return np.ascontiguousarray(rows, dtype=np.float32)
+
+    def _allowed(self, allowed: Any) -> np.ndarray:
+        allowed = np.asarray(allowed)
+        if allowed.dtype != np.bool_:
+            return _ids("allowed", allowed)
+        ids = self.ids
+        if allowed.shape != ids.shape:
+            raise InvalidInputError(
+                f"allowed: expected bool[{len(ids)}], one for each of index.ids, got bool{list(allowed.shape)}"
+            )
+        return ids[allowed]
+
+
+def _ids(name: str, ids: Any, count: int | None = None) -> np.ndarray:
+    ids = np.asarray(ids) if len(ids) else np.zeros(0, np.int64)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.dtype == np.uint64 and np.any(ids >= 1 << 63)):
+        raise InvalidInputError(f"{name}: expected whole numbers int64[N], got {ids.dtype}{list(ids.shape)}")
+    if count is not None and len(ids) != count:
+        raise InvalidInputError(f"{name}: expected one for each of {count} vectors, got {len(ids)}")
+    return np.ascontiguousarray(ids, dtype=np.int64)
+
+
+def _whole_number(name: str, value: Any, low: int = 0) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InvalidInputError(f"{name}: expected a whole number >= {low}, got {value!r}")
+
+
+def _threads(num_threads: int | None) -> int | None:
+    if num_threads is not None:
+        _whole_number("num_threads", num_threads, low=1)
+    return num_threads

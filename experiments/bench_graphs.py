@@ -1,0 +1,284 @@
+"""The knowledge graph from Python beside graph libraries and a graph database; a part of `bench.py --suite memory`.
+
+Random directed graphs, every node with `degree` edges out. A round is an update (4 edges removed, 8 added, 2 new nodes)
+and the extraction of all that lies within 2 edges out of the nodes that it touched, as nodes and edges; then an
+extraction alone from one random node. Names, times and sources are kept by `native` only, as in csrc/bench/graph.cpp,
+which defines the round. The libraries extract from one node at a time only: each gives its neighbours to the
+same short loop. The database gets prepared statements for many rows at a time, and a transaction for each update.
+
+Every contender does the same rounds; nodes and edges found are compared in each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode
+
+Edge = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """What a round removes and adds (the new nodes are `fresh` and `fresh` + 1), and one more node to look around."""
+
+    fresh: int
+    remove: list[Edge]
+    add: list[Edge]
+    sources: list[int]
+    alone: int
+
+
+class Contender(Protocol):
+    """A graph of `num_nodes` nodes and these edges."""
+
+    def update(self, work: Round) -> None: ...
+
+    def khop2(self, sources: list[int]) -> tuple[set[int] | Any, int]:
+        """Returns the nodes within 2 edges out of the sources, and how many edges lead there."""
+
+
+class Native:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        self.graph = KnowledgeGraph()
+        self.time = 0
+        self.graph.apply(nodes=[NewNode(f"object {i}", "object") for i in range(num_nodes)])
+        self.graph.apply(add=[NewFact(a, "near", b) for a, b in edges])
+
+    def update(self, work: Round) -> None:
+        self.time += 1
+        with self.graph.snapshot() as now:
+            ends = [(now.find_fact(a, "near", b), self.time) for a, b in work.remove]
+        self.graph.apply(
+            nodes=[NewNode(f"object {work.fresh}", "object"), NewNode(f"object {work.fresh + 1}", "object")],
+            invalidate=ends,
+            add=[NewFact(a, "near", b, self.time) for a, b in work.add],
+        )
+
+    def khop2(self, sources: list[int]) -> tuple[Any, int]:
+        with self.graph.snapshot() as now:
+            found = now.khop(sources, hops=2, direction="out")
+        return found.nodes, len(found.facts)
+
+
+class Networkx:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        import networkx
+
+        self.graph = networkx.DiGraph()
+        self.graph.add_nodes_from(range(num_nodes))
+        self.graph.add_edges_from(edges)
+
+    def update(self, work: Round) -> None:
+        self.graph.remove_edges_from(work.remove)
+        self.graph.add_nodes_from((work.fresh, work.fresh + 1))
+        self.graph.add_edges_from(work.add)
+
+    def khop2(self, sources: list[int]) -> tuple[set[int], int]:
+        return _two_hops(sources, self.graph.adj.__getitem__)
+
+
+class Rustworkx:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        import rustworkx
+
+        self.graph = rustworkx.PyDiGraph()
+        self.graph.add_nodes_from(range(num_nodes))
+        self.graph.add_edges_from_no_data(edges)
+
+    def update(self, work: Round) -> None:
+        self.graph.remove_edges_from(work.remove)
+        self.graph.add_nodes_from([work.fresh, work.fresh + 1])
+        self.graph.add_edges_from_no_data(work.add)
+
+    def khop2(self, sources: list[int]) -> tuple[set[int], int]:
+        return _two_hops(sources, self.graph.successor_indices)
+
+
+class Igraph:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        import igraph
+
+        self.graph = igraph.Graph(n=num_nodes, edges=edges, directed=True)
+
+    def update(self, work: Round) -> None:
+        self.graph.delete_edges(work.remove)
+        self.graph.add_vertices(2)
+        self.graph.add_edges(work.add)
+
+    def khop2(self, sources: list[int]) -> tuple[set[int], int]:
+        return _two_hops(sources, self.graph.successors)
+
+
+class Networkit:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        import networkit
+
+        self.graph = networkit.Graph(num_nodes, directed=True)
+        for a, b in edges:
+            self.graph.addEdge(a, b)
+
+    def update(self, work: Round) -> None:
+        for a, b in work.remove:
+            self.graph.removeEdge(a, b)
+        self.graph.addNode()
+        self.graph.addNode()
+        for a, b in work.add:
+            self.graph.addEdge(a, b)
+
+    def khop2(self, sources: list[int]) -> tuple[set[int], int]:
+        return _two_hops(sources, self.graph.iterNeighbors)
+
+
+class Kuzu:
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        import kuzu
+
+        self.folder = tempfile.mkdtemp()
+        self.connection = kuzu.Connection(kuzu.Database(f"{self.folder}/graph"))
+        run = self.connection.execute
+        run("CREATE NODE TABLE Thing(id INT64 PRIMARY KEY)")
+        run("CREATE REL TABLE Near(FROM Thing TO Thing)")
+        for name, lines in (("Thing", map(str, range(num_nodes))), ("Near", (f"{a},{b}" for a, b in edges))):
+            with open(f"{self.folder}/{name}.csv", "w") as file:
+                file.write("\n".join(lines))
+            run(f"COPY {name} FROM '{self.folder}/{name}.csv' (HEADER=false)")
+        prepare = self.connection.prepare
+        pairs = "UNWIND $pairs AS p MATCH (a:Thing {id: p[1]})"
+        self.remove = prepare(f"{pairs}-[r:Near]->(b:Thing {{id: p[2]}}) DELETE r", {"pairs": [[0, 0]]})
+        self.nodes = prepare("UNWIND $ids AS i CREATE (:Thing {id: i})", {"ids": [0]})
+        self.add = prepare(f"{pairs}, (b:Thing {{id: p[2]}}) CREATE (a)-[:Near]->(b)", {"pairs": [[0, 0]]})
+        first = "UNWIND $ids AS i MATCH (a:Thing {id: i})-[r:Near]->(b:Thing)"
+        self.around = prepare(f"{first} RETURN DISTINCT a.id, b.id", {"ids": [0]})
+
+    def update(self, work: Round) -> None:
+        run = self.connection.execute
+        run("BEGIN TRANSACTION")
+        run(self.remove, {"pairs": [list(edge) for edge in work.remove]})
+        run(self.nodes, {"ids": [work.fresh, work.fresh + 1]})
+        run(self.add, {"pairs": [list(edge) for edge in work.add]})
+        run("COMMIT")
+
+    def khop2(self, sources: list[int]) -> tuple[set[int], int]:
+        nodes, last, num_edges = set(sources), list(dict.fromkeys(sources)), 0
+        for _ in range(2):  # one query for each hop was faster here than one with a variable length
+            edges = self.connection.execute(self.around, {"ids": last}).get_all()
+            num_edges += len(edges)
+            last = list({b for _, b in edges} - nodes)
+            nodes.update(last)
+        return nodes, num_edges
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _two_hops(sources: list[int], neighbors: Callable[[int], Any]) -> tuple[set[int], int]:
+    nodes, last, num_edges = set(sources), set(sources), 0
+    for _ in range(2):
+        reached: list[int] = []
+        for node in last:
+            reached.extend(neighbors(node))
+        num_edges += len(reached)
+        last = set(reached) - nodes
+        nodes |= last
+    return nodes, num_edges
+
+
+CONTENDERS: dict[str, tuple[Callable[[int, list[Edge]], Contender], str]] = {
+    "native": (Native, "embodied_mem"),
+    "networkx": (Networkx, "networkx"),
+    "rustworkx": (Rustworkx, "rustworkx"),
+    "igraph": (Igraph, "igraph"),
+    "networkit": (Networkit, "networkit"),
+    "kuzu": (Kuzu, "kuzu"),
+}
+SLOW = {"igraph": 10, "kuzu": 10}  # fewer rounds by this: an update copies all edges, or goes to disk
+
+
+def _plan(num_nodes: int, degree: int, rounds: int, seed: int) -> tuple[list[Edge], list[Round]]:
+    """Returns the edges to start with, and the rounds; no edge is there twice at any time."""
+    rng = random.Random(seed)
+    edges = [(a, b) for a in range(num_nodes) for b in rng.sample(range(num_nodes), degree) if a != b]
+    current, left, works = set(edges), list(edges), []
+    for i in range(rounds):
+        fresh = num_nodes + 2 * i
+        remove = []
+        for _ in range(4):
+            at = rng.randrange(len(left))
+            left[at], left[-1] = left[-1], left[at]
+            remove.append(left.pop())
+        current.difference_update(remove)
+        add, sources = [], []
+        for k, (a, _) in enumerate(remove):
+            node, b = fresh + k % 2, rng.randrange(num_nodes)
+            add += [edge for edge in ((a, node), (node, b)) if edge not in add]
+            sources += [a, node, b]
+        current.update(add)
+        works.append(Round(fresh, remove, add, sources, rng.randrange(num_nodes)))
+    return edges, works
+
+
+def _measure(contender: Contender, works: list[Round]) -> tuple[dict[str, list[float]], list[Any]]:
+    times: dict[str, list[float]] = {"update": [], "update_k2": [], "khop2": []}
+    answers = []
+    for work in works:
+        since = time.perf_counter()
+        contender.update(work)
+        times["update"].append(1e6 * (time.perf_counter() - since))
+        around = contender.khop2(work.sources)
+        times["update_k2"].append(1e6 * (time.perf_counter() - since))
+        since = time.perf_counter()
+        alone = contender.khop2([work.alone])
+        times["khop2"].append(1e6 * (time.perf_counter() - since))
+        answers.append([(frozenset(map(int, nodes)), num_edges) for nodes, num_edges in (around, alone)])
+    return times, answers
+
+
+def bench_graphs(args: Any) -> dict[str, Any]:
+    """Returns `update_k2_us_p50` and `khop2_us_p50` by contender (the first degree), and all rows."""
+    rows, mismatches = [], 0
+    for degree in args.degrees:
+        edges, works = _plan(args.nodes, degree, args.graph_rounds, args.seed)
+        expected: list[Any] = []
+        for name, (make, module) in CONTENDERS.items():
+            if importlib.util.find_spec(module) is None:
+                rows.append({"contender": name, "degree": degree, "absent": f"pip install {module}"})
+                continue
+            print(f"{args.nodes} nodes of degree {degree}: {name}", file=sys.stderr, flush=True)
+            contender = make(args.nodes, edges)
+            times, answers = _measure(contender, works[: len(works) // SLOW.get(name, 1)])
+            expected = expected or answers
+            mismatches += sum(a != b for a, b in zip(answers, expected))
+            row: dict[str, Any] = {"contender": name, "degree": degree, "rounds": len(answers)}
+            for what, values in times.items():
+                values = sorted(values[len(values) // 10 :])  # the first tenth is to warm up
+                row[f"{what}_us_p50"] = round(statistics.median(values), 1)
+                row[f"{what}_us_p99"] = round(values[int(0.99 * (len(values) - 1))], 1)
+            rows.append(row)
+            print(
+                f"{args.nodes:8} nodes, degree {degree}  {name:10} update + 2 hops {row['update_k2_us_p50']:10,.1f} us"
+                f"  2 hops {row['khop2_us_p50']:8,.1f} us"
+                f"  (p99 {row['update_k2_us_p99']:,.0f}, {row['khop2_us_p99']:,.0f})"
+            )
+            if isinstance(contender, Kuzu):
+                contender.close()
+            del contender
+    first = [row for row in rows if row["degree"] == args.degrees[0]]
+    return {
+        **{
+            key: {row["contender"]: row.get(key, f"absent: {row.get('absent')}") for row in first}
+            for key in ("update_k2_us_p50", "khop2_us_p50")
+        },
+        "graph_nodes": args.nodes,
+        "graph_rows": rows,
+        "mismatches": mismatches,
+    }

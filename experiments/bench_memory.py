@@ -1,0 +1,42 @@
+"""The suite `memory` of bench.py: vector search and graph updates beside the libraries that people use for them.
+
+- `search_qps_at_recall_<r>`: queries per second at recall@10 of at least r, by number of vectors, mode (a batch on all
+  cores, a batch on one thread, single queries) and contender; `search_qps_native_by_best_other`: ours by the best of
+  the others.
+- `update_k2_us_p50`, `khop2_us_p50`: microseconds of an update with the extraction around it, and of an extraction of 2
+  hops around one node, by contender.
+
+`pip install -e .[bench]` installs the contenders; one that is not there is named with the command that brings it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this suite."""
+    add = parser.add_argument_group("suite memory").add_argument
+    add("--parts", nargs="+", choices=["vectors", "graph"], default=["vectors", "graph"])
+    add("--vectors", nargs="+", type=int, default=[10_000, 100_000], help="sizes of the vector indexes")
+    add("--dim", type=int, default=384, help="numbers in a vector (default 384)")
+    add("--queries", type=int, default=1000, help="queries in a batch (default 1000)")
+    add("--recall", type=float, default=0.99, help="recall@10 that every index is set to (default 0.99)")
+    add("--seconds", type=float, default=0.5, help="per measurement (default 0.5)")
+    add("--nodes", type=int, default=100_000, help="nodes of the graphs (default 100,000)")
+    add("--degrees", nargs="+", type=int, default=[4, 8], help="facts out of a node; the first gives the JSON keys")
+    add("--graph-rounds", type=int, default=500, help="updates and extractions per contender (default 500)")
+
+
+def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the measurements of the suite."""
+    from experiments.bench_graphs import bench_graphs
+    from experiments.bench_vectors import bench_vectors
+
+    result: dict[str, Any] = {}
+    if "graph" in args.parts:  # first, before the vectors fill the memory
+        result |= bench_graphs(args)
+    if "vectors" in args.parts:
+        result |= bench_vectors(args)
+    return result

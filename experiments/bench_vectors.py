@@ -1,0 +1,282 @@
+"""Vector search beside hnswlib, usearch, faiss and numpy; the vector part of `bench.py --suite memory`.
+
+All hold the same clustered unit vectors. Each contender comes with the indexes that a good user of it would try;
+of each, the cheapest search setting that reaches the recall asked for is timed, and a contender counts with its best
+index. Batches of all queries (on one thread and on all cores) and one query per call, in turns over several rounds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from embodied_mem.memory import VectorIndex
+
+K = 10
+CONNECTIVITY, EF_CONSTRUCTION = 16, 200
+EF = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900)
+MODES = ("batch", "batch_1_thread", "single")
+
+Search = Callable[[np.ndarray, int, int], np.ndarray]  # float32[B, d], setting, threads -> ids[B, K]
+
+
+@dataclasses.dataclass
+class Index:
+    """An index of a contender: `search(queries, setting, num_threads)` returns ids, settings go from fast to sure."""
+
+    contender: str
+    name: str
+    search: Search
+    settings: Sequence[int] = (0,)
+    build_s: float = 0.0
+
+
+def clustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns unit vectors as encoders make them: clusters that vary along few directions, and a little in all."""
+    rng = np.random.default_rng(seed)
+    centers = rng.standard_normal((max(10, num_vectors // 100), dim), dtype=np.float32)
+    directions = rng.standard_normal((32, dim), dtype=np.float32) / np.sqrt(32)
+
+    def draw(count: int) -> np.ndarray:
+        rows = centers[rng.integers(len(centers), size=count)]
+        rows += rng.standard_normal((count, 32), dtype=np.float32) @ directions
+        rows += 0.2 * rng.standard_normal((count, dim), dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    return draw(num_vectors), draw(num_queries)
+
+
+def native(rows: np.ndarray, threads: int) -> list[Index]:
+    """The exact and the HNSW kind."""
+    indexes = []
+    for kind, settings in (("exact", (1,)), ("hnsw", EF)):
+        index = VectorIndex(rows.shape[1], "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
+        since = time.perf_counter()
+        index.add(np.arange(len(rows)), rows, num_threads=threads)
+        spent = time.perf_counter() - since
+
+        def search(queries: np.ndarray, ef: int, num_threads: int, index: VectorIndex = index) -> np.ndarray:
+            return index.search(queries, K, ef_search=ef, num_threads=num_threads)[0]
+
+        indexes.append(Index("native", kind, search, settings, spent))
+    return indexes
+
+
+def hnswlib(rows: np.ndarray, threads: int) -> list[Index]:
+    """hnswlib's own binding."""
+    import hnswlib as library
+
+    index = library.Index("ip", rows.shape[1])
+    index.init_index(len(rows), ef_construction=EF_CONSTRUCTION, M=CONNECTIVITY, random_seed=1)
+    since = time.perf_counter()
+    index.add_items(rows, num_threads=threads)
+    spent = time.perf_counter() - since
+
+    def search(queries: np.ndarray, ef: int, num_threads: int) -> np.ndarray:
+        index.set_ef(ef)
+        return index.knn_query(queries, K, num_threads=num_threads)[0]
+
+    return [Index("hnswlib", "hnsw", search, EF, spent)]
+
+
+def usearch(rows: np.ndarray, threads: int) -> list[Index]:
+    """Its HNSW with vectors kept in 32 and in 16 bits (bf16, its default)."""
+    from usearch.index import Index as Library
+
+    indexes = []
+    for dtype in ("f32", "bf16"):
+        index = Library(
+            ndim=rows.shape[1], metric="ip", dtype=dtype, connectivity=CONNECTIVITY, expansion_add=EF_CONSTRUCTION
+        )
+        since = time.perf_counter()
+        index.add(np.arange(len(rows)), rows, threads=threads)
+        spent = time.perf_counter() - since
+
+        def search(queries: np.ndarray, ef: int, num_threads: int, index: Library = index) -> np.ndarray:
+            index.expansion_search = ef
+            return index.search(queries, K, threads=num_threads).keys
+
+        indexes.append(Index("usearch", f"hnsw_{dtype}", search, EF, spent))
+    return indexes
+
+
+def faiss(rows: np.ndarray, threads: int) -> list[Index]:
+    """Flat, HNSW and inverted lists."""
+    import faiss as library
+
+    num_lists = int(np.sqrt(len(rows)))
+    dim, inner = rows.shape[1], library.METRIC_INNER_PRODUCT
+    graph = library.IndexHNSWFlat(dim, CONNECTIVITY, inner)
+    graph.hnsw.efConstruction = EF_CONSTRUCTION
+    lists = library.IndexIVFFlat(library.IndexFlatIP(dim), dim, num_lists, inner)
+    probes = [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256) if n <= num_lists]
+
+    def set_ef(ef: int) -> None:
+        graph.hnsw.efSearch = ef
+
+    def set_probes(probes: int) -> None:
+        lists.nprobe = probes
+
+    library.omp_set_num_threads(threads)
+    indexes = []
+    for name, index, settings, configure in (
+        ("flat", library.IndexFlatIP(dim), (1,), lambda setting: None),
+        ("hnsw", graph, EF, set_ef),
+        ("ivf", lists, probes, set_probes),
+    ):
+        since = time.perf_counter()
+        if not index.is_trained:
+            index.train(rows)
+        index.add(rows)
+        spent = time.perf_counter() - since
+
+        def search(
+            queries: np.ndarray, setting: int, num_threads: int, index: Any = index, configure: Any = configure
+        ) -> np.ndarray:
+            configure(setting)
+            library.omp_set_num_threads(num_threads)
+            return index.search(queries, K)[1]
+
+        indexes.append(Index("faiss", name, search, settings, spent))
+    return indexes
+
+
+def numpy(rows: np.ndarray, threads: int) -> list[Index]:
+    """A product of matrices and `argpartition`, in parts that fit the cache."""
+    limit = None
+    if importlib.util.find_spec("threadpoolctl"):
+        from threadpoolctl import ThreadpoolController
+
+        limit = ThreadpoolController().limit
+    transposed = rows.T
+
+    def search(queries: np.ndarray, setting: int, num_threads: int) -> np.ndarray:
+        answers = []
+        with limit(limits=num_threads) if limit else contextlib.nullcontext():
+            for begin in range(0, len(queries), 64):
+                scores = queries[begin : begin + 64] @ transposed
+                best = np.argpartition(scores, -K, axis=1)[:, -K:]
+                order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1)
+                answers.append(np.take_along_axis(best, order, 1))
+        return np.concatenate(answers)
+
+    return [Index("numpy", "matmul", search)]
+
+
+CONTENDERS: dict[str, tuple[Callable[[np.ndarray, int], list[Index]], str]] = {
+    "native": (native, "embodied_mem"),
+    "hnswlib": (hnswlib, "hnswlib"),
+    "usearch": (usearch, "usearch"),
+    "faiss": (faiss, "faiss"),
+    "numpy": (numpy, "numpy"),
+}
+PACKAGES = {"hnswlib": "hnswlib", "usearch": "usearch", "faiss": "faiss-cpu"}
+
+
+def recall(found: np.ndarray, truth: np.ndarray) -> float:
+    """Returns the share of the true neighbours that were found."""
+    return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), truth.tolist())]))
+
+
+def _rate(
+    index: Index, setting: int, queries: np.ndarray, mode: str, threads: int, seconds: float
+) -> tuple[float, float]:
+    """Returns queries per second of wall clock, and of processor time, over about `seconds`."""
+    if mode == "single":
+        parts, num_threads = [queries[i : i + 1] for i in range(len(queries))], 1
+    else:
+        parts, num_threads = [queries], threads if mode == "batch" else 1
+    done, since, since_cpu = 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - since < seconds:
+        for part in parts:
+            index.search(part, setting, num_threads)
+            done += len(part)
+            if mode == "single" and time.perf_counter() - since > seconds:
+                break
+    return done / (time.perf_counter() - since), done / (time.process_time() - since_cpu)
+
+
+def bench_size(num_vectors: int, args: Any) -> dict[str, Any]:
+    """Returns what was measured with so many vectors, by contender."""
+    threads = os.cpu_count() or 1
+    rows, queries = clustered(num_vectors, args.queries, args.dim, args.seed)
+    oracle = VectorIndex(args.dim, "inner_product", "exact")
+    oracle.add(np.arange(num_vectors), rows)
+    truth = oracle.search(queries, K)[0]
+    indexes, absent = [], {}
+    for name, (make, module) in CONTENDERS.items():
+        if importlib.util.find_spec(module) is None:
+            absent[name] = f"absent: pip install {PACKAGES[name]}"
+            continue
+        print(f"{num_vectors} vectors: {name} builds", file=sys.stderr, flush=True)
+        indexes += make(rows, threads)
+    chosen, rates = [], {}
+    for index in indexes:
+        reached = 0.0
+        for setting in index.settings:
+            reached = recall(index.search(queries, setting, threads), truth)
+            if reached >= args.recall:
+                chosen.append((index, setting, reached))
+                break
+        else:
+            print(f"{index.contender} {index.name}: recall {reached:.4f} at most, left out", file=sys.stderr)
+    for _ in range(args.rounds):
+        for i, (index, setting, _reached) in enumerate(chosen):
+            for mode in MODES:
+                rate = _rate(index, setting, queries, mode, threads, args.seconds)
+                rates.setdefault((i, mode), []).append(rate)
+    table: dict[str, Any] = {mode: dict(absent) for mode in MODES}
+    by_index = []
+    for i, (index, setting, reached) in enumerate(chosen):
+        row: dict[str, Any] = {
+            "contender": index.contender,
+            "index": index.name,
+            "setting": setting,
+            "recall": round(reached, 4),
+            "build_s": round(index.build_s, 2),
+        }
+        for mode in MODES:
+            values = rates[i, mode]
+            wall, cpu = zip(*values)
+            row[f"{mode}_qps"] = round(statistics.median(wall), 1)
+            row[f"{mode}_qps_min_max"] = [round(min(wall), 1), round(max(wall), 1)]
+            row[f"{mode}_queries_per_cpu_s"] = round(statistics.median(cpu), 1)
+            best = table[mode].get(index.contender, 0)
+            table[mode][index.contender] = max(best, row[f"{mode}_qps"])
+        by_index.append(row)
+    for row in by_index:
+        print(
+            f"{num_vectors:8} {row['contender']:8} {row['index']:10} setting {row['setting']:4}"
+            f"  recall {row['recall']:.4f}"
+            f"  batch {row['batch_qps']:10,.0f}/s  on 1 thread {row['batch_1_thread_qps']:10,.0f}/s"
+            f"  single {row['single_qps']:10,.0f}/s  per CPU second {row['batch_1_thread_queries_per_cpu_s']:10,.0f}"
+            f" and {row['single_queries_per_cpu_s']:10,.0f}  built in {row['build_s']:.1f} s"
+        )
+    return {"vectors": num_vectors, "qps": table, "by_index": by_index}
+
+
+def bench_vectors(args: Any) -> dict[str, Any]:
+    """Returns `search_qps_at_recall_<r>` (size -> mode -> contender), every index, and our rate by the best other."""
+    sizes = [bench_size(size, args) for size in args.vectors]
+    ratios = {}
+    for size in sizes:
+        for mode, rates in size["qps"].items():
+            others = [rate for name, rate in rates.items() if name != "native" and not isinstance(rate, str)]
+            if others and "native" in rates:
+                ratios[f"{size['vectors']} {mode}"] = round(rates["native"] / max(others), 2)
+    return {
+        f"search_qps_at_recall_{args.recall}": {str(size["vectors"]): size["qps"] for size in sizes},
+        "search_qps_native_by_best_other": ratios,
+        "vector_indexes": {str(size["vectors"]): size["by_index"] for size in sizes},
+        "vector_dim": args.dim,
+        "vector_queries": args.queries,
+    }
