@@ -268,6 +268,17 @@ class SpatialMemory:
         """What a thing of the present place is known to be: "open", "clean", "hot", ..."""
         return self._states(self._node(name))
 
+    def states_seen(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
+        """The states of several things of the present place, each with the time when it was seen last."""
+        found: dict[str, dict[str, int]] = {}
+        with self.graph.snapshot() as now:
+            for name in names:
+                number = self._ids.get(self._node(name))
+                if number is not None:
+                    facts = [self._facts[fact] for fact in now.facts_of(number, "out").tolist()]
+                    found[name] = {fact.object: fact.seen[0] for fact in facts if fact.relation == "is"}
+        return found
+
     def inside(self, receptacle: str) -> list[str]:
         """Names of what is known to be in or on a receptacle of the present place now."""
         facts = self._of_node(self._node(receptacle), "in", PLACING)
