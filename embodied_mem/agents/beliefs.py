@@ -153,7 +153,7 @@ def _from_graph(beliefs: Beliefs, memory: LifelongMemory, working: WorkingMemory
 def _from_steps(beliefs: Beliefs, entries: Iterable[Entry], kinds: Iterable[str]) -> None:
     kinds = set(kinds)
     for entry in entries:
-        command, arrow, answer = entry.text.partition(" -> ")
+        _, arrow, answer = entry.text.partition(" -> ")
         if arrow and entry.first_step == entry.last_step:
             _take_note(beliefs, read_observation(answer.removesuffix("...")), kinds)
             continue

@@ -10,7 +10,8 @@ looking through places, the most promising first (`hints`). Each step names what
 with what is known by then.
 
 Needs: ("at", place), ("open", place), ("shut", place), ("there", thing, place), ("holding", thing), ("empty hand",),
-("sought", kind), ("looked",): the place where the agent stands is not closed, ("unsearched", place), ("unmarked", thing, mark), ("marked", thing, mark).
+("sought", kind): none is known yet, ("looked",): the place where the agent stands is not closed,
+("unsearched", place), ("unmarked", thing, mark), ("marked", thing, mark).
 """
 
 from __future__ import annotations
