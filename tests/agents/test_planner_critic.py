@@ -150,10 +150,8 @@ def test_an_objection_reaches_the_planner_and_a_finished_plan_is_followed_by_ano
 
     planner = Script(["go to desk 1", "go to bed 1", "go to shelf 2"], ["go to shelf 1"], ["look"])
     agent = PlannerCriticAgent(planner=planner, critic=Once())
-    play(agent, room(), max_steps=5)
-    assert (
-        agent.record.actions == ["go to desk 1", "go to bed 1", "go to shelf 1", "look"][:4] + agent.record.actions[4:]
-    )
+    play(agent, room(), max_steps=4)
+    assert agent.record.actions == ["go to desk 1", "go to bed 1", "go to shelf 1", "look"]
     assert [situation.objection for situation in planner.seen[:3]] == ["", "rather not", ""]
     assert planner.seen[1].beliefs.things == {"mug 1": "bed 1"}  # the latest information
     assert planner.seen[1].summaries[-1].startswith("go to bed 1: You arrive at bed 1.")

@@ -133,7 +133,7 @@ def test_a_prompt_too_long_is_refused_with_the_servers_words(server):
 def test_the_planner_and_its_critic_get_usable_answers(server):
     """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
     chat = model(server)
-    planner, critic = ChatPlanner(chat, max_steps=2, max_tokens=120), ChatCritic(chat, max_tokens=60)
+    planner, critic = ChatPlanner(chat, max_steps=1, max_tokens=50), ChatCritic(chat, max_tokens=30)
     agent = PlannerCriticAgent(planner=planner, critic=critic)
     first = agent.begin("t", "put a mug in shelf.", "Looking quickly around you, you see a desk 1, and a shelf 1.")
     assert first == agent.plan.steps[0].command
