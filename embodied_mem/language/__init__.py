@@ -5,8 +5,11 @@
 Nothing heavy is imported before it is used.
 """
 
-from .chat import ChatError, ChatModel, ChatReply, OpenAIChatModel, RecordedChatModel, Usage, UsageMeter
+from .chat import ChatError, ChatModel, ChatReply, Prices, Usage, UsageMeter
 from .embedders import ServerEmbedder
+from .json_answers import complete_json
+from .openai_chat import OpenAIChatModel
+from .recorded_chat import RecordedChatModel
 from .tokenizers import SPECIAL_TOKENS, Tokenizer, train_bpe
 
 __all__ = [
@@ -15,10 +18,12 @@ __all__ = [
     "ChatModel",
     "ChatReply",
     "OpenAIChatModel",
+    "Prices",
     "RecordedChatModel",
     "ServerEmbedder",
     "Tokenizer",
     "Usage",
     "UsageMeter",
+    "complete_json",
     "train_bpe",
 ]

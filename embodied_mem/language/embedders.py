@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import InvalidInputError
-from .chat import ChatError, HttpJson, Usage, UsageMeter
+from .chat import ChatError, Usage, UsageMeter
+from .http_json import HttpJson
 
 
 class ServerEmbedder:

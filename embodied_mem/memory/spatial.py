@@ -192,20 +192,13 @@ class SpatialMemory:
         time, episode, _ = seen
         triples = [
             Triple(
-                subject,
-                relation,
-                object_,
-                time,
-                episode,
-                _kind(subject),
-                "" if relation == "is" else _kind(object_),
+                subject, relation, object_, time, episode, _kind(subject), "" if relation == "is" else _kind(object_)
             )
             for subject, relation, object_ in facts
         ]
         change = self.graph.update(triples, extract=False)
         for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
-            known = self._facts.get(fact)
-            if known is None:
+            if (known := self._facts.get(fact)) is None:
                 self._name(s, subject)
                 self._name(o, object_)
                 self._add_fact(fact, _Known(subject, relation, object_, time, seen))
@@ -241,8 +234,7 @@ class SpatialMemory:
 
     def _of_node(self, node: str, direction: str, relations: tuple[str, ...]) -> list[int]:
         """Current facts at a node that have these relations."""
-        number = self._ids.get(node)
-        if number is None:
+        if (number := self._ids.get(node)) is None:
             return []
         with self.graph.snapshot() as now:
             facts = now.facts_of(number, direction).tolist()
@@ -268,6 +260,16 @@ class SpatialMemory:
     def states(self, name: str) -> set[str]:
         """What a thing of the present place is known to be: "open", "clean", "hot", ..."""
         return self._states(self._node(name))
+
+    def states_seen(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
+        """The states of several things of the present place, each with the time when it was seen last."""
+        found = {}
+        with self.graph.snapshot() as now:
+            for name in names:
+                if (number := self._ids.get(self._node(name))) is not None:
+                    facts = [self._facts[fact] for fact in now.facts_of(number, "out").tolist()]
+                    found[name] = {fact.object: fact.seen[0] for fact in facts if fact.relation == "is"}
+        return found
 
     def inside(self, receptacle: str) -> list[str]:
         """Names of what is known to be in or on a receptacle of the present place now."""
@@ -297,8 +299,7 @@ class SpatialMemory:
             place: None for the present one.
         """
         place = self.place if place is None else place
-        fact = self._last_place.get(name if not place else f"{place}{_SEPARATOR}{name}")
-        if fact is None:
+        if (fact := self._last_place.get(name if not place else f"{place}{_SEPARATOR}{name}")) is None:
             return None
         with self.graph.snapshot() as now:
             return self._sighting(fact, now)

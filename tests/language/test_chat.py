@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, ServerEmbedder, Usage
+from embodied_mem.language import (
+    ChatError,
+    ChatReply,
+    OpenAIChatModel,
+    Prices,
+    RecordedChatModel,
+    ServerEmbedder,
+    Usage,
+)
 from embodied_mem.language.chat import UsageMeter
 
 QUESTION = [{"role": "user", "content": "Where is the apple?"}]
@@ -175,6 +183,82 @@ def test_a_budget_stops_before_the_next_call(serve):
     assert len(server.requests) == 2
 
 
+def test_a_budget_in_money_stops_before_the_next_call(serve):
+    server = serve(reply())  # 11 + 4 tokens: 11 * 2 + 4 * 10 = 62 millionths
+    prices = {"tiny": (2.0, 10.0), "other": Prices(1, 1)}
+    model = OpenAIChatModel(server.url, "tiny", prices=prices, max_cost=63e-6)
+    model.complete(QUESTION)
+    model.complete(QUESTION)
+    assert model.meter.cost == pytest.approx(124e-6)
+    with pytest.raises(ChatError, match=r"budget of 6\.3e-05 .* 0\.000124 spent") as caught:
+        model.complete(QUESTION)
+    assert caught.value.kind == "budget"
+    assert len(server.requests) == 2
+    with pytest.raises(InvalidInputError, match=r"entry for 'small', got entries for \['other', 'tiny'\]"):
+        OpenAIChatModel(server.url, "small", prices=prices)
+    with pytest.raises(InvalidInputError, match="pass prices"):
+        OpenAIChatModel(server.url, "tiny", max_cost=1.0)
+    with pytest.raises(InvalidInputError, match=r"prices\.prompt"):
+        Prices(-1, 0)
+
+
+def test_a_budget_holds_for_threads(serve):
+    """20 calls of 15 tokens at once under a budget of 100: calls that are running are counted with their limit."""
+
+    def slow(body):
+        time.sleep(0.05)
+        return reply()
+
+    server = serve(slow)
+    model = OpenAIChatModel(server.url, "tiny", max_total_tokens=100)
+    refused = []
+
+    def one():
+        try:
+            model.complete(QUESTION, max_tokens=10)
+        except ChatError as error:
+            refused.append(error.kind)
+
+    threads = [threading.Thread(target=one) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    spent = model.meter.prompt_tokens + model.meter.completion_tokens
+    assert len(server.requests) + len(refused) == 20
+    assert set(refused) == {"budget"}
+    assert spent == 15 * len(server.requests)
+    assert spent < 100 + 10 * 15  # without the reserve: 300
+
+
+def test_a_server_that_does_not_count_is_counted_by_bytes(serve):
+    server = serve((200, {"choices": [{"message": {"content": "in fridge \u00e9"}}]}, {}))
+    model = OpenAIChatModel(server.url, "tiny", max_total_tokens=10)
+    model.complete(QUESTION)  # 19 and 12 bytes
+    assert (model.meter.prompt_tokens, model.meter.completion_tokens, model.meter.estimated) == (5, 3, 1)
+    model.complete(QUESTION)
+    with pytest.raises(ChatError, match="budget"):
+        model.complete(QUESTION)
+
+
+def test_a_meter_adds_up_over_threads():
+    meter = UsageMeter(prices=Prices(1, 1))
+
+    def work():
+        for _ in range(2000):
+            meter.count(Usage(1, 2))
+            meter.add(retries=1, seconds_s=0.5)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (meter.calls, meter.retries, meter.completion_tokens, meter.seconds_s) == (8000, 8000, 16000, 4000.0)
+    assert meter.to_json()["cost"] == pytest.approx(0.024)
+    assert "_lock" not in meter.to_json()
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(InvalidInputError, match="base_url"):
         OpenAIChatModel("localhost:8000", "tiny")
@@ -194,11 +278,17 @@ class Counter:
         self.count = 0
         self.fail_at = fail_at
 
-    def complete(self, messages, *, max_tokens=512, temperature=0.0, response_format=None):
+    def complete(self, messages, *, max_tokens=512, temperature=0.0, response_format=None, on_text=None):
         self.count += 1
-        if self.count == self.fail_at:
+        count = self.count
+        if count == self.fail_at:
             raise ChatError("failed")
-        return ChatReply(f"{messages[0]['content']} {self.count}", Usage(1, 2))
+        if on_text is None:
+            return ChatReply(f"{messages[0]['content']} {count}", Usage(1, 2))
+        pieces = (f"{messages[0]['content']}", f" {count}", " \u00e9\u2028")
+        for piece in pieces:
+            on_text(piece)
+        return ChatReply("".join(pieces), Usage(1, 2), "stop", pieces)
 
 
 def ask(model, *questions):
@@ -241,6 +331,59 @@ def test_a_failed_call_is_not_recorded_and_can_be_repeated(tmp_path):
         ask(model, "a")
     assert ask(model, "a") == ["a 2"]
     assert ask(RecordedChatModel(None, tmp_path / "calls.jsonl", name="counter"), "a") == ["a 2"]
+
+
+def test_a_streamed_answer_is_replayed_piece_by_piece(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    heard: list[list[str]] = [[], [], []]
+    first = RecordedChatModel(Counter(), path).complete(QUESTION, on_text=heard[0].append)
+    data = path.read_bytes()
+    again = RecordedChatModel(None, path, name="counter").complete(QUESTION, on_text=heard[1].append)
+    assert again == first
+    assert again.pieces == tuple(heard[0]) == tuple(heard[1])
+    assert len(heard[0]) == 3
+    # Whether somebody listens is no part of the request; an answer that was not streamed comes as one piece.
+    assert RecordedChatModel(None, path, name="counter").complete(QUESTION) == first
+    whole = RecordedChatModel(Counter(), tmp_path / "whole.jsonl")
+    text = whole.complete(QUESTION).text
+    RecordedChatModel(None, tmp_path / "whole.jsonl", name="counter").complete(QUESTION, on_text=heard[2].append)
+    assert heard[2] == [text]
+    path.write_bytes(data.replace(b'" 1"', b'" 2"'))
+    with pytest.raises(InvalidInputError, match="the pieces are not the text"):
+        RecordedChatModel(None, path, name="counter")
+
+
+def test_a_failed_call_among_threads_leaves_no_gap(tmp_path):
+    """The first call fails while a second, equal one is under way: its number goes to the third."""
+    path, second_is_running, first_has_failed = tmp_path / "calls.jsonl", threading.Event(), threading.Event()
+
+    class Model(Counter):
+        def complete(self, messages, **settings):
+            self.count += 1
+            if self.count == 1:
+                assert second_is_running.wait(5)
+                raise ChatError("failed")
+            second_is_running.set()
+            assert first_has_failed.wait(5)
+            return ChatReply(f"answer {self.count}", Usage(1, 1))
+
+    model = RecordedChatModel(Model(), path)
+
+    def first():
+        with pytest.raises(ChatError):
+            model.complete(QUESTION)
+        first_has_failed.set()
+
+    threads = [threading.Thread(target=first), threading.Thread(target=model.complete, args=(QUESTION,))]
+    threads[0].start()
+    while model._model.count == 0:
+        time.sleep(0.001)
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    model.complete(QUESTION)
+    replay = RecordedChatModel(None, path, name="counter")
+    assert [replay.complete(QUESTION).text for _ in range(2)] == ["answer 3", "answer 2"]
 
 
 def test_a_torn_last_line_is_dropped_and_other_damage_is_an_error(tmp_path):

@@ -1,0 +1,201 @@
+"""What the agent takes to be the case now, read off its memories alone.
+
+    beliefs = beliefs_of(memory, working, kinds=("mug", "desklamp"))
+    beliefs.things               # {"mug 1": "desk 1"}: what was seen in this task and not contradicted since
+    beliefs.is_here("desk 1")
+
+With spatial memory they come from its graph; without, from the few steps that temporal memory holds. Worlds are put
+back between tasks, so that what was seen in an earlier task is a hint (`hints`) and never a belief.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+
+from embodied_mem.envs.alfworld_text import parse_command, type_of
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.observations import AGENT, PLACED, Reading, read_observation
+from embodied_mem.memory.temporal import Entry
+
+_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
+
+
+@dataclasses.dataclass
+class WorkingMemory:
+    """What is at hand in the running task, whatever else is switched off.
+
+    Attributes:
+        goal, room: the instruction and the room as first seen.
+        receptacles: that the room's text lists, in its order.
+        summaries: one line per step done.
+        action, observation: of the last step.
+        refused: (command, where, what was held) -> times that it had no effect.
+        beside: pairs of receptacles known to be reached from one place: one could not go from the first to the second.
+        began: the memories' clock at the start.
+    """
+
+    goal: str
+    room: str
+    receptacles: tuple[str, ...]
+    summaries: list[str]
+    action: str = ""
+    observation: str = ""
+    refused: Counter = dataclasses.field(default_factory=Counter)
+    beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    began: int = 0
+
+
+@dataclasses.dataclass
+class Beliefs:
+    """The present state, as far as it is known.
+
+    Attributes:
+        receptacles: of the room.
+        at, held: where the agent is and what it holds; "" for nowhere special and nothing.
+        things: known things of the kinds that matter -> the receptacle they are in or on.
+        searched: receptacles whose whole content was seen in this task.
+        closed, opened: receptacles last seen closed and open.
+        doors: receptacles known to have a door, from any task.
+        marks: thing -> {"clean", "hot", "cool"}.
+        beside, refused: as `WorkingMemory`.
+    """
+
+    receptacles: tuple[str, ...]
+    at: str = ""
+    held: str = ""
+    things: dict[str, str] = dataclasses.field(default_factory=dict)
+    searched: set[str] = dataclasses.field(default_factory=set)
+    closed: set[str] = dataclasses.field(default_factory=set)
+    opened: set[str] = dataclasses.field(default_factory=set)
+    doors: set[str] = dataclasses.field(default_factory=set)
+    marks: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    refused: Counter = dataclasses.field(default_factory=Counter)
+
+    def copy(self) -> Beliefs:
+        """A copy to imagine in."""
+        return Beliefs(
+            self.receptacles, self.at, self.held, dict(self.things), set(self.searched), set(self.closed),
+            set(self.opened), set(self.doors), {k: set(v) for k, v in self.marks.items()}, self.beside, self.refused,
+        )  # fmt: skip
+
+    def is_here(self, receptacle: str) -> bool:
+        """Whether the agent can reach into a receptacle from where it stands."""
+        return receptacle == self.at or (self.at, receptacle) in self.beside or (receptacle, self.at) in self.beside
+
+    def may_be_closed(self, receptacle: str) -> bool:
+        """Whether a receptacle is closed, or was not seen in this task and has a door, or others of its kind have."""
+        if receptacle in self.closed or receptacle in self.opened or receptacle in self.searched:
+            return receptacle in self.closed
+        return receptacle in self.doors or type_of(receptacle) in self._kinds_with_doors()
+
+    def _kinds_with_doors(self) -> set[str]:
+        return {type_of(door) for door in self.doors}
+
+    def cost(self, receptacle: str) -> int:
+        """Commands it takes to look into a receptacle, going there counted twice: one has to come back, too."""
+        return 2 * (not self.is_here(receptacle)) + self.may_be_closed(receptacle)
+
+    def times_refused(self, command: str) -> int:
+        """How often a command had no effect here and with this in the hand."""
+        return self.refused[command, self.at, self.held]
+
+    def describe(self) -> str:
+        """The beliefs in words, for a chat model."""
+        lines = [f"You are at {self.at}." if self.at else "You are in the middle of the room."]
+        lines.append(f"You hold {self.held}." if self.held else "You hold nothing.")
+        lines += [f"{thing} is at {place}." for thing, place in self.things.items()]
+        lines += [f"{thing} is {', '.join(sorted(marks))}." for thing, marks in sorted(self.marks.items()) if marks]
+        if self.searched:
+            lines.append(f"Searched: {', '.join(r for r in self.receptacles if r in self.searched)}.")
+        if self.closed:
+            lines.append(f"Closed: {', '.join(sorted(self.closed))}.")
+        return "\n".join(lines)
+
+
+def beliefs_of(memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> Beliefs:
+    """What memory says is the case now about receptacles and things of these kinds."""
+    beliefs = Beliefs(working.receptacles, beside=working.beside, refused=working.refused)
+    if memory.spatial is not None:
+        _from_graph(beliefs, memory, working, kinds)
+    elif memory.temporal is not None:
+        _from_steps(beliefs, memory.temporal.entries, kinds)
+    return beliefs
+
+
+def _from_graph(beliefs: Beliefs, memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> None:
+    spatial = memory.spatial
+    beliefs.at = spatial.position()
+    beliefs.held = next(iter(spatial.held()), "")
+    beliefs.searched = set(beliefs.receptacles).difference(spatial.unsearched())
+    sightings = [
+        sighting
+        for kind in kinds
+        for sighting in spatial.of_class(kind)
+        if sighting.current and sighting.episode == memory.episode
+    ]
+    seen = spatial.states_seen([*beliefs.receptacles, *(sighting.name for sighting in sightings)])
+    for receptacle in beliefs.receptacles:
+        for state, time in seen.get(receptacle, {}).items():
+            if state in ("open", "closed"):
+                beliefs.doors.add(receptacle)
+                if time >= working.began:
+                    (beliefs.closed if state == "closed" else beliefs.opened).add(receptacle)
+    for sighting in sightings:
+        states = seen.get(sighting.name, {}).items()
+        beliefs.marks[sighting.name] = {s for s, time in states if time >= working.began and s in _MARKS.values()}
+        if sighting.relation in ("in", "on"):
+            beliefs.things[sighting.name] = sighting.receptacle
+
+
+def _from_steps(beliefs: Beliefs, entries: Iterable[Entry], kinds: Iterable[str]) -> None:
+    kinds = set(kinds)
+    for entry in entries:
+        _, arrow, answer = entry.text.partition(" -> ")
+        if arrow and entry.first_step == entry.last_step:
+            _take_note(beliefs, read_observation(answer.removesuffix("...")), kinds)
+            continue
+        done = entry.done
+        beliefs.searched.update(done.get("went to", ()))
+        beliefs.at = next(reversed(done.get("went to", ())), beliefs.at)
+        placed = [parse_command(f"{verb} {rest}") for verb in ("move", "put") for rest in done.get(verb, ())]
+        taken = [parse_command(f"take {rest}").object for rest in done.get("take", ())]
+        for put in placed:
+            if type_of(put.object) in kinds:
+                beliefs.things[put.object] = put.receptacle
+        gone = {put.object for put in placed}
+        beliefs.held = next((name for name in reversed(taken) if name not in gone), "")
+        for verb, mark in _MARKS.items():
+            for rest in done.get(verb, ()):
+                beliefs.marks.setdefault(parse_command(f"{verb} {rest}").object, set()).add(mark)
+
+
+def _take_note(beliefs: Beliefs, reading: Reading, kinds: set[str]) -> None:
+    """One answer of the world, put into the beliefs."""
+    for container, contents in reading.complete:
+        if container == AGENT:
+            beliefs.held = ""
+            continue
+        beliefs.searched.add(container)
+        for thing in [t for t, place in beliefs.things.items() if place == container and t not in contents]:
+            del beliefs.things[thing]
+    for subject, relation, object_ in reading.facts:
+        if relation == "at":
+            beliefs.at = object_
+        elif relation == "holds":
+            beliefs.held = object_
+            beliefs.things.pop(object_, None)
+        elif relation in ("in", "on", PLACED) and type_of(subject) in kinds:
+            beliefs.things[subject] = object_
+        elif relation == "is" and object_ in ("open", "closed"):
+            beliefs.doors.add(subject)
+            (beliefs.closed if object_ == "closed" else beliefs.opened).add(subject)
+            (beliefs.opened if object_ == "closed" else beliefs.closed).discard(subject)
+            if object_ == "closed":
+                beliefs.searched.discard(subject)
+        elif relation == "is" and object_ in _MARKS.values():
+            other = {"hot": "cool", "cool": "hot"}.get(object_, "")
+            beliefs.marks.setdefault(subject, set()).add(object_)
+            beliefs.marks[subject].discard(other)

@@ -1,0 +1,97 @@
+"""Where things may be, from what was remembered of earlier tasks; and the order in which to look for them.
+
+    hints = Hints(situation)
+    hints.named("mug")               # [("mug 1", "desk 1", "won from there before")]: worth planning on
+    hints.order("mug", beliefs)      # receptacles not searched yet, the most promising first
+
+Knowledge, from the most to the least specific: the same task won before in this room; where the things were last seen
+in this room in earlier tasks; where such things are found in general. What no memory speaks for comes last, in the
+order of the room's text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from embodied_mem.agents.beliefs import Beliefs
+from embodied_mem.agents.plans import Situation
+from embodied_mem.envs.alfworld_text import parse_command, type_of
+
+UNSEEN = 0.5
+"""Finds added to those in each kind of receptacle: what was not found somewhere yet may be there (the
+Krichevsky-Trofimov estimate of shares)."""
+WON_HERE, SEEN_HERE = 2.0, 0.5
+"""What one win from a receptacle of this room, and one last sighting in it, are worth, in finds of such things
+anywhere that are sure to be in one receptacle."""
+
+
+class Hints:
+    """What memory says about places of things, for one plan."""
+
+    def __init__(self, situation: Situation):
+        self._situation = situation
+        self._room = Counter(map(type_of, situation.beliefs.receptacles))
+
+    def _wins_here(self):
+        """Data of the tasks won in this very room that were retrieved, best first."""
+        recollection, memory = self._situation.recollection, self._situation.memory
+        for item in recollection.items if recollection is not None else ():
+            if item.module == "episodic" and memory.place and item.data["place"] == memory.place and item.data["won"]:
+                yield item.data
+
+    def named(self, kind: str) -> list[tuple[str, str]]:
+        """(thing, receptacle) from which this very task was won in this very room."""
+        goal = self._situation.goal.strip().rstrip(".").lower()
+        found = {}
+        for data in self._wins_here():
+            if data["goal"].lower() == goal:
+                for thing, place in _places_in(data["actions"], kind):
+                    found.setdefault((thing, place))
+        return list(found)
+
+    def order(self, kind: str, beliefs: Beliefs) -> list[str]:
+        """Receptacles not searched, by expected finds per command that looking costs, then the cheapest, then as the
+        room lists them; one that is only to be opened comes first: to come back to it costs more than to look."""
+        worth = self._worth(kind)
+
+        def rank(receptacle: str) -> tuple[bool, float, int]:
+            cost = beliefs.cost(receptacle)
+            at_hand = receptacle in beliefs.closed and beliefs.is_here(receptacle)
+            return not at_hand, -worth[receptacle] / max(cost, 1), cost
+
+        return sorted((r for r in beliefs.receptacles if r not in beliefs.searched), key=rank)
+
+    def tool(self, verb: str, default: str) -> str:
+        """The kind of receptacle that did this to things before, if the room has one; else `default`."""
+        semantic = self._situation.memory.semantic
+        known = [kind for kind, _ in semantic.tools_for(verb)] if semantic is not None else []
+        return next((kind for kind in known if self._room[kind]), default)
+
+    def _worth(self, kind: str) -> Counter:
+        memory = self._situation.memory
+        worth: Counter = Counter()
+        for data in self._wins_here():
+            for _, place in _places_in(data["actions"], kind):
+                worth[place] += WON_HERE
+        if memory.spatial is not None:
+            for sighting in memory.spatial.of_class(kind):
+                if sighting.episode != memory.episode and sighting.relation in ("in", "on"):
+                    worth[sighting.receptacle] += SEEN_HERE
+        if memory.semantic is not None:
+            found = dict(memory.semantic.places_of(kind))
+            total = sum(found.values()) + UNSEEN * len(self._room)
+            for receptacle in self._situation.beliefs.receptacles:
+                place_kind = type_of(receptacle)
+                worth[receptacle] += (found.get(place_kind, 0) + UNSEEN) / total / self._room[place_kind]
+        return worth
+
+
+def _places_in(actions: list[str], kind: str) -> list[tuple[str, str]]:
+    """(thing, receptacle) of things of a kind that were taken, or used where the agent stood."""
+    found, at = [], ""
+    for command in map(parse_command, actions):
+        if command.verb == "go":
+            at = command.receptacle
+        elif command.verb in ("take", "use") and type_of(command.object) == kind:
+            found.append((command.object, command.receptacle or at))
+    return [(thing, place) for thing, place in found if place]

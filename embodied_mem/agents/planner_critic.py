@@ -1,0 +1,258 @@
+"""RoboMemory's agent: preprocess, remember, retrieve, plan several steps, criticise each but the first, replan.
+
+    agent = PlannerCriticAgent()                          # rules only: no model, no server
+    action = agent.begin("task 1", goal, first_observation)
+    while not over:
+        action = agent.act(answer_to_the_last_action)
+    agent.end(won)                                        # episodic and semantic memory learn; the next task may begin
+
+Everything it knows comes through these calls, as text. One agent lives through tasks one after the other.
+
+Source: RoboMemory 3.1, 3.3. A plan's first step is carried out without criticism, so that a critic who always objects
+slows the agent down but cannot stop it: per action there is at most one replanning.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import time
+
+from embodied_mem.agents.beliefs import WorkingMemory, beliefs_of
+from embodied_mem.agents.plans import Critic, Plan, Planner, PlanStep, Preprocessor, Situation
+from embodied_mem.agents.symbolic_planner import SymbolicCritic, SymbolicPlanner, kinds_of
+from embodied_mem.envs.alfworld_text import parse_command, parse_room
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.observations import is_refusal
+from embodied_mem.memory.recollection import Recollection
+
+MAX_SUMMARIES = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannerCriticConfig:
+    """What the agent has; the ablations of RoboMemory's table 2 switch parts off.
+
+    Attributes:
+        critic: whether steps are criticised; without, a plan is carried out to its end.
+        spatial: whether there is spatial memory; without, the agent knows what the last steps' texts say.
+        long_term: whether episodic and semantic memory exist and anything outlives a task.
+        max_plan_steps: longest plan.
+        budget_tokens: of what is retrieved for a plan; None for no limit.
+        grammar: wording of commands, "0.4" or "0.3".
+    """
+
+    critic: bool = True
+    spatial: bool = True
+    long_term: bool = True
+    max_plan_steps: int = 8
+    budget_tokens: int | None = 400
+    grammar: str = "0.4"
+
+    def __post_init__(self) -> None:
+        if self.max_plan_steps < 1:
+            raise InvalidInputError(f"max_plan_steps: expected >= 1, got {self.max_plan_steps}")
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules of `LifelongMemory` that take part."""
+        return (
+            *(("spatial",) if self.spatial else ()),
+            "temporal",
+            *(("episodic", "semantic") if self.long_term else ()),
+        )
+
+
+ABLATIONS = {
+    "full": PlannerCriticConfig(),
+    "no_critic": PlannerCriticConfig(critic=False),
+    "no_spatial": PlannerCriticConfig(spatial=False),
+    "no_long_term": PlannerCriticConfig(long_term=False),
+}
+"""The agent and its ablations, by name."""
+
+
+@dataclasses.dataclass
+class TaskRecord:
+    """What happened in one task, for reports.
+
+    Attributes:
+        steps: actions given.
+        plans: plans made, the first included.
+        vetoes: steps that the critic refused.
+        criticised: steps that it looked at.
+        memory_s: time spent in updating and reading memories, beliefs included.
+        think_s: time spent in planner, critic and preprocessor beyond that.
+        actions: the commands.
+        objections: the critic's words, by step number.
+    """
+
+    steps: int = 0
+    plans: int = 0
+    vetoes: int = 0
+    criticised: int = 0
+    memory_s: float = 0.0
+    think_s: float = 0.0
+    actions: list[str] = dataclasses.field(default_factory=list)
+    objections: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def replans(self) -> int:
+        """Plans after the first."""
+        return max(self.plans - 1, 0)
+
+
+class RulePreprocessor:
+    """Step summaries and queries by rules."""
+
+    def summarise(self, goal: str, action: str, observation: str) -> str:
+        """As `Preprocessor.summarise`."""
+        return f"{action}: {' '.join(observation.split())}"
+
+    def query(self, goal: str, action: str, observation: str) -> str:
+        """The goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
+        return goal
+
+
+class PlannerCriticAgent:
+    """One agent with its memories.
+
+    Args:
+        config: what it has.
+        memory: to go on with; None for empty memories as `config` says.
+        planner, critic, preprocessor: None for those by rules.
+        threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
+            caller's, which may wait for a model.
+    """
+
+    def __init__(
+        self,
+        config: PlannerCriticConfig | None = None,
+        memory: LifelongMemory | None = None,
+        *,
+        planner: Planner | None = None,
+        critic: Critic | None = None,
+        preprocessor: Preprocessor | None = None,
+        threads: bool | None = None,
+    ):
+        self.config = config or PlannerCriticConfig()
+        self.memory = memory if memory is not None else LifelongMemory(modules=self.config.modules)
+        self._fresh = memory is None
+        self._planner = planner or SymbolicPlanner(self.config.grammar, self.config.max_plan_steps)
+        self._critic = critic or SymbolicCritic()
+        self._preprocessor = preprocessor or RulePreprocessor()
+        self._threads = preprocessor is not None if threads is None else threads
+        self.record = TaskRecord()
+        self.plan: Plan | None = None
+
+    # One task.
+
+    def begin(self, task_id: str, goal: str, observation: str) -> str:
+        """Starts a task and returns the first command.
+
+        Args:
+            task_id: for the record only; nothing is read from it.
+            goal: the instruction.
+            observation: the text of the room.
+        """
+        if not self.config.long_term and self._fresh:
+            self.memory = LifelongMemory(modules=self.config.modules)
+        self.record = TaskRecord()
+        start = time.perf_counter()
+        self.memory.begin_task(task_id, goal, observation)
+        self.record.memory_s += time.perf_counter() - start
+        receptacles = tuple(parse_room(observation))
+        self._working = WorkingMemory(goal, observation, receptacles, [], began=self.memory.time)
+        self._kinds = kinds_of(goal)
+        self._query = goal
+        self._steps: list[PlanStep] = []
+        return self._decide()
+
+    def act(self, observation: str) -> str:
+        """The next command; `observation` answers the last one."""
+        self._take_note(self._working.action, observation)
+        return self._decide()
+
+    def end(self, won: bool, observation: str = "") -> None:
+        """Ends the task; `observation` answers the last command, if `act` was not given it."""
+        if observation:
+            self._take_note(self._working.action, observation)
+        start = time.perf_counter()
+        self.memory.end_task(won)
+        self.record.memory_s += time.perf_counter() - start
+
+    # Perception.
+
+    def _take_note(self, action: str, observation: str) -> None:
+        working = self._working
+        if is_refusal(observation):
+            held, at = self._before
+            working.refused[action, at, held] += 1
+            command = parse_command(action)
+            if command.verb == "go" and at:
+                working.beside.add((at, command.receptacle))  # one cannot go where one is
+        elif parse_command(action).verb not in ("look", "examine", "inventory", "go"):
+            # The world has changed: what had no effect may have one now, but places do not move.
+            for key in [key for key in working.refused if not key[0].startswith(("go ", "move ", "put "))]:
+                del working.refused[key]
+        working.observation = observation
+        start = time.perf_counter()
+        summary, self._query = self._preprocess(action, observation)
+        working.summaries = [*working.summaries[-MAX_SUMMARIES + 1 :], summary]
+        middle = time.perf_counter()
+        self.memory.observe(action, observation)
+        self.record.think_s += middle - start
+        self.record.memory_s += time.perf_counter() - middle
+
+    def _preprocess(self, action: str, observation: str) -> tuple[str, str]:
+        told = self._working.goal, action, observation
+        if not self._threads:
+            return self._preprocessor.summarise(*told), self._preprocessor.query(*told)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            summary = pool.submit(self._preprocessor.summarise, *told)
+            query = pool.submit(self._preprocessor.query, *told)
+            return summary.result(), query.result()
+
+    # Decision.
+
+    def _decide(self) -> str:
+        """The next step of the plan if the critic lets it pass, else the first step of a new plan, uncriticised."""
+        situation, objection = None, ""
+        if self._steps and self.config.critic:
+            situation = self._look(self._critic.needs_retrieval)
+            start = time.perf_counter()
+            objection = self._critic.review(self._steps[0], situation)
+            self.record.think_s += time.perf_counter() - start
+            self.record.criticised += 1
+            if objection:
+                self.record.vetoes += 1
+                self.record.objections.append((self.record.steps, objection))
+        if objection or not self._steps:
+            situation = self._look(True, situation, objection)
+            start = time.perf_counter()
+            self.plan = self._planner.plan(situation)
+            self.record.think_s += time.perf_counter() - start
+            self.record.plans += 1
+            self._steps = list(self.plan.steps)
+            if not self._steps:
+                raise InvalidInputError("planner: expected a plan of at least one step, got none")
+        if situation is None:
+            situation = self._look(False)
+        self._before = situation.beliefs.held, situation.beliefs.at
+        step = self._steps.pop(0)
+        self._working.action = step.command
+        self.record.steps += 1
+        self.record.actions.append(step.command)
+        return step.command
+
+    def _look(self, retrieve: bool, known: Situation | None = None, objection: str = "") -> Situation:
+        """The situation now; what `known` has is not read again."""
+        start = time.perf_counter()
+        beliefs = known.beliefs if known is not None else beliefs_of(self.memory, self._working, self._kinds)
+        found: Recollection | None = known.recollection if known is not None else None
+        if retrieve and found is None:
+            found = self.memory.retrieve(self._query, self.config.budget_tokens)
+        self.record.memory_s += time.perf_counter() - start
+        working = self._working
+        return Situation(working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection)

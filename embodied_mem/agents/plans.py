@@ -1,0 +1,98 @@
+"""Plans and who makes and checks them: the words that planner, critic and agent share. No jax, no simulator.
+
+    plan = planner.plan(situation)                    # several steps, the first is for now
+    objection = critic.review(plan.steps[1], situation)     # "" or why the step no longer makes sense
+
+A situation holds what the agent read and what its memories know, nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+from embodied_mem.agents.beliefs import Beliefs
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.recollection import Recollection
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanStep:
+    """One command of a plan.
+
+    Attributes:
+        command: as the world reads it.
+        needs: preconditions, as `SymbolicCritic` reads them; empty if the planner does not say.
+        why: for people and for the chat critic.
+    """
+
+    command: str
+    needs: tuple[tuple[str, ...], ...] = ()
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Steps in order; at least one.
+
+    Attributes:
+        steps: the steps.
+        why: what the plan as a whole rests on.
+    """
+
+    steps: tuple[PlanStep, ...]
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    """What planner and critic may look at.
+
+    Attributes:
+        goal: the instruction.
+        room: text of the room as first seen.
+        beliefs: what is the case now, as far as memory tells.
+        recollection: what was retrieved for the query of this step; None where nobody asked (the symbolic critic).
+        memory: to look further; of past and present tasks, never the world itself.
+        summaries: of the last steps, oldest first; the last one is the newest.
+        objection: why the critic refused the last plan; empty if it did not.
+    """
+
+    goal: str
+    room: str
+    beliefs: Beliefs
+    recollection: Recollection | None
+    memory: LifelongMemory
+    summaries: Sequence[str] = ()
+    objection: str = ""
+
+
+class Planner(Protocol):
+    """Makes plans."""
+
+    def plan(self, situation: Situation) -> Plan:
+        """A plan of at least one step from here on."""
+        ...
+
+
+class Critic(Protocol):
+    """Judges one step of a plan under the latest information."""
+
+    needs_retrieval: bool
+
+    def review(self, step: PlanStep, situation: Situation) -> str:
+        """Why the step should not be done now; empty if it should."""
+        ...
+
+
+class Preprocessor(Protocol):
+    """Turns what was seen into what memory stores and is asked."""
+
+    def summarise(self, goal: str, action: str, observation: str) -> str:
+        """One line about the step just done."""
+        ...
+
+    def query(self, goal: str, action: str, observation: str) -> str:
+        """What to ask long-term memory now."""
+        ...

@@ -1,0 +1,180 @@
+"""JSON from a chat model, checked against a schema, with one try at repair.
+
+    schema = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"],
+              "additionalProperties": False}
+    complete_json(model, messages, schema)["place"]
+
+The checker knows the part of JSON Schema that such answers need (`KEYWORDS`) and refuses a schema with more: what is
+not checked would be a promise that is not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from ..errors import InvalidInputError
+from .chat import ChatError, ChatModel, Message
+
+KEYWORDS = {
+    "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+    "minimum", "maximum", "minLength", "maxLength", "pattern", "title", "description",
+}  # fmt: skip
+"""What `problems` understands; the last two say nothing about a value."""
+
+_TYPES = {
+    "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float),
+    "integer": (int, float),
+}  # fmt: skip
+_FENCE = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?\s*```$", re.S)
+
+
+def complete_json(
+    model: ChatModel,
+    messages: Sequence[Message],
+    schema: dict,
+    *,
+    name: str = "answer",
+    max_tokens: int = 512,
+    temperature: float = 0.0,
+    repairs: int = 1,
+) -> object:
+    """The model's answer as JSON data that fits `schema`.
+
+    The schema goes along as `response_format`, which servers may or may not keep to. An answer that does not fit is
+    counted in `model.meter.malformed` and shown to the model once more with what is wrong. One Markdown fence around
+    the answer is taken off.
+
+    Args:
+        name: of the schema, for the server.
+        repairs: how often a wrong answer may be repaired.
+
+    Raises:
+        ChatError: of kind "malformed", no answer fitted; or as `ChatModel.complete`.
+        InvalidInputError: the schema has a keyword outside `KEYWORDS`.
+    """
+    check_schema(schema)
+    asked = list(messages)
+    response_format = {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+    for attempt in range(repairs + 1):
+        reply = model.complete(asked, max_tokens=max_tokens, temperature=temperature, response_format=response_format)
+        value, wrong = read_json(reply.text, schema)
+        if not wrong:
+            if attempt:
+                model.meter.add(repaired=1)
+            return value
+        model.meter.add(malformed=1)
+        if reply.finish_reason == "length":
+            wrong += f"; the answer was cut off at {max_tokens} tokens"
+        asked = [
+            *messages,
+            {"role": "assistant", "content": reply.text},
+            {"role": "user", "content": f"That is not what was asked for: {wrong}. Answer again, with the JSON only."},
+        ]
+    raise ChatError(f"{model.name}: expected JSON that fits {name!r}, got {reply.text[:200]!r}: {wrong}", "malformed")
+
+
+def read_json(text: str, schema: dict) -> tuple[object, str]:
+    """(value, what is wrong with it) of an answer; the second is empty if it fits."""
+    stripped = text.strip()
+    fenced = _FENCE.match(stripped)
+    try:
+        value = json.loads(fenced[1] if fenced else stripped, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        return None, f"it is no JSON ({error})"
+    return value, "; ".join(list(problems(value, schema))[:3])
+
+
+def _refuse(constant: str):
+    raise ValueError(f"{constant} is no JSON")
+
+
+def check_schema(schema: object, where: str = "schema") -> None:
+    """Raise InvalidInputError if a schema uses what `problems` does not check."""
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict) or not set(schema) <= KEYWORDS:
+        got = sorted(set(schema) - KEYWORDS) if isinstance(schema, dict) else repr(schema)
+        raise InvalidInputError(f"{where}: expected a schema with keywords from {sorted(KEYWORDS)}, got {got}")
+    names = schema.get("type", [])
+    for kind in [names] if isinstance(names, str) else names:
+        if kind not in _TYPES:
+            raise InvalidInputError(f"{where}.type: expected one of {sorted(_TYPES)}, got {kind!r}")
+    for key, inner in schema.get("properties", {}).items():
+        check_schema(inner, f"{where}.properties.{key}")
+    for keyword in ("items", "additionalProperties"):
+        check_schema(schema.get(keyword, True), f"{where}.{keyword}")
+    for index, inner in enumerate(schema.get("anyOf", ())):
+        check_schema(inner, f"{where}.anyOf[{index}]")
+
+
+def problems(value: object, schema: dict | bool, where: str = "the answer") -> Iterator[str]:
+    """One sentence for each way in which a value does not fit a schema."""
+    if isinstance(schema, bool):
+        if not schema:
+            yield f"{where} is not allowed"
+        return
+    if "type" in schema:
+        kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        if not any(_is(value, kind) for kind in kinds):
+            yield f"{where} should be of type {' or '.join(kinds)}, not {_shown(value)}"
+            return
+    if "enum" in schema and not any(_same(value, allowed) for allowed in schema["enum"]):
+        yield f"{where} should be one of {_shown(schema['enum'])}, not {_shown(value)}"
+    if "const" in schema and not _same(value, schema["const"]):
+        yield f"{where} should be {_shown(schema['const'])}, not {_shown(value)}"
+    if "anyOf" in schema and all(any(problems(value, inner)) for inner in schema["anyOf"]):
+        yield f"{where} should fit one of the {len(schema['anyOf'])} alternatives, not be {_shown(value)}"
+    if isinstance(value, dict):
+        yield from _object_problems(value, schema, where)
+    elif isinstance(value, list):
+        yield from _bounds(len(value), schema, "minItems", "maxItems", f"the length of {where}")
+        for index, item in enumerate(value):
+            yield from problems(item, schema.get("items", True), f"{where}[{index}]")
+    elif isinstance(value, str):
+        yield from _bounds(len(value), schema, "minLength", "maxLength", f"the length of {where}")
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            yield f"{where} should match {schema['pattern']!r}, not be {_shown(value)}"
+    elif _is(value, "number"):
+        yield from _bounds(value, schema, "minimum", "maximum", where)
+
+
+def _object_problems(value: dict, schema: dict, where: str) -> Iterator[str]:
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield f"{where} should have the key {key!r}"
+    known = schema.get("properties", {})
+    for key, item in value.items():
+        yield from problems(item, known.get(key, schema.get("additionalProperties", True)), f"{where}[{key!r}]")
+
+
+def _bounds(value: float, schema: dict, low: str, high: str, what: str) -> Iterator[str]:
+    if low in schema and value < schema[low]:
+        yield f"{what} should be at least {schema[low]}, not {value}"
+    if high in schema and value > schema[high]:
+        yield f"{what} should be at most {schema[high]}, not {value}"
+
+
+def _is(value: object, kind: str) -> bool:
+    if isinstance(value, bool) and kind in ("number", "integer"):
+        return False
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES[kind])
+
+
+def _same(first: object, second: object) -> bool:
+    """Equality of JSON values: 1 is 1.0 and not true."""
+    if isinstance(first, bool) != isinstance(second, bool):
+        return False
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    return first == second
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

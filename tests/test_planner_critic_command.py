@@ -1,0 +1,44 @@
+"""The command that plays lives of tasks: its table, its report, and that the same command gives the same outcomes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from experiments.planner_critic import main
+
+ARGUMENTS = ["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "no_critic", "--max_steps", "40"]
+
+
+def test_report_and_table(tmp_path, capsys):
+    report = main([*ARGUMENTS, "--result", str(tmp_path / "results" / "report.json")])
+    out = capsys.readouterr().out
+    assert json.loads(out.strip().splitlines()[-1])["num_tasks"] == 8
+    assert out.count("| full |") == out.count("| no_critic |") == 2
+    assert json.loads((tmp_path / "results" / "report.json").read_text()) == report
+    for name, runs in report["agents"].items():
+        for run, row in enumerate(runs):
+            outcomes = report["outcomes"][name][run]
+            assert row["success"] == sum(won for won, *_ in outcomes) / 8
+            assert row["steps"] == sum(steps for _, steps, *_ in outcomes) / 8
+            assert row["interval"][0] <= row["success"] <= row["interval"][1]
+            assert row["memory_ms_per_step"] > 0
+            assert ("steps_difference_to_full" in row) == (name == "no_critic")
+            assert ("steps_difference_to_first_run" in row) == (run == 1)
+    full, other = (report["agents"][name][0]["steps"] for name in ("full", "no_critic"))
+    assert report["agents"]["no_critic"][0]["steps_difference_to_full"][0] == pytest.approx(other - full)
+    assert report["planner"] == "rules"
+    again = main(ARGUMENTS)
+    assert again["outcomes"] == report["outcomes"]
+
+
+def test_lives_share_the_tasks():
+    report = main([*ARGUMENTS, "--lives", "3", "--runs", "1"])
+    assert [len(run) for run in report["outcomes"]["full"]] == [8]
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(InvalidInputError, match="--lives: expected >= 1"):
+        main(["--lives", "0"])
