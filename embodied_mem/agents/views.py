@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
+from embodied_mem.envs.alfworld_text import parse_observation
 from embodied_mem.language.prompts import action_history, compiler_prompt, plain_goal
 from embodied_mem.memory import Experience
 
@@ -43,6 +44,11 @@ def start_state(goal: str, room: str) -> BriefState:
 def render_experiences(experiences: Sequence[Experience]) -> str:
     """The pool M as text, one experience a line, the same for every delivery."""
     return "\n".join(experience.brief() for experience in experiences) or "nothing"
+
+
+def place_of(turns: Sequence[tuple[str, str]]) -> str:
+    """The receptacle reached last, as the answers of ALFWorld tell; empty if none was."""
+    return next((place for _, answer in reversed(turns) if (place := parse_observation(answer).arrived_at)), "")
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:

@@ -41,6 +41,7 @@ def executor_prompt(
     room: str,
     turns: Sequence[tuple[str, str]],
     *,
+    here: str = "",
     memory: str = "",
     hint: str = "",
     num_soft: int = 0,
@@ -53,6 +54,7 @@ def executor_prompt(
         goal: the instruction.
         room: `compact_room` of the first observation.
         turns: (action, answer) pairs of the episode so far, oldest first.
+        here: the place reached last, said again before the hint: whether one is there already decides the command.
         memory: experiences injected at the start of the episode (static delivery), or empty.
         hint: guidance compiled for this step, or empty.
         num_soft: number of placeholder positions for soft tokens.
@@ -67,6 +69,8 @@ def executor_prompt(
         lines.append("did: " + "; ".join(action for action, _ in older[-max_actions:]))
     for action, answer in recent:
         lines.append(f"> {action}\n{' '.join(answer.split())}")
+    if here:
+        lines.append(f"at: {here}")
     if hint:
         lines.append(f"hint: {hint}")
     text = "\n".join(lines).replace(SOFT_TOKEN, "(soft)")

@@ -6,9 +6,9 @@
     lesson = teacher.next(action_really_taken, observation, lesson.state)
 
 What it says follows from the Brief State b_t, the newest observation o_t and the retrieved experiences M alone:
-guidance names a place because the object was seen there or an experience found one there, a tool because the task
-needs it, and nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's action may use what was seen in
-the whole episode, which a good executor could remember. No simulator state is read.
+guidance names a place because the object was seen there, an experience found one there or it has not been searched
+yet, a tool because the task needs it, and nothing (NOACTION, BRIEF) when memory has nothing to add. The executor's
+action may use what was seen in the whole episode, which a good executor could remember. No simulator state is read.
 
 Source: MemCompiler C.2; the rules are ours. Task progress is a list of subgoals per task type:
     place     find X; put X in R                     clean/heat/cool   find X; clean X; put X in R
@@ -267,8 +267,11 @@ class RuleTeacher:
                 return f"take {seen[0][0]} from {seen[0][1]}", "seen there"
             if doubted:
                 return f"find {thing} in {doubted}", "look again"
-            place = self._next_remembered(thing, state)
-            return (f"find {thing} in {place}", "found there before") if place else ("", "")
+            if remembered := self._remembered_left(thing, state):
+                return f"find {thing} in {remembered[0]}", "found there before"
+            if unsearched := self._unsearched(thing, state):
+                return f"find {thing} in {unsearched[0]}", "not searched yet"
+            return "", ""
         if verb == "use":
             lamp, place = next((o, p) for o, p in state.locations if type_of(o) == task.lamp_type)
             return f"use {lamp} in {place}", "seen there"
@@ -286,17 +289,23 @@ class RuleTeacher:
     def _first_of(self, kind: str) -> str:
         return min((p for p in self.room if type_of(p) == kind), key=_number, default=f"{kind} 1")
 
-    def _next_remembered(self, thing: str, state: BriefState) -> str:
+    def _remembered_left(self, thing: str, state: BriefState) -> list[str]:
+        """Places where experiences found such a thing and that have not been searched."""
         searched = set(state.fact("searched"))
-        return next((p for p in self._remembered[thing] if p not in searched), "")
+        return [p for p in self._remembered[thing] if p not in searched]
+
+    def _unsearched(self, thing: str, state: BriefState) -> list[str]:
+        """The places left, in the search order; none while nothing was searched, since the Brief State has no news."""
+        searched = set(state.fact("searched"))
+        places = sorted(self.room, key=lambda place: (type_of(place), _number(place)))
+        return [p for p in self._order(thing, places) if p not in searched] if searched else []
 
     def _reference(self, state: BriefState) -> str:
         places: list[str] = []
         for goal in (state.current, *state.pending):
             verb, _, rest = goal.partition(" ")
             if verb == "find":
-                searched = set(state.fact("searched"))
-                places += [p for p in self._remembered[rest] if p not in searched][:2]
+                places += (self._remembered_left(rest, state) or self._unsearched(rest, state))[:2]
             elif verb == "put":
                 places.append(self._place_for(state))
             elif verb != "use":

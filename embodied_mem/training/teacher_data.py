@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
+from embodied_mem.agents.views import View, compile_prompt, place_of, render_experiences, start_state
 from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.envs.alfworld_household import household_statistics
@@ -69,6 +69,7 @@ class Sample:
         """The executor's prompt at this step in one of its formats."""
         return executor_prompt(
             *self.view,
+            here=place_of(self.view[2]),
             memory=self.memory if memory else "",
             hint=self.hint if hint else "",
             num_soft=num_soft if self.hint else 0,

@@ -209,7 +209,7 @@ def test_prompt_without_memory():
     assert prompts[2].startswith(
         f"task: put a pencil in shelf\n{ROOM}\ndid: go to desk 1\n> examine desk 1\nOn the desk 1"
     )
-    assert prompts[2].endswith(".\n>")
+    assert prompts[2].endswith(".\nat: desk 1\n>")
     assert compiled == []
     assert executor.soft == [[None]] * 3
 

@@ -12,7 +12,7 @@ from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.envs.alfworld_search import household_order
-from embodied_mem.envs.alfworld_text import parse_goal, parse_room, type_of
+from embodied_mem.envs.alfworld_text import parse_goal, parse_room
 from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.training.teacher import RuleTeacher, subgoals_of
 from embodied_mem.training.teacher_data import play_teacher
@@ -141,31 +141,42 @@ def test_hidden_state_does_not_show():
 
 @pytest.mark.parametrize(("with_bank", "detour"), [(False, 0.4), (True, 0.0), (True, 0.4)])
 def test_guidance_names_only_what_the_compiler_can_know(with_bank, detour):
-    data, log = played(with_bank, detour, max_steps=300 if detour else 50)
-    firsts = {}
-    for _, first, *_ in log:
-        room = parse_room(first)
-        kinds = {type_of(place) for place in room}
-        firsts[_compact(first)] = {min((p for p in room if type_of(p) == k), key=lambda p: int(p.split()[1]))
-                                   for k in kinds}  # fmt: skip
+    data, _ = played(with_bank, detour, max_steps=300 if detour else 50)
     guided = 0
     for sample in data.samples:
         named = PLACE.findall(sample.hint) + PLACE.findall(sample.reference)
         guided += bool(sample.hint)
+        highest = dict(item.rsplit(" ", 1) for item in sample.view[1].split("; "))  # the prompt's list of the room
         for name in named:
             known = re.search(rf"\b{name}\b", sample.compiler_prompt)
-            assert known or name in firsts[sample.view[1]], (name, sample.compiler_prompt, sample.output)
+            kind, number = name.rsplit(" ", 1)
+            listed = 1 <= int(number) <= int(highest.get(kind, 0))
+            assert known or listed, (name, sample.compiler_prompt, sample.output)
     assert guided > len(data.samples) / 4
 
 
-def test_says_nothing_when_memory_is_empty_and_nothing_was_seen():
+def test_searches_on_where_nothing_was_searched():
+    _, log = played(False, 0.4, max_steps=300)
+    on = [lesson for *_, lesson in log if lesson.output.reason == "not searched yet"]
+    assert len(on) > NUM_GAMES
+    for lesson in on:
+        place = lesson.output.guidance.partition(" in ")[2]
+        assert lesson.state.fact("searched")
+        assert place not in lesson.state.fact("searched")
+
+
+def test_says_nothing_when_memory_is_empty_and_nothing_was_searched():
     _, log = played(False, 0.0)
-    silent = [lesson for *_, lesson in log if not lesson.state.locations and not lesson.state.agent_value("holding")]
-    assert len(silent) > NUM_GAMES
+    silent = [
+        lesson
+        for *_, lesson in log
+        if not (lesson.state.locations or lesson.state.agent_value("holding") or lesson.state.fact("searched"))
+    ]
+    assert len(silent) >= NUM_GAMES
     assert {lesson.output.type for lesson in silent} <= {OutputType.NOACTION, OutputType.BRIEF}
     assert all(lesson.reference == "" for lesson in silent)
-    types = collections.Counter(lesson.output.type for *_, lesson in played(True, 0.1)[1])
-    assert set(types) == set(OutputType)
+    types = {lesson.output.type for with_bank in (False, True) for *_, lesson in played(with_bank, 0.1)[1]}
+    assert types == set(OutputType)
 
 
 @pytest.mark.parametrize("detour", [0.0, 0.4])
