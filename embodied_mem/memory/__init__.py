@@ -30,6 +30,7 @@ Numpy only.
 from .audit import Audit
 from .bank import Experience, MemoryBank, trial_key
 from .chat_writing import ChatWriter
+from .durable import MemoryModule, Selector
 from .durable_graph import DurableGraph, GraphModule
 from .episodic import EpisodicMemory
 from .facts import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
@@ -41,7 +42,7 @@ from .rationale import goal_object, key_actions, rationale_for, room_text
 from .recollection import Item, Recollection
 from .semantic import SemanticMemory
 from .spatial import Sighting, SpatialMemory
-from .store import MemoryStore, Receipt, Selector, StoreModule
+from .store import MemoryStore, Receipt
 from .temporal import TemporalMemory
 from .vectors import VectorIndex
 
@@ -60,6 +61,7 @@ __all__ = [
     "LexicalEmbedder",
     "LifelongMemory",
     "MemoryBank",
+    "MemoryModule",
     "MemoryStore",
     "NewFact",
     "NewNode",
@@ -70,7 +72,6 @@ __all__ = [
     "SemanticMemory",
     "Sighting",
     "SpatialMemory",
-    "StoreModule",
     "TemporalMemory",
     "Triple",
     "UserProfile",

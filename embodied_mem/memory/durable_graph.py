@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInputError
+from .durable import Selector
 from .facts import Applied, Change, ConflictRule, NewFact, NewNode, Subgraph, Triple
 from .graph import Direction, KnowledgeGraph, Snapshot
-from .store import MemoryStore, Selector
+from .store import MemoryStore
 
 
 class GraphModule:
@@ -65,10 +66,10 @@ class GraphModule:
         self.graph = KnowledgeGraph.from_bytes(state)
         self.graph._buffer.capacity = capacity
 
-    def forget(self, selector: Selector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> dict[str, int]:
         """Remove the node of exactly that name, or the episode of that number, see `KnowledgeGraph.forget`."""
         if selector.kind == "episode":
-            nodes, sources = [], [selector.value] if isinstance(selector.value, int) else []
+            nodes, sources = [], [int(selector.value)]
         else:
             with self.graph.snapshot() as now:
                 node = now.find(str(selector.value))

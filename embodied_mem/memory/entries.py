@@ -5,23 +5,24 @@ An entry says something once; what says it again adds a row to its support:
 
     memory.learn(episode, number=3, time=120, place="kitchen 7")       # the event holds the changes, not the reasons
     memory.search("where is a mug", k=5)                                # [(entry, cosine)]
-    memory.forget({"episode": 3})                                       # rows go; an entry without rows goes
+    memory.remove(Selector(episode=3))                                  # rows go; an entry without rows goes
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..errors import InvalidInputError
 from ..types import Episode
-from .durable import AnySelector, Selector, read_state, write_state
+from .durable import Selector, check_scope, read_state, write_state
 from .facts import Scope
 from .lexical import Embedder, LexicalEmbedder
-from .similarity import Similarity
+from .similarity import QueryEmbedder, Similarity
 
 MAX_SOURCES = 16
 """Episodes that an item names; all are in the entry's support."""
@@ -74,7 +75,7 @@ class EntryMemory:
             record: gets every event and must have `apply` called with it; None for `apply` itself.
         """
         self.scope = Scope() if scope is None else scope
-        self.embedder = LexicalEmbedder() if embedder is None else embedder
+        self.embedder = QueryEmbedder.of(LexicalEmbedder() if embedder is None else embedder)
         self._record = self.apply if record is None else record
         self._clear()
 
@@ -183,9 +184,8 @@ class EntryMemory:
 
     def restore(self, data: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state = read_state(self.format_name, data)
-        if state["scope"] != dataclasses.asdict(self.scope):
-            raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
+        state, _ = read_state(self.format_name, data)
+        check_scope(state, self.scope)
         if state["embedder"] != self.embedder.name:
             raise InvalidInputError(
                 f"state: expected embedder {self.embedder.name!r}, got {state['embedder']!r}; pass that embedder"
@@ -198,33 +198,45 @@ class EntryMemory:
         self._after_restore()
         self._index(self.entries)
 
+    def fork(self) -> Self:
+        """An independent copy."""
+        other = copy.copy(self)
+        other._record = other.apply
+        other.entries = {
+            number: dataclasses.replace(entry, data=dict(entry.data), support=list(entry.support))
+            for number, entry in self.entries.items()
+        }
+        other._by_key = dict(self._by_key)
+        other._similarity = self._similarity.fork()
+        other._after_restore()
+        return other
+
     def _after_restore(self) -> None:
         """Make what is derived from the entries anew."""
 
     def _rows_removed(self, entry: Entry) -> None:
         """Drop what was counted over the support of an entry."""
 
-    def forget(self, selector: AnySelector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> dict[str, int]:
         """Remove rows of support from an episode or about an object, and entries that have none left or still name it.
 
         An entry whose text comes from a forgotten episode goes whatever else supports it.
         """
-        chosen = Selector(selector)
-        self._similarity.clear_queries()
+        self.embedder.clear()
         removed_rows = 0
         doomed = []
         for entry in self.entries.values():
-            rows = [row for row in entry.support if row[0] != chosen.episode and not chosen.in_text(str(row[2]))]
+            rows = [row for row in entry.support if row[0] != selector.episode and not selector.in_text(str(row[2]))]
             removed_rows += len(entry.support) - len(rows)
             emptied = bool(entry.support) and not rows
             if len(rows) != len(entry.support) and not emptied:
                 entry.support = rows
                 self._rows_removed(entry)
                 entry.text = self.rendered(entry)
-            everything = chosen.user is not None and chosen.user == self.scope.user
-            derived = chosen.episode is not None and self.derived_from(entry, chosen.episode)
+            everything = selector.is_all_of(self.scope)
+            derived = selector.episode is not None and self.derived_from(entry, selector.episode)
             said = " ".join((entry.key, entry.text, entry.about, json.dumps(entry.data, ensure_ascii=False)))
-            if everything or emptied or derived or chosen.in_text(said):
+            if everything or emptied or derived or selector.in_text(said):
                 doomed.append(entry.id)
         for number in doomed:
             self._remove(number)

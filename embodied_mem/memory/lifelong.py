@@ -6,7 +6,11 @@
     recollection = memory.retrieve(budget_tokens=200)            # for the goal, or any other query
     recollection.render(); memory.explain()
     memory.end_task(won=True)
-    memory.forget({"object": "mug 1"})
+    memory.forget(object="mug 1")
+    what_if = memory.fork()                                      # independent, at hardly any cost
+
+    with LifelongMemory.open("memory/ann", Scope(user="ann")) as memory:     # the same, kept in a folder
+        ...
 
 Spatial and temporal memory change with every action, episodic and semantic memory with every task, the user's profile
 with every instruction. All of it is one event per call, and `apply` of the same events gives the same state.
@@ -20,15 +24,19 @@ Source: RoboMemory 3.2; update frequencies as there.
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import dataclasses
+import functools
+import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal
 
 from ..errors import InvalidInputError
 from ..types import Episode, Step
 from .chat_writing import Chat, ChatWriter
-from .durable import AnySelector, Selector, StateMachine, read_state, write_state
+from .durable import MemoryModule, Selector, read_state, write_state
 from .episodic import EpisodicMemory
 from .facts import Scope
 from .lexical import Embedder, LexicalEmbedder
@@ -37,12 +45,22 @@ from .profile import UserProfile
 from .rationale import room_text
 from .recollection import Item, Recollection, count_tokens, pack
 from .semantic import SemanticMemory
+from .similarity import QueryEmbedder
 from .spatial import SpatialMemory
+from .store import MemoryStore
 from .temporal import TemporalMemory
 
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile")
 _FORMAT = "embodied_mem.lifelong_memory"
 _MAX_CACHED = 256
+_STORED_AS = "lifelong"
+_STEP = {"op", "episode", "step", "time", "events"}
+_NEEDED = {
+    "begin": _STEP | {"task_id", "goal", "observation", "place"},
+    "step": _STEP | {"action", "observation"},
+    "tell": {"events"},
+    "end": {"events"},
+}
 
 
 def place_of(first_observation: str) -> str:
@@ -59,6 +77,7 @@ class LifelongMemory:
         writer: counts calls and failures of the chat model; None without one.
         episode, step, time: of the running task; the time goes up with every step of every task.
         goal, place: of the running task.
+        store: where it is kept; None without a folder.
     """
 
     def __init__(
@@ -85,20 +104,56 @@ class LifelongMemory:
             hops: how far spatial retrieval goes.
             counter: tokens of a text, for budgets.
             parallel: whether modules run in threads; None: only with a chat model.
-            record: gets every event and must have `apply` called with it; None for `apply` itself.
+            record: gets every event and must have `apply` called with it, and must see to forgetting; None for `apply`
+                itself. `open` keeps the events in a folder.
         """
         self.scope = Scope() if scope is None else scope
         self._use = tuple(modules)
         if unknown := set(self._use) - set(MODULES):
             raise InvalidInputError(f"modules: expected some of {', '.join(MODULES)}, got {sorted(unknown)}")
         self.writer = None if chat is None else ChatWriter(chat)
-        self._embedder = LexicalEmbedder() if embedder is None else embedder
+        self._embedder = QueryEmbedder.of(LexicalEmbedder() if embedder is None else embedder)
         self._capacity, self._hops, self._counter = capacity, hops, counter
         self._parallel = chat is not None if parallel is None else parallel
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._record = self.apply if record is None else record
+        self.store: MemoryStore | None = None
         self._set_modules(self._make())
         self._reset()
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike,
+        scope: Scope | None = None,
+        *,
+        fsync: Literal["always", "interval", "never"] = "always",
+        read_only: bool = False,
+        repair: bool = False,
+        **options: Any,
+    ) -> LifelongMemory:
+        """The memory that is kept in a folder, which is made if it does not exist; use it in a `with` block.
+
+        Each change is on the disk when the call that made it returns. `store` writes snapshots and says what opening
+        found.
+
+        Args:
+            directory: the folder.
+            scope: whose memory it is.
+            fsync, read_only, repair: as `MemoryStore`.
+            options: as for `LifelongMemory`; `modules`, `capacity` and `embedder` must be those that it was made with.
+
+        Raises:
+            StorageError: another writer has the folder, or it is damaged.
+            InvalidInputError: another scope or other modules.
+        """
+        memory = cls(scope, **options)
+        modules = {_STORED_AS: memory}
+        memory.store = MemoryStore(
+            directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
+        )
+        memory._record = functools.partial(memory.store.record, _STORED_AS)
+        return memory
 
     def _make(self) -> dict[str, Any]:
         scope, embedder, writer = self.scope, self._embedder, self.writer
@@ -113,15 +168,38 @@ class LifelongMemory:
         }
         return {name: makers[name]() for name in MODULES if name in self._use}
 
-    def _set_modules(self, modules: dict[str, StateMachine]) -> None:
+    def _set_modules(self, modules: dict[str, MemoryModule]) -> None:
         self._modules: dict[str, Any] = modules
-        self.spatial: SpatialMemory | None = modules.get("spatial")
-        self.temporal: TemporalMemory | None = modules.get("temporal")
-        self.episodic: EpisodicMemory | None = modules.get("episodic")
-        self.semantic: SemanticMemory | None = modules.get("semantic")
-        self.profile: UserProfile | None = modules.get("profile")
+        self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
         self._cache: dict[tuple[str, str, str], list[Item]] = {}
         self._last: Recollection | None = None
+
+    @property
+    def spatial(self) -> SpatialMemory | None:
+        return self._modules.get("spatial")
+
+    @property
+    def temporal(self) -> TemporalMemory | None:
+        return self._modules.get("temporal")
+
+    @property
+    def episodic(self) -> EpisodicMemory | None:
+        return self._modules.get("episodic")
+
+    @property
+    def semantic(self) -> SemanticMemory | None:
+        return self._modules.get("semantic")
+
+    @property
+    def profile(self) -> UserProfile | None:
+        return self._modules.get("profile")
+
+    def _own(self, name: str) -> Any:
+        """The module to change: not one that a fork has, too."""
+        if name in self._shared:
+            self._modules[name] = self._modules[name].fork()
+            self._shared.discard(name)
+        return self._modules[name]
 
     def _reset(self) -> None:
         self.goal, self.place = "", ""
@@ -198,10 +276,12 @@ class LifelongMemory:
     def apply(self, event: Mapping[str, Any]) -> None:
         """Do what an event says. Raises InvalidInputError for an unknown event; nothing has changed then."""
         op, events = event.get("op"), event.get("events", {})
-        if op not in ("begin", "step", "tell", "end"):
+        if op not in _NEEDED:
             raise InvalidInputError(f"lifelong event: expected op begin, step, tell or end, got {op!r}")
         if unknown := set(events) - set(self._modules):
             raise InvalidInputError(f"lifelong event: expected modules {list(self._modules)}, got {sorted(unknown)}")
+        if missing := _NEEDED[op] - event.keys():
+            raise InvalidInputError(f"lifelong event: expected {sorted(missing)} in {op!r}, got {sorted(event)}")
         if op in ("begin", "step") and event["time"] < self.time:
             raise InvalidInputError(f"lifelong event: expected a time from {self.time} on, got {event['time']}")
         if op in ("begin", "step"):
@@ -218,7 +298,7 @@ class LifelongMemory:
         elif op == "step":
             self._turns.append((event["action"], event["observation"]))
         for name, change in events.items():
-            self._modules[name].apply(change)
+            self._own(name).apply(change)
         if op == "end":
             self.running, self._turns = False, []
         if op != "step":
@@ -242,10 +322,20 @@ class LifelongMemory:
         return [future.result() for future in [self._pool.submit(call) for call in calls]]
 
     def close(self) -> None:
-        """Let go of threads, if there are any."""
+        """Let go of threads and of the folder, if there are any."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+        if self.store is not None:
+            self.store.close()
+
+    def __enter__(self) -> LifelongMemory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # Reading.
 
@@ -294,7 +384,7 @@ class LifelongMemory:
     # Keeping.
 
     def state(self) -> bytes:
-        """All that is remembered, as bytes: one line of JSON for the task and one for each module."""
+        """All that is remembered, as bytes: the task, then each module as a part."""
         own = {
             "scope": dataclasses.asdict(self.scope),
             "modules": list(self._modules),
@@ -307,49 +397,56 @@ class LifelongMemory:
             "task_ids": self._task_ids,
             "turns": [list(turn) for turn in self._turns],
         }
-        return b"\n".join([write_state(_FORMAT, own), *(module.state() for module in self._modules.values())])
+        return write_state(_FORMAT, own, *(module.state() for module in self._modules.values()))
 
     def restore(self, data: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        head, *lines = data.split(b"\n")
-        own = read_state(_FORMAT, head)
+        own, parts = read_state(_FORMAT, data)
         mine = (dataclasses.asdict(self.scope), list(self._modules))
         if (own["scope"], own["modules"]) != mine:
             raise InvalidInputError(f"state: expected scope and modules {mine}, got {own['scope'], own['modules']}")
-        if len(lines) != len(self._modules):
-            raise InvalidInputError(f"state: expected {len(self._modules)} modules, got {len(lines)}; it is cut")
         modules = self._make()
-        for module, line in zip(modules.values(), lines):
-            module.restore(line)
+        for module, part in zip(modules.values(), parts, strict=True):
+            module.restore(part)
         self._set_modules(modules)
         self.goal, self.place, self.running = own["goal"], own["place"], own["running"]
         self.episode, self.step, self.time = own["episode"], own["step"], own["time"]
         self._task_ids = own["task_ids"]
         self._turns = [(action, text) for action, text in own["turns"]]
 
-    def forget(self, selector: AnySelector) -> dict[str, int]:
-        """Remove a user, an object or an episode from everything, and return how much of what was removed.
+    def forget(
+        self, *, user: str | None = None, object: str | None = None, episode: int | None = None
+    ) -> dict[str, int]:
+        """Remove a user, an object or an episode from everything, files included; how much of what was removed.
+
+        `memory.store.forget(...)` does the same and says which files are gone.
+        """
+        if self.store is None:
+            return self.remove(Selector(user, object, episode))
+        return self.store.forget(user=user, object=object, episode=episode).removed[_STORED_AS]
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what the selector names from this object, see `forget`.
 
         What the running task has seen of an object goes too; where the goal or a task's id names it, it is emptied.
         """
-        chosen = Selector(selector)
         receipt = {
             f"{name}.{what}": count
-            for name, module in self._modules.items()
-            for what, count in module.forget(selector).items()
+            for name in self._modules
+            for what, count in self._own(name).remove(selector).items()
         }
-        everything = chosen.user is not None and chosen.user == self.scope.user
-        turns = [turn for turn in self._turns if not any(map(chosen.in_text, turn))]
-        if everything or chosen.episode == self.episode:
+        everything = selector.is_all_of(self.scope)
+        turns = [turn for turn in self._turns if not any(map(selector.in_text, turn))]
+        if everything or selector.episode == self.episode:
             turns = []
         receipt["turns"] = len(self._turns) - len(turns)
         self._turns = turns
-        if everything or chosen.in_text(self.goal) or chosen.episode == self.episode:
+        if everything or selector.in_text(self.goal) or selector.episode == self.episode:
             self.goal = ""
-        if everything or chosen.in_text(self.place):
+        if everything or selector.in_text(self.place):
             self.place = ""
         kept = [
-            "" if everything or chosen.in_text(task_id.replace("_", " ")) or chosen.episode == number else task_id
+            "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
             for number, task_id in enumerate(self._task_ids)
         ]
         receipt["task_ids"] = sum(a != b for a, b in zip(kept, self._task_ids))
@@ -357,3 +454,20 @@ class LifelongMemory:
         self._cache.clear()
         self._last = None
         return receipt
+
+    def fork(self) -> LifelongMemory:
+        """An independent memory, in this process only, that starts as what this one is now.
+
+        It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
+        tasks is copied when one side changes it first.
+        """
+        other = copy.copy(self)
+        other.store, other._pool, other._record = None, None, other.apply
+        self._shared = {name for name in self._modules if name not in ("spatial", "temporal")}
+        other._shared = set(self._shared)
+        other._modules = {
+            name: module if name in self._shared else module.fork() for name, module in self._modules.items()
+        }
+        other._cache = dict(self._cache)
+        other._task_ids, other._turns = list(self._task_ids), list(self._turns)
+        return other

@@ -20,6 +20,7 @@ is at least `similar` and about the same things.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +28,7 @@ from typing import Any
 
 from ..errors import InvalidInputError
 from .chat_writing import ChatWriter, parse_text
-from .durable import AnySelector, Selector, read_state, write_state
+from .durable import Selector, read_state, write_state
 from .facts import Scope
 from .lexical import Embedder, LexicalEmbedder
 from .profile_text import (
@@ -41,7 +42,7 @@ from .profile_text import (
     sentences_of,
 )
 from .recollection import Item
-from .similarity import Similarity
+from .similarity import QueryEmbedder, Similarity
 
 _FORMAT = "embodied_mem.user_profile"
 _MINIMUM = 0.1
@@ -78,7 +79,7 @@ class UserProfile:
         if not 0 < similar <= 1:
             raise InvalidInputError(f"similar: expected a cosine in (0, 1], got {similar}")
         self.scope = Scope() if scope is None else scope
-        self.embedder = LexicalEmbedder() if embedder is None else embedder
+        self.embedder = QueryEmbedder.of(LexicalEmbedder() if embedder is None else embedder)
         self._writer = writer
         self._similar = similar
         self._record = self.apply if record is None else record
@@ -310,7 +311,7 @@ class UserProfile:
 
     def restore(self, data: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state = read_state(_FORMAT, data)
+        state, _ = read_state(_FORMAT, data)
         mine = (dataclasses.asdict(self.scope), self.embedder.name)
         if (state["scope"], state["embedder"]) != mine:
             raise InvalidInputError(
@@ -322,27 +323,35 @@ class UserProfile:
         self._edges = state["edges"]
         self._index()
 
+    def fork(self) -> UserProfile:
+        """An independent copy."""
+        other = copy.copy(self)
+        other._record = other.apply
+        other._nodes, other._edges, other._counts = copy.deepcopy((self._nodes, self._edges, self._counts))
+        other._similarity = self._similarity.fork()
+        return other
+
     def _index(self) -> None:
         self._similarity = Similarity(self.embedder)
         nodes = self._of_type("knowledge")
         self._similarity.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
 
-    def forget(self, selector: AnySelector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> dict[str, int]:
         """Remove an object, what an episode said, or, for the scope's user, all; then what hangs on nothing any more.
 
         Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.
         """
-        chosen = Selector(selector)
+        self.embedder.clear()
         before = (len(self._nodes), len(self._edges))
-        if chosen.user is not None and chosen.user == self.scope.user:
+        if selector.is_all_of(self.scope):
             self._clear()
         for edge in self._edges:
-            edge["sources"] = [row for row in edge["sources"] if row[0] != chosen.episode]
+            edge["sources"] = [row for row in edge["sources"] if row[0] != selector.episode]
         doomed = {
             node["id"]
             for node in self._nodes.values()
-            if (chosen.episode is not None and node.get("origin") == chosen.episode)
-            or any(chosen.in_text(text) for text in _texts(node))
+            if (selector.episode is not None and node.get("origin") == selector.episode)
+            or any(selector.in_text(text) for text in _texts(node))
         } - {"u1"}
         alive = {"u1"}
         edges = [e for e in self._edges if e["sources"] and not doomed & {e["source"], e["target"]}]

@@ -242,8 +242,9 @@ class SemanticMemory(EntryMemory):
         done, counts = self._tallies.get(entry.id, (0, Counter()))
         if done > len(entry.support):
             done, counts = 0, Counter()
-        counts.update(_place(row) for row in itertools.islice(entry.support, done, None))
-        self._tallies[entry.id] = (len(entry.support), counts)
+        if done < len(entry.support):
+            counts = counts + Counter(_place(row) for row in itertools.islice(entry.support, done, None))
+            self._tallies[entry.id] = (len(entry.support), counts)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
     def tools_for(self, verb: str) -> list[tuple[str, int]]:

@@ -4,14 +4,15 @@
     texts.add(7, "mugs are found on countertops")
     texts.search("where is a mug", k=3)       # [(7, 0.4)]
 
-Embedding a query costs more than comparing it with some hundred texts, so vectors of the last queries are kept. Vectors
-of a lexical embedder are mostly zeros: only the dimensions that the query has are read, which is exact and, for a short
-query, some ten times less work.
+Embedding a query costs more than comparing it with some hundred texts, so vectors of the last queries are kept, for all
+memories that get the same `QueryEmbedder`. Vectors of a lexical embedder are mostly zeros: only the dimensions that the
+query has are read, which is exact and, for a short query, some ten times less work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,15 +21,51 @@ from .lexical import Embedder
 _MAX_QUERIES = 64
 
 
+class QueryEmbedder:
+    """An embedder that keeps the vectors of the last queries. Any thread may ask."""
+
+    def __init__(self, embedder: Embedder):
+        self.name = embedder.name
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._queries: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    @classmethod
+    def of(cls, embedder: Embedder) -> QueryEmbedder:
+        """The embedder itself if it is one already."""
+        return embedder if isinstance(embedder, QueryEmbedder) else cls(embedder)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """As the embedder does."""
+        return self._embedder.embed(texts)
+
+    def query(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The vector of a query, and the dimensions in which it is not zero."""
+        found = self._queries.get(text)
+        if found is None:
+            vector = self._embedder.embed([text])[0]
+            found = vector, np.flatnonzero(vector)
+            with self._lock:
+                if len(self._queries) >= _MAX_QUERIES:
+                    self._queries.pop(next(iter(self._queries)))
+                self._queries[text] = found
+        return found
+
+    def clear(self) -> None:
+        """Drop the vectors of past queries, whose texts are their keys."""
+        with self._lock:
+            self._queries.clear()
+
+
 class Similarity:
     """Cosine similarity of a query to texts under ids; ties go to the lower id."""
 
     def __init__(self, embedder: Embedder):
-        self.embedder = embedder
+        self.embedder = QueryEmbedder.of(embedder)
+        self._shared = False  # whether a fork has the same arrays
         self._rows: dict[int, int] = {}
         self._ids = np.zeros(0, np.int64)
         self._vectors = np.zeros((0, 0), np.float32)  # [dimension, text]
-        self._queries: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -50,13 +87,15 @@ class Similarity:
             if self._rows:
                 grown[:, : len(self._rows)] = self._vectors[:, : len(self._rows)]
                 ids[: len(self._rows)] = self._ids[: len(self._rows)]
-            self._vectors, self._ids = grown, ids
+            self._vectors, self._ids, self._shared = grown, ids, False
+        self._unshare()
         for (number, _), vector in zip(pairs, vectors):
             column = self._rows.setdefault(number, len(self._rows))
             self._vectors[:, column], self._ids[column] = vector, number
 
     def remove(self, number: int) -> None:
         """Take a text away; the last one moves into its place, and nothing of it stays in memory."""
+        self._unshare()
         column, last = self._rows.pop(number), len(self._rows)
         if column != last:
             moved = int(self._ids[last])
@@ -64,26 +103,27 @@ class Similarity:
             self._rows[moved] = column
         self._vectors[:, last] = 0
 
-    def clear_queries(self) -> None:
-        """Drop the vectors of past queries, whose texts are their keys."""
-        self._queries.clear()
+    def fork(self) -> Similarity:
+        """An independent copy; the vectors are copied by whoever writes first."""
+        other = Similarity(self.embedder)
+        other._rows, other._ids, other._vectors = dict(self._rows), self._ids, self._vectors
+        self._shared = other._shared = True
+        return other
+
+    def _unshare(self) -> None:
+        if self._shared:
+            self._vectors, self._ids, self._shared = self._vectors.copy(), self._ids.copy(), False
 
     def search(self, query: str, k: int) -> list[tuple[int, float]]:
         """The `k` best (id, cosine), best first."""
         count = len(self._rows)
         if not count or k < 1:
             return []
-        vector = self._queries.get(query)
-        if vector is None:
-            vector = self.embedder.embed([query])[0]
-            if len(self._queries) >= _MAX_QUERIES:
-                self._queries.pop(next(iter(self._queries)))
-            self._queries[query] = vector
-        used = np.flatnonzero(vector)
-        if 2 * len(used) > len(vector):
-            scores = vector @ self._vectors[:, :count]
-        else:
-            scores = vector[used] @ self._vectors[used, :count]
+        vector, used = self.embedder.query(query)
+        sparse = 2 * len(used) <= len(vector)
+        values, rows = (vector[used], self._vectors[used, :count]) if sparse else (vector, self._vectors[:, :count])
+        # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
+        scores = np.einsum("d,dn->n", values, rows)
         best = np.arange(count) if count <= k else np.argpartition(-scores, k - 1)[:k]
         if count > k:  # whatever ties with the worst of them may have a lower id
             best = np.flatnonzero(scores >= scores[best].min())

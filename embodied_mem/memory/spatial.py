@@ -11,7 +11,7 @@ Rules read the texts (`observations`); a text that no rule knows goes to the ext
 that was looked at completely ends what was thought to be in it and is not. Entities of different places are different
 nodes; the agent is one node.
 
-All change goes through `apply(event)`; the same events give the same state.
+All change goes through `apply(event)`; the same events give the same state. `sightings` keeps the graph.
 
 Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept with their times.
 """
@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidInputError
-from .durable import AnySelector, Selector, read_state, write_state
-from .facts import HOUSEHOLD_RULES, ConflictRule, NewNode, Scope, Triple
-from .graph import KnowledgeGraph
-from .graph_rows import FactRows
+from .durable import Selector, check_scope, read_state, write_state
+from .facts import HOUSEHOLD_RULES, ConflictRule, Scope
+from .graph import KnowledgeGraph, Snapshot
 from .observations import AGENT, PLACED, ROOM, class_of, read_observation
 from .recollection import Item
+from .sightings import HOLDS, PLACING, STATE, Known, Seen, Sightings, joined, split
 
 SPATIAL_RULES = (
     *HOUSEHOLD_RULES,
@@ -39,7 +39,6 @@ SPATIAL_RULES = (
 )
 """Household rules; the agent is at one place; a receptacle is in one room; hot excludes cool."""
 
-PLACING = ("in", "on")
 FOLLOWED = ("in", "on", "holds", "at", "next to", "in room")
 """Relations along which a query spreads: not along "is", since half the house is closed."""
 
@@ -49,7 +48,6 @@ Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 _FORMAT = "embodied_mem.spatial_memory"
 _WORD = re.compile(r"[\w']+")
 _MAX_VISITED = 64
-_SEPARATOR = "/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,19 +75,6 @@ class Sighting:
     current: bool
 
 
-@dataclasses.dataclass(slots=True)
-class _Known:
-    """What does not change about a fact of the graph, and its last sighting."""
-
-    subject: str
-    relation: str
-    object: str
-    since: int
-    seen: tuple[int, int, int]  # time, episode, step
-    text: str = ""  # made when it is first asked for
-    data: tuple[str, str, str] | None = None
-
-
 class SpatialMemory:
     """The graph of one scope and the rules that keep it."""
 
@@ -113,17 +98,15 @@ class SpatialMemory:
         self._clear()
 
     def _clear(self) -> None:
-        self.graph = KnowledgeGraph(self.scope, rules=SPATIAL_RULES)
+        self._sightings = Sightings(KnowledgeGraph(self.scope, rules=SPATIAL_RULES))
         self.place = ""
         self.time = 0
         self._began = 0
-        self._ids: dict[str, int] = {}  # node name -> its id; ids count up, so the keys are the names by id
-        self._names: list[str] = []
-        self._facts: dict[int, _Known] = {}
-        self._recent: dict[int, None] = {}  # facts about places of things, the one seen last at the end
-        self._last_place: dict[str, int] = {}  # node name -> fact that said last where it is
-        self._looked: dict[str, int] = {}  # node name of a receptacle -> time when all of it was seen
-        self._kinds: dict[tuple[str, str], dict[str, None]] = {}  # (place, class) -> node names
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The graph, to read. Its nodes are called "place/name"."""
+        return self._sightings.graph
 
     # Changing.
 
@@ -164,96 +147,49 @@ class SpatialMemory:
         self.time = time
         if op == "begin":
             self.place, self._began = event["place"], time
-            self._end(self._agent_facts(), time)
+            self._sightings.end(self._agent_facts(), time)
             return
-        seen = (time, event["episode"], event["step"])
-        gone = [fact for name, contents in event["complete"] for fact in self._gone(name, set(contents))]
-        self._end(gone, time)
+        self._sightings.end((f for name, names in event["complete"] for f in self._gone(name, set(names))), time)
         facts = [self._resolved(*fact) for fact in event["facts"]]
+        if facts:
+            self._sightings.note(facts, Seen(time, event["episode"], event["step"]))
         for name, _ in event["complete"]:
             if name != AGENT:
-                self._looked[self._node(name)] = time
-        if facts:
-            self._merge(facts, seen)
+                self._sightings.looked(self._node(name), time)
 
     def _node(self, name: str) -> str:
-        return name if not self.place or name == AGENT else f"{self.place}{_SEPARATOR}{name}"
+        return name if name == AGENT else joined(self.place, name)
 
     def _resolved(self, subject: str, relation: str, object_: str) -> tuple[str, str, str]:
         """The fact with node names; something put down is in what has a door and on what has none."""
-        if relation == "is":
+        if relation == STATE:
             return self._node(subject), relation, object_
         subject, object_ = self._node(subject), self._node(object_)
         if relation == PLACED:
             relation = "in" if self._states(object_) & {"open", "closed"} else "on"
         return subject, relation, object_
 
-    def _merge(self, facts: list[tuple[str, str, str]], seen: tuple[int, int, int]) -> None:
-        time, episode, _ = seen
-        triples = [
-            Triple(
-                subject, relation, object_, time, episode, _kind(subject), "" if relation == "is" else _kind(object_)
-            )
-            for subject, relation, object_ in facts
-        ]
-        change = self.graph.update(triples, extract=False)
-        for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
-            if (known := self._facts.get(fact)) is None:
-                self._name(s, subject)
-                self._name(o, object_)
-                self._add_fact(fact, _Known(subject, relation, object_, time, seen))
-            else:
-                known.seen = seen
-            self._note_place(fact, subject, relation, object_)
-
-    def _name(self, number: int, node: str) -> None:
-        if number == len(self._names):
-            self._names.append(node)
-            self._ids[node] = number
-
-    def _add_fact(self, fact: int, known: _Known) -> None:
-        self._facts[fact] = known
-        for node in (known.subject,) if known.relation == "is" else (known.subject, known.object):
-            place, name = _split(node)
-            self._kinds.setdefault((place, class_of(name).lower()), {}).setdefault(node)
-
-    def _note_place(self, fact: int, subject: str, relation: str, object_: str) -> None:
-        if relation in PLACING:
-            self._last_place[subject] = fact
-        elif relation == "holds":
-            self._last_place[object_] = fact
-        else:
-            return
-        self._recent.pop(fact, None)
-        self._recent[fact] = None
-
-    def _end(self, facts: Iterable[int], time: int) -> None:
-        facts = list(dict.fromkeys(facts))
-        if facts:
-            self.graph.apply(invalidate=[(fact, time) for fact in facts])
-
-    def _of_node(self, node: str, direction: str, relations: tuple[str, ...]) -> list[int]:
+    def _of_node(self, node: str, direction: str, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
         """Current facts at a node that have these relations."""
-        if (number := self._ids.get(node)) is None:
-            return []
         with self.graph.snapshot() as now:
-            facts = now.facts_of(number, direction).tolist()
-        return [fact for fact in facts if self._facts[fact].relation in relations]
+            number = now.find(node)
+            facts = [] if number is None else now.facts_of(number, direction).tolist()
+        found = [(fact, self._sightings.known(fact)) for fact in facts]
+        return [(fact, known) for fact, known in found if known.relation in relations]
 
     def _agent_facts(self) -> list[int]:
-        return self._of_node(AGENT, "out", ("at", "holds"))
+        return [fact for fact, _ in self._of_node(AGENT, "out", ("at", HOLDS))]
 
     def _gone(self, container: str, contents: set[str]) -> list[int]:
         """Current facts about things in a container that is now known to hold only `contents`."""
         kept = {self._node(name) for name in contents}
         if container == AGENT:
-            held = self._of_node(AGENT, "out", ("holds",))
-            return [fact for fact in held if self._facts[fact].object not in kept]
+            return [fact for fact, known in self._of_node(AGENT, "out", (HOLDS,)) if known.object not in kept]
         inside = self._of_node(self._node(container), "in", PLACING)
-        return [fact for fact in inside if self._facts[fact].subject not in kept]
+        return [fact for fact, known in inside if known.subject not in kept]
 
     def _states(self, node: str) -> set[str]:
-        return {self._facts[fact].object for fact in self._of_node(node, "out", ("is",))}
+        return {known.object for _, known in self._of_node(node, "out", (STATE,))}
 
     # Reading.
 
@@ -273,23 +209,22 @@ class SpatialMemory:
 
     def inside(self, receptacle: str) -> list[str]:
         """Names of what is known to be in or on a receptacle of the present place now."""
-        facts = self._of_node(self._node(receptacle), "in", PLACING)
-        return [_split(self._facts[fact].subject)[1] for fact in facts]
+        return [split(known.subject)[1] for _, known in self._of_node(self._node(receptacle), "in", PLACING)]
 
     def held(self) -> list[str]:
         """Names of what the agent is known to hold."""
-        return [_split(self._facts[fact].object)[1] for fact in self._of_node(AGENT, "out", ("holds",))]
+        return [split(known.object)[1] for _, known in self._of_node(AGENT, "out", (HOLDS,))]
 
     def position(self) -> str:
         """Where the agent is known to be; "" if it is not known."""
         facts = self._of_node(AGENT, "out", ("at",))
-        return _split(self._facts[facts[0]].object)[1] if facts else ""
+        return split(facts[0][1].object)[1] if facts else ""
 
     def unsearched(self) -> list[str]:
         """Receptacles of the present place that were not looked at completely in this episode."""
         rooms = self._of_node(self._node(ROOM), "in", ("in room",))
-        nodes = [self._facts[fact].subject for fact in rooms]
-        return [_split(node)[1] for node in nodes if self._looked.get(node, -1) < self._began]
+        new = [known for _, known in rooms if self._sightings.looked_at(known.subject_id) < self._began]
+        return [split(known.subject)[1] for known in new]
 
     def last_seen(self, name: str, place: str | None = None) -> Sighting | None:
         """Where a thing was seen last; None if never.
@@ -298,8 +233,9 @@ class SpatialMemory:
             name: of the thing.
             place: None for the present one.
         """
-        place = self.place if place is None else place
-        if (fact := self._last_place.get(name if not place else f"{place}{_SEPARATOR}{name}")) is None:
+        node = self._sightings.find(joined(self.place if place is None else place, name))
+        fact = None if node is None else self._sightings.last_place(node)
+        if fact is None:
             return None
         with self.graph.snapshot() as now:
             return self._sighting(fact, now)
@@ -312,49 +248,49 @@ class SpatialMemory:
             place: None for the present one.
             after: only what was seen later than this time.
         """
-        names = self._kinds.get((self.place if place is None else place, kind.lower()), ())
+        nodes = self._sightings.of_kind(self.place if place is None else place, kind.lower())
+        facts = [fact for fact in map(self._sightings.last_place, nodes) if fact is not None]
         with self.graph.snapshot() as now:
-            found = [self._sighting(self._last_place[n], now) for n in names if n in self._last_place]
+            found = [self._sighting(fact, now) for fact in facts]
         found = [sighting for sighting in found if after is None or sighting.seen > after]
         return sorted(found, key=lambda sighting: -sighting.seen)
 
     def seen_after(self, time: int) -> list[Sighting]:
-        """What was seen later than a time, the latest first, wherever it was; cost by the number found."""
-        found = []
+        """What was seen later than a time, the latest first, wherever it was."""
+        facts = self._sightings.seen_after(time)
         with self.graph.snapshot() as now:
-            for fact in reversed(self._recent):
-                if self._facts[fact].seen[0] <= time:
-                    break
-                found.append((-self._facts[fact].seen[0], fact))
-            return [self._sighting(fact, now) for _, fact in sorted(found)]
+            return [self._sighting(fact, now) for fact in facts]
 
-    def _sighting(self, fact: int, now: Any) -> Sighting:
-        known = self._facts[fact]
+    def _sighting(self, fact: int, now: Snapshot) -> Sighting:
+        known = self._sightings.known(fact)
         thing, other = known.subject, known.object
         relation = known.relation
-        if relation == "holds":
+        if relation == HOLDS:
             thing, other, relation = other, thing, "held by"
-        place, name = _split(thing)
-        seen, episode, step = known.seen
+        place, name = split(thing)
         current = now.fact(fact).invalid_at is None
-        kind = class_of(name)
-        return Sighting(name, kind, relation, _split(other)[1], place, known.since, seen, episode, step, current)
+        return Sighting(
+            name, class_of(name), relation, split(other)[1], place, known.since, *known.seen, current=current
+        )
 
     def entities(self, query: str) -> list[str]:
         """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
+        return list(self._named(query))
+
+    def _named(self, query: str) -> dict[str, int]:
+        things = self._sightings.in_place(self.place)
         words = _WORD.findall(query.lower())
-        found: dict[str, None] = {}
+        found: dict[str, int] = {}
         for length in (3, 2, 1):
             for start in range(len(words) - length + 1):
                 phrase = " ".join(words[start : start + length])
                 kind, _, number = phrase.rpartition(" ")
                 if kind and number.isdigit():
-                    nodes = self._kinds.get((self.place, kind), ())
-                    found.update((node, None) for node in nodes if _split(node)[1].lower() == phrase)
+                    nodes = things.get(kind, {})
+                    found.update({node: i for node, i in nodes.items() if split(node)[1].lower() == phrase})
                     continue
-                nodes = self._kinds.get((self.place, phrase)) or self._kinds.get((self.place, phrase.removesuffix("s")))
-                found.update(dict.fromkeys(nodes or ()))
-        return list(found)
+                found.update(things.get(phrase) or things.get(phrase.removesuffix("s")) or {})
+        return found
 
     def retrieve(self, query: str, hops: int = 2, max_nodes: int = _MAX_VISITED) -> list[Item]:
         """Facts within `hops` of what the query names and of the agent, nearest first, and last sightings.
@@ -364,36 +300,37 @@ class SpatialMemory:
             hops: how far to go from a named entity.
             max_nodes: nodes visited at most.
         """
-        named = self.entities(query)
-        starts = dict.fromkeys(self._ids[node] for node in (*named, AGENT) if node in self._ids)
+        named = self._named(query)
         with self.graph.snapshot() as now:
-            known = now.relations
-            relations = [relation for relation in FOLLOWED if relation in known]
+            starts = dict.fromkeys(named.values())
+            agent = now.find(AGENT)
+            if agent is not None:
+                starts.setdefault(agent)
+            words = now.relations
+            relations = [relation for relation in FOLLOWED if relation in words]
             if not starts or not relations:
                 return []
             near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes)
-            distance = {self._names[number]: hop for number, hop in zip(near.nodes.tolist(), near.hops.tolist())}
-            items = [self._item(fact, self._hop(fact, distance)) for fact in near.facts.tolist()]
-            for node in named:
-                states = now.facts_of(self._ids[node], "out").tolist()
-                items += [self._item(fact, 0) for fact in states if self._facts[fact].relation == "is"]
-                last = self._last_place.get(node)
+            distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
+            items = []
+            for fact in near.facts.tolist():
+                known = self._sightings.known(fact)
+                items.append(self._item(known, min(distance[known.subject_id], distance[known.object_id])))
+            for node in named.values():
+                states = map(self._sightings.known, now.facts_of(node, "out").tolist())
+                items += [self._item(known, 0) for known in states if known.relation == STATE]
+                last = self._sightings.last_place(node)
                 if last is not None and now.fact(last).invalid_at is not None:
-                    items.append(self._past_item(last))
+                    items.append(self._past_item(self._sightings.known(last)))
         items.sort(key=lambda item: -item.score)
         return items
 
-    def _hop(self, fact: int, distance: Mapping[str, int]) -> int:
-        known = self._facts[fact]
-        return min(distance[known.subject], distance[known.object])
-
-    def _item(self, fact: int, hop: int) -> Item:
-        known = self._facts[fact]
+    def _item(self, known: Known, hop: int) -> Item:
         seen, episode, step = known.seen
         relation = known.relation
         if known.data is None:
-            subject, object_ = _split(known.subject)[1], _split(known.object)[1]
-            verb = relation if relation in ("is", "holds") else f"is {relation}"
+            subject, object_ = split(known.subject)[1], split(known.object)[1]
+            verb = relation if relation in (STATE, HOLDS) else f"is {relation}"
             known.text = f"{subject} is in the room" if relation == "in room" else f"{subject} {verb} {object_}"
             known.data = (subject, relation, object_)
         # Nearest first; at one distance what was seen last first; which room furniture is in says little.
@@ -404,11 +341,11 @@ class SpatialMemory:
             why = "about the agent" if known.subject == AGENT else "about what the query names"
         return Item(known.text, "spatial", score, why, episode, step, (episode,), known.data)
 
-    def _past_item(self, fact: int) -> Item:
-        known = self._facts[fact]
+    @staticmethod
+    def _past_item(known: Known) -> Item:
         seen, episode, step = known.seen
-        subject, relation, object_ = _split(known.subject)[1], known.relation, _split(known.object)[1]
-        if relation == "holds":
+        subject, relation, object_ = split(known.subject)[1], known.relation, split(known.object)[1]
+        if relation == HOLDS:
             text = f"{object_} was last held by {subject}"
         else:
             text = f"{subject} was last seen {relation} {object_}, not there now"
@@ -419,83 +356,34 @@ class SpatialMemory:
 
     def state(self) -> bytes:
         """All that is remembered, as bytes."""
-        return write_state(_FORMAT, self._dump())
+        words, parts = self._sightings.parts()
+        own = {"scope": dataclasses.asdict(self.scope), "place": self.place, "time": self.time, "began": self._began}
+        return write_state(_FORMAT, own | words, *parts)
 
     def restore(self, data: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        self._load(read_state(_FORMAT, data))
+        state, parts = read_state(_FORMAT, data)
+        check_scope(state, self.scope)
+        self._sightings = Sightings.from_parts(state, parts, self.scope)
+        self.place, self.time, self._began = state["place"], state["time"], state["began"]
 
-    def forget(self, selector: AnySelector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> dict[str, int]:
         """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
 
-        What an episode ended stays ended. The graph is built anew, at a cost by its size.
+        What an episode ended stays ended.
         """
-        chosen = Selector(selector)
-        state = self._dump()
-        kept, before = [], len(state["facts"])
-        if chosen.user is not None and chosen.user == self.scope.user:
-            nodes = len(self._names)
+        nodes, facts = self._sightings.counts()
+        if selector.is_all_of(self.scope):
             self._clear()
-            return {"facts": before, "nodes": nodes}
-        for fact in state["facts"]:
-            subject, _, object_, since, _, sources, seen = fact
-            if any(map(chosen.in_text, (subject, object_))):
-                continue
-            if chosen.episode in sources:
-                sources.remove(chosen.episode)
-                if not sources:
-                    continue
-                if seen[1] == chosen.episode:
-                    fact[6] = [since, sources[-1], -1]
-            kept.append(fact)
-        looked = [entry for entry in state["looked"] if not chosen.in_text(entry[0])]
-        nodes = len(self._names)
-        state["facts"], state["looked"] = kept, looked
-        state["place"] = "" if chosen.in_text(self.place) else self.place
-        self._load(state)
-        return {"facts": before - len(kept), "nodes": nodes - len(self._names)}
+        elif selector.kind != "user":
+            self._sightings.remove(selector)
+            self.place = "" if selector.in_text(self.place) else self.place
+        nodes_left, facts_left = self._sightings.counts()
+        return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
 
-    def _dump(self) -> dict[str, Any]:
-        with self.graph.snapshot() as now:
-            facts = []
-            for number, known in self._facts.items():
-                fact = now.fact(number)
-                ends = [known.subject, known.relation, known.object, known.since, fact.invalid_at]
-                facts.append([*ends, list(fact.sources), list(known.seen)])
-        return {
-            "scope": dataclasses.asdict(self.scope),
-            "place": self.place,
-            "time": self.time,
-            "began": self._began,
-            "facts": facts,
-            "looked": [list(entry) for entry in self._looked.items()],
-        }
-
-    def _load(self, state: Mapping[str, Any]) -> None:
-        if state["scope"] != dataclasses.asdict(self.scope):
-            raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
-        self._clear()
-        self.place, self.time, self._began = state["place"], state["time"], state["began"]
-        self._looked = {name: time for name, time in state["looked"]}
-        rows = FactRows(self.graph)
-        for fact in state["facts"]:
-            subject, relation, object_, since, _, _, seen = fact
-            for node in (subject, object_):
-                if node not in self._ids:
-                    self._name(len(self._names), node)
-                    rows.nodes.append(NewNode(node, "" if relation == "is" and node == object_ else _kind(node)))
-            number = rows.add(self._ids[subject], relation, self._ids[object_], *fact[3:6])
-            self._add_fact(number, _Known(subject, relation, object_, since, tuple(seen)))
-            self._note_place(number, subject, relation, object_)
-        rows.flush()
-        self._recent = dict.fromkeys(sorted(self._recent, key=lambda fact: self._facts[fact].seen[0]))
-
-
-def _split(node: str) -> tuple[str, str]:
-    """(place, name) of a node."""
-    place, _, name = node.rpartition(_SEPARATOR)
-    return place, name
-
-
-def _kind(node: str) -> str:
-    return class_of(_split(node)[1])
+    def fork(self) -> SpatialMemory:
+        """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
+        other = SpatialMemory(self.scope, extractor=self._extractor)
+        other._sightings = self._sightings.fork()
+        other.place, other.time, other._began = self.place, self.time, self._began
+        return other

@@ -7,7 +7,7 @@
         receipt = store.forget(episode=17)              # afterwards no file holds it
     print(receipt.removed, receipt.files_removed)
 
-A module is a deterministic state machine (`StoreModule`): the same events give the same state. Reopening after a
+A module is a deterministic state machine (`MemoryModule`): the same events give the same state. Reopening after a
 crash restores the newest whole snapshot and applies the events after it, so all acknowledged changes are there.
 
 One writer per folder, found by an flock; any number of stores with `read_only=True` beside it, each of which sees the
@@ -27,57 +27,16 @@ import pathlib
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ..errors import InvalidInputError, StorageError
 from ..native import part
+from .durable import MemoryModule, Selector
 from .facts import Scope, scope_text
 from .snapshot_files import list_snapshots, load_newest, read_snapshot, snapshot_path, sync_folder, write_snapshot
 
 _EVENT, _FORGET = 1, 2
 _ATTEMPTS = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Selector:
-    """What is to be forgotten: exactly one of a user, an object and an episode, by its name or number."""
-
-    user: str | None = None
-    object: str | None = None
-    episode: int | str | None = None
-
-    def __post_init__(self) -> None:
-        given = [name for name, value in dataclasses.asdict(self).items() if value is not None]
-        if len(given) != 1:
-            raise InvalidInputError(f"forget: expected one of user, object and episode, got {given or 'none'}")
-
-    @property
-    def kind(self) -> Literal["user", "object", "episode"]:
-        return "user" if self.user is not None else "object" if self.object is not None else "episode"
-
-    @property
-    def value(self) -> int | str:
-        return getattr(self, self.kind)
-
-
-class StoreModule(Protocol):
-    """A memory whose every change is an event. The same events in the same order give the same `state()`."""
-
-    def apply(self, event: dict[str, Any]) -> Any:
-        """Do what the event says, and return what the caller of `record` shall get.
-
-        Raises InvalidInputError, always for the same events in the same state, having changed nothing; whatever else
-        it raises closes the store.
-        """
-
-    def state(self) -> bytes:
-        """Return everything that `restore` needs."""
-
-    def restore(self, state: bytes) -> None:
-        """Take a state in place of the present one."""
-
-    def forget(self, selector: Selector) -> dict[str, int]:
-        """Remove what the selector names from everything that `state` returns; return counts by kind of record."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +100,7 @@ class MemoryStore:
     def __init__(
         self,
         directory: str | os.PathLike,
-        modules: Mapping[str, StoreModule],
+        modules: Mapping[str, MemoryModule],
         *,
         scope: Scope | None = None,
         fsync: Literal["always", "interval", "never"] = "always",
@@ -229,7 +188,7 @@ class MemoryStore:
                     continue
                 self._applied = sequence
                 if kind == _FORGET:
-                    self._forget_in_modules(Selector(**json.loads(payload)))
+                    self._remove_in_modules(Selector(**json.loads(payload)))
                     forgets += 1
                 elif kind == _EVENT:
                     name, event = json.loads(payload)
@@ -243,7 +202,7 @@ class MemoryStore:
                     )
         return rejected, forgets
 
-    def _module(self, name: str) -> StoreModule:
+    def _module(self, name: str) -> MemoryModule:
         try:
             return self._modules[name]
         except KeyError:
@@ -335,9 +294,7 @@ class MemoryStore:
             self._remove_covered(sequence)
         return path
 
-    def forget(
-        self, *, user: str | None = None, object: str | None = None, episode: int | str | None = None
-    ) -> Receipt:
+    def forget(self, *, user: str | None = None, object: str | None = None, episode: int | None = None) -> Receipt:
         """Remove a user, an object or an episode from all modules and from every file, and say what was done.
 
         When it returns, the files of the store are one new snapshot and an empty log. What was read from the store
@@ -355,7 +312,7 @@ class MemoryStore:
             self._log.sync()  # whatever the policy: from here on it will be finished
             self._applied += 1
             try:
-                removed = self._forget_in_modules(selector)
+                removed = self._remove_in_modules(selector)
                 before = self._files()
                 path = self._replace_files()
             except BaseException as error:
@@ -364,8 +321,8 @@ class MemoryStore:
             gone = tuple(sorted(before - self._files()))
         return Receipt(selector, self._applied, removed, gone, path.name)
 
-    def _forget_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
-        return {name: module.forget(selector) for name, module in self._modules.items()}
+    def _remove_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
+        return {name: module.remove(selector) for name, module in self._modules.items()}
 
     def _files(self) -> set[str]:
         return {path.name for path in self._folder.iterdir()}

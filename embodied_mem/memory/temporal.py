@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError
-from .durable import AnySelector, Selector, read_state, write_state
+from .durable import Selector, check_scope, read_state, write_state
 from .facts import Scope
 from .observations import is_refusal
 from .rationale import room_text
@@ -148,36 +148,41 @@ class TemporalMemory:
 
     def restore(self, data: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state = read_state(_FORMAT, data)
-        if state["scope"] != dataclasses.asdict(self.scope):
-            raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
+        state, _ = read_state(_FORMAT, data)
+        check_scope(state, self.scope)
         self.entries = [Entry(**entry) for entry in state["entries"]]
 
-    def forget(self, selector: AnySelector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> dict[str, int]:
         """Remove the entries of an episode, those that name an object, or, for the scope's user, all.
 
         A summary that rules wrote loses what it says about the object and stays.
         """
-        chosen = Selector(selector)
-        everything = chosen.user is not None and chosen.user == self.scope.user
+        everything = selector.is_all_of(self.scope)
         kept, removed, shortened = [], 0, 0
         for entry in self.entries:
-            names_it = chosen.in_text(entry.text) or any(map(chosen.in_text, itertools.chain(*entry.done.values())))
+            names_it = selector.in_text(entry.text) or any(map(selector.in_text, itertools.chain(*entry.done.values())))
             one_piece = entry.written or entry.first_step == entry.last_step
-            if everything or entry.episode == chosen.episode or (names_it and one_piece):
+            if everything or entry.episode == selector.episode or (names_it and one_piece):
                 removed += 1
                 continue
             if names_it:
-                entry.done = {
-                    verb: [name for name in names if not chosen.in_text(name)]
+                done = {
+                    verb: [name for name in names if not selector.in_text(name)]
                     for verb, names in entry.done.items()
-                    if not names or not all(map(chosen.in_text, names))
+                    if not names or not all(map(selector.in_text, names))
                 }
+                entry = dataclasses.replace(entry, done=done)
                 entry.text = _summary_text(entry)
                 shortened += 1
             kept.append(entry)
         self.entries = kept
         return {"entries": removed, "shortened": shortened}
+
+    def fork(self) -> TemporalMemory:
+        """An independent copy."""
+        other = TemporalMemory(self.scope, capacity=self.capacity, summarizer=self._summarizer)
+        other.entries = list(self.entries)  # no entry is changed once it is in the list
+        return other
 
 
 def _step_entry(action: str, text: str, episode: int, step: int) -> Entry:

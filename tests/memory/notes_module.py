@@ -25,7 +25,7 @@ class Notes:
     def restore(self, state):
         self.rows = json.loads(state)
 
-    def forget(self, selector):
+    def remove(self, selector):
         column = ["user", "object", "episode"].index(selector.kind)
         kept = [row for row in self.rows if row[column] != selector.value]
         gone, self.rows = len(self.rows) - len(kept), kept

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope
+from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.episodic import EpisodicMemory, how_far
 from embodied_mem.types import Episode, Step
 from tests.memory.played import played
@@ -98,15 +98,15 @@ def test_replay_state_and_forgetting(script, cut, data):
         for query in ("put a clean mug in fridge", EPISODES[0].goal):
             assert resumed.retrieve(query, place="here") == memory.retrieve(query, place="here")
     episode = data.draw(st.integers(0, 8))
-    memory.forget({"episode": episode})
+    memory.remove(Selector(episode=episode))
     for entry in memory.entries.values():
         assert entry.data["origin"] != episode
         assert all(row[0] != episode for row in entry.support)
     kind = data.draw(st.sampled_from(["mug", "fridge", "desk", "pen"]))
-    memory.forget({"object": kind})
+    memory.remove(Selector(object=kind))
     assert f" {kind} ".encode() not in memory.state()
     assert not any(kind in item.text.split() for item in memory.retrieve(f"a {kind}"))
-    memory.forget({"user": "ann"})
+    memory.remove(Selector(user="ann"))
     assert len(memory) == 0
     assert memory.retrieve("put a clean mug in fridge") == []
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope
+from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.chat_writing import ChatWriter
 from embodied_mem.memory.profile import UserProfile
 from embodied_mem.memory.profile_text import knowledge_in, names_in
@@ -221,16 +221,16 @@ def test_replay_state_and_forgetting(script, cut, data):
         assert resumed.retrieve(query) == profile.retrieve(query)
 
     gone = data.draw(st.integers(0, 8))
-    profile.forget({"episode": gone})
+    profile.remove(Selector(episode=gone))
     assert all(gone not in item.sources for query in QUERIES for item in profile.retrieve(query))
     assert all([gone, 0] not in edge["sources"] for edge in profile.edges(ended=True))
     word = data.draw(st.sampled_from(["jug", "mug", "cup", "lamp", "bread", "plate", "couch"]))
-    profile.forget({"object": word})
+    profile.remove(Selector(object=word))
     assert not re.search(rf"\b{word}\b", profile.state().decode().replace("_", " "))
     nodes = {node["id"] for node in profile.nodes()}
     assert nodes == {"u1"} | {edge["target"] for edge in profile.edges(ended=True)}
     assert {edge["source"] for edge in profile.edges(ended=True)} <= nodes
-    profile.forget({"user": "ann"})
+    profile.remove(Selector(user="ann"))
     assert len(profile.nodes()) == 1
     assert profile.retrieve("night drink") == []
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from embodied_mem.envs.alfworld import Env
 from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.memory import Scope
+from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.chat_writing import ChatWriter
 from embodied_mem.memory.semantic import SemanticMemory, plain
 from embodied_mem.types import Episode, Step
@@ -110,7 +110,7 @@ def test_replay_state_and_forgetting(script, cut, data):
     # Forgetting an episode leaves what would be known without it, up to numbering and disproved lessons.
     if script:
         gone = data.draw(st.integers(0, len(script) - 1))
-        memory.forget({"episode": gone})
+        memory.remove(Selector(episode=gone))
         other = SemanticMemory(Scope(user="ann"))
         for number, which in enumerate(script):
             if number != gone:
@@ -119,10 +119,10 @@ def test_replay_state_and_forgetting(script, cut, data):
         assert found == {e.key: (e.text, e.support) for e in other.entries.values() if e.data["kind"] != "lesson"}
         assert memory._by_term.keys() == {t for e in memory.entries.values() for t in e.data["terms"]}
     word = data.draw(st.sampled_from(["mug", "fridge", "desk", "drawer", "apple"]))
-    memory.forget({"object": word})
+    memory.remove(Selector(object=word))
     assert not re.search(rf"\b{word}\b", memory.state().decode())
     assert memory.places_of(word) == []
-    memory.forget({"user": "ann"})
+    memory.remove(Selector(user="ann"))
     assert memory.retrieve("put a hot mug in fridge") == []
 
 

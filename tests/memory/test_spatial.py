@@ -13,7 +13,7 @@ from embodied_mem.envs.alfworld import Env
 from embodied_mem.envs.alfworld_experts import ObservingExpert
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope
+from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.spatial import SpatialMemory
 
 GAMES = generate(num_games=12, seed=3, num_scenes=3, split="train")
@@ -242,17 +242,25 @@ def test_replay_state_and_forgetting(script, cut, data):
 
     what = data.draw(st.sampled_from([*NAMES, "mug", *PLACES]))
     before = memory.state()
-    removed = memory.forget({"object": what})
-    assert (removed["facts"] > 0) == (what.encode() in before.partition(b'"looked"')[0])
+    removed = memory.remove(Selector(object=what))
+    assert (removed["facts"] > 0) == (what.encode() in before)
     assert what.encode() not in memory.state()
     episode = data.draw(st.integers(0, 9))
-    memory.forget({"episode": episode})
-    state = json.loads(memory.state())
-    assert all(episode not in fact[5] and fact[6][1] != episode for fact in state["facts"])
+    memory.remove(Selector(episode=episode))
+    with memory.graph.snapshot() as now:
+        assert not any(episode in now.fact(fact).sources for fact in range(now.num_facts) if now.has_fact(fact))
+    assert all(sighting.episode != episode for sighting in memory.seen_after(-1))
     assert all(item.sources != (episode,) for item in memory.retrieve(query))
-    assert memory.forget({"user": "bob"}) == {"facts": 0, "nodes": 0}
-    memory.forget({"user": "ann"})
-    assert json.loads(memory.state())["facts"] == []
+    again = SpatialMemory(Scope(user="ann"))
+    again.restore(memory.state())
+    assert again.state() == memory.state()
+    assert [s.name for s in again.seen_after(-1)] == [s.name for s in memory.seen_after(-1)]
+    for kind in ("mug", "pen", "desk", "fridge", "shelf"):
+        for place in ("", "1"):
+            assert again.of_class(kind, place) == memory.of_class(kind, place)
+    assert memory.remove(Selector(user="bob")) == {"facts": 0, "nodes": 0}
+    memory.remove(Selector(user="ann"))
+    assert memory.state() == SpatialMemory(Scope(user="ann")).state()
 
 
 def test_bad_events_and_states():
@@ -267,4 +275,4 @@ def test_bad_events_and_states():
     with pytest.raises(InvalidInputError, match="damaged"):
         memory.restore(memory.state()[:-5])
     with pytest.raises(InvalidInputError, match="selector: expected one of"):
-        memory.forget({"object": "mug", "user": "ann"})
+        memory.remove(Selector(object="mug", user="ann"))

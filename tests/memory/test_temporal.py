@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope
+from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.temporal import TemporalMemory
 
 ACTIONS = [
@@ -110,13 +110,13 @@ def test_replay_state_and_forgetting(script, cut):
     assert resumed.state() == memory.state()
     said = b"mug 1 " in memory.state()
     before = len(memory.entries)
-    removed = memory.forget({"object": "mug 1"})
+    removed = memory.remove(Selector(object="mug 1"))
     assert b"mug 1 " not in memory.state()
     assert len(memory.entries) == before - removed["entries"]
     if not said:
         assert removed == {"entries": 0, "shortened": 0}
-    assert memory.forget({"episode": 6}) == {"entries": 0, "shortened": 0}
-    memory.forget({"episode": 7})
+    assert memory.remove(Selector(episode=6)) == {"entries": 0, "shortened": 0}
+    memory.remove(Selector(episode=7))
     assert memory.entries == []
 
 

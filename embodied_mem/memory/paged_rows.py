@@ -1,0 +1,104 @@
+"""Rows of numbers that count up from 0, in pages that forks share until one of them writes.
+
+rows = PagedRows(3)
+rows.append((17, 0, 2))
+rows.set(0, 2, 5); rows[0]             # [17, 0, 5]
+other = rows.fork()                    # the list of pages is copied, no page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..errors import InvalidInputError
+
+PAGE = 2048
+_TYPE = np.dtype("<i8")
+
+
+class PagedRows:
+    """int64[n, width], stored by column within a page. A page that this object may not own alone is copied first."""
+
+    def __init__(self, width: int):
+        self.width = width
+        self._count = 0
+        self._pages: list[np.ndarray] = []  # int64[width, PAGE] each
+        self._own: set[int] = set()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: int) -> list[int]:
+        return self._pages[row // PAGE][:, row % PAGE].tolist()
+
+    def get(self, row: int, column: int) -> int:
+        return int(self._pages[row // PAGE][column, row % PAGE])
+
+    def append(self, values: Sequence[int]) -> None:
+        """Add a row at the end."""
+        number, position = divmod(self._count, PAGE)
+        if number == len(self._pages):
+            self._pages.append(np.zeros((self.width, PAGE), _TYPE))
+            self._own.add(number)
+        self._writable(number)[:, position] = values
+        self._count += 1
+
+    def put(self, row: int, values: Sequence[int]) -> None:
+        """Replace a row."""
+        self._writable(row // PAGE)[:, row % PAGE] = values
+
+    def set(self, row: int, column: int, value: int) -> None:
+        """Replace one number."""
+        self._writable(row // PAGE)[column, row % PAGE] = value
+
+    def _writable(self, number: int) -> np.ndarray:
+        if number not in self._own:
+            self._pages[number] = self._pages[number].copy()
+            self._own.add(number)
+        return self._pages[number]
+
+    def pages(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(number of the first row, int64[width, n]) of each page, to read."""
+        for number, page in enumerate(self._pages):
+            first = number * PAGE
+            yield first, page[:, : self._count - first]
+
+    def column(self, column: int) -> np.ndarray:
+        """int64[n], a copy."""
+        return np.concatenate([np.zeros(0, _TYPE), *(page[column] for _, page in self.pages())])
+
+    def set_column(self, column: int, values: np.ndarray) -> None:
+        """Replace a column where it differs."""
+        for first, page in self.pages():
+            new = values[first : first + page.shape[1]]
+            if not np.array_equal(page[column], new):
+                self._writable(first // PAGE)[column, : len(new)] = new
+
+    def fork(self) -> PagedRows:
+        """An independent copy; both sides copy a page when they first write to it."""
+        other = PagedRows(self.width)
+        other._count, other._pages = self._count, list(self._pages)
+        self._own = set()
+        return other
+
+    def to_bytes(self) -> bytes:
+        """All numbers, row by row, little-endian."""
+        return b"".join(np.ascontiguousarray(page.T).tobytes() for _, page in self.pages())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, width: int) -> PagedRows:
+        """The rows that `to_bytes` wrote. Raises InvalidInputError if the length is no whole number of rows."""
+        if len(data) % (width * _TYPE.itemsize):
+            raise InvalidInputError(f"rows: expected a multiple of {width * _TYPE.itemsize} bytes, got {len(data)}")
+        values = np.frombuffer(data, _TYPE).reshape(-1, width)
+        rows = cls(width)
+        rows._count = len(values)
+        for first in range(0, len(values), PAGE):
+            page = np.zeros((width, PAGE), _TYPE)
+            part = values[first : first + PAGE]
+            page[:, : len(part)] = part.T
+            rows._own.add(len(rows._pages))
+            rows._pages.append(page)
+        return rows

@@ -1,0 +1,319 @@
+"""A graph of things with what it does not hold itself: when each fact was seen last, place and class of each node.
+
+    sightings = Sightings(KnowledgeGraph(rules=SPATIAL_RULES))
+    sightings.note([("home/mug 1", "on", "home/desk 1")], Seen(time=3, episode=0, step=2))
+    sightings.of_kind("home", "mug")              # node ids
+    sightings.known(0).seen                       # of a fact: Seen(3, 0, 2)
+
+Texts are in the graph alone; beside it are rows of numbers, by node and by fact, so that saving, restoring and forking
+cost little. What is asked for often is kept in dictionaries that can be made anew at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from .durable import Selector
+from .facts import Scope, Triple
+from .graph import KnowledgeGraph, Snapshot
+from .observations import class_of
+from .paged_rows import PagedRows
+
+PLACING = ("in", "on")
+HOLDS = "holds"
+STATE = "is"
+"""Its objects are words like "open", which have neither place nor class."""
+
+SEPARATOR = "/"
+_PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fact that said last where it is, time
+_TIME, _EPISODE, _STEP, _THING = range(4)  # columns of facts: last sighting, and the node whose place it tells
+_NONE = -1
+_EMPTY = (_NONE,) * 4
+_MAX_KNOWN = 65536
+
+
+class Seen(NamedTuple):
+    """When something was seen."""
+
+    time: int
+    episode: int
+    step: int
+
+
+@dataclasses.dataclass(slots=True)
+class Known:
+    """A fact with its names; `text` and `data` are for whoever renders it."""
+
+    subject: str
+    relation: str
+    object: str
+    subject_id: int
+    object_id: int
+    since: int
+    seen: Seen
+    text: str = ""
+    data: tuple[str, str, str] | None = None
+
+
+def split(node: str) -> tuple[str, str]:
+    """(place, name) of a node."""
+    place, _, name = node.rpartition(SEPARATOR)
+    return place, name
+
+
+def joined(place: str, name: str) -> str:
+    """The node of a thing in a place."""
+    return f"{place}{SEPARATOR}{name}" if place else name
+
+
+class _Words:
+    """Numbers for words; a word that is not used any more leaves its number empty."""
+
+    def __init__(self, words: Iterable[str | None] = ()):
+        self.words = list(words)
+        self._codes = {word: code for code, word in enumerate(self.words) if word is not None}
+
+    def find(self, word: str) -> int | None:
+        return self._codes.get(word)
+
+    def code(self, word: str) -> int:
+        code = self._codes.get(word)
+        if code is None:
+            code = self._codes[word] = len(self.words)
+            self.words.append(word)
+        return code
+
+    def only(self, used: np.ndarray) -> _Words:
+        """The same without the words whose numbers are not among these."""
+        kept = set(used.tolist())
+        return _Words(word if code in kept else None for code, word in enumerate(self.words))
+
+
+class Sightings:
+    """See above. `graph` is to read; it is changed by `note`, `end` and `remove` only."""
+
+    def __init__(self, graph: KnowledgeGraph):
+        self.graph = graph
+        self._nodes, self._facts = PagedRows(4), PagedRows(4)
+        self._places, self._kinds = _Words(), _Words()
+        self._forget_caches()
+
+    def _forget_caches(self) -> None:
+        self._known: dict[int, Known] = {}
+        self._names: dict[int, str] = {}
+        self._here: tuple[str, dict[str, dict[str, int]]] | None = None  # place, class -> name -> node
+
+    # Changing.
+
+    def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> None:
+        """Write facts between nodes, and when they were seen, to the graph and the rows."""
+        change = self.graph.update(
+            [
+                Triple(s, relation, o, seen.time, seen.episode, _kind(s), "" if relation == STATE else _kind(o))
+                for s, relation, o in facts
+            ],
+            extract=False,
+        )
+        while len(self._nodes) <= max(*change.subjects, *change.objects):
+            self._nodes.append(_EMPTY)
+        for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
+            thing = s if relation in PLACING else o if relation == HOLDS else _NONE
+            if fact >= len(self._facts):
+                while len(self._facts) < fact:
+                    self._facts.append(_EMPTY)
+                self._facts.append((*seen, thing))
+                self._keep(fact, Known(subject, relation, object_, s, o, seen.time, seen))
+                self._register(s, subject)
+                if relation != STATE:
+                    self._register(o, object_)
+            else:
+                self._facts.put(fact, (*seen, thing))
+                if (known := self._known.get(fact)) is not None:
+                    known.seen = seen
+            if thing != _NONE and self._nodes.get(thing, _LAST) != fact:
+                self._nodes.set(thing, _LAST, fact)
+
+    def _register(self, number: int, node: str) -> None:
+        if self._nodes.get(number, _PLACE) != _NONE:
+            return
+        place, name = split(node)
+        kind = class_of(name).lower()
+        self._nodes.set(number, _PLACE, self._places.code(place))
+        self._nodes.set(number, _KIND, self._kinds.code(kind))
+        self._names[number] = node
+        if self._here is not None and self._here[0] == place:
+            if number + 1 < len(self._nodes):
+                self._here = None  # maybe not the last one: they stand in the order of their numbers
+            else:
+                self._here[1].setdefault(kind, {})[node] = number
+
+    def end(self, facts: Iterable[int], time: int) -> None:
+        """These facts are no longer true from `time` on."""
+        ended = [(fact, time) for fact in dict.fromkeys(facts)]
+        if ended:
+            self.graph.apply(invalidate=ended)
+
+    def looked(self, node: str, time: int) -> None:
+        """All that is in or on a node was seen. Nothing is kept about what no fact was ever about."""
+        number = self.find(node)
+        if number is not None:
+            self._nodes.set(number, _LOOKED, time)
+
+    # Reading.
+
+    def find(self, node: str) -> int | None:
+        """Id of the node of this name."""
+        with self.graph.snapshot() as now:
+            return now.find(node)
+
+    def known(self, fact: int) -> Known:
+        """All about a fact."""
+        known = self._known.get(fact)
+        if known is None:
+            with self.graph.snapshot() as now:
+                known = self._read(now, fact)
+        return known
+
+    def _read(self, now: Snapshot, fact: int) -> Known:
+        found = now.fact(fact)
+        ends = self._name(now, found.subject), found.relation, self._name(now, found.object)
+        known = Known(*ends, found.subject, found.object, found.valid_at, Seen(*self._facts[fact][:_THING]))
+        self._keep(fact, known)
+        return known
+
+    def _keep(self, fact: int, known: Known) -> None:
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+            self._names.clear()
+        self._known[fact] = known
+
+    def _name(self, now: Snapshot, node: int) -> str:
+        name = self._names.get(node)
+        if name is None:
+            name = self._names[node] = now.node(node).name
+        return name
+
+    def last_place(self, node: int) -> int | None:
+        """The fact that said last where a thing is."""
+        fact = self._nodes.get(node, _LAST)
+        return None if fact == _NONE else fact
+
+    def looked_at(self, node: int) -> int:
+        """When all that is in or on a node was seen last; -1 for never."""
+        return self._nodes.get(node, _LOOKED)
+
+    def in_place(self, place: str) -> Mapping[str, Mapping[str, int]]:
+        """The things of a place: class -> node -> id. The place asked for last is kept at hand."""
+        if self._here is None or self._here[0] != place:
+            kinds: dict[str, dict[str, int]] = {}
+            with self.graph.snapshot() as now:
+                for number, kind in self._where(_PLACE, self._places.find(place)):
+                    kinds.setdefault(self._kinds.words[kind], {})[self._name(now, number)] = number
+            self._here = place, kinds
+        return self._here[1]
+
+    def of_kind(self, place: str, kind: str) -> list[int]:
+        """Ids of the things of a class in a place, the oldest first."""
+        if self._here is not None and self._here[0] == place:
+            return list(self._here[1].get(kind, {}).values())
+        code = self._kinds.find(kind)
+        return [number for number, its in self._where(_PLACE, self._places.find(place)) if its == code]
+
+    def _where(self, column: int, code: int | None) -> Iterable[tuple[int, int]]:
+        """(node, code of its class) where a column has this value."""
+        if code is None:
+            return
+        for first, page in self._nodes.pages():
+            found = np.flatnonzero(page[column] == code)
+            if len(found):
+                yield from zip((found + first).tolist(), page[_KIND][found].tolist())
+
+    def seen_after(self, time: int) -> list[int]:
+        """Facts about places of things that were seen later than a time: the latest first, then by number."""
+        numbers, times = [], []
+        for first, page in self._facts.pages():
+            found = np.flatnonzero((page[_TIME] > time) & (page[_THING] != _NONE))
+            numbers.append(found + first)
+            times.append(page[_TIME][found])
+        if not numbers:
+            return []
+        facts, when = np.concatenate(numbers), np.concatenate(times)
+        return facts[np.lexsort((facts, -when))].tolist()
+
+    # Keeping.
+
+    def counts(self) -> tuple[int, int]:
+        """(nodes, facts) that were not forgotten."""
+        with self.graph.snapshot() as now:
+            return now.num_nodes - now.num_forgotten_nodes, now.num_facts - now.num_erased_facts
+
+    def remove(self, selector: Selector) -> None:
+        """Take away what names an object, and what one episode alone supports."""
+        nodes: list[int] = []
+        if selector.object is not None:
+            with self.graph.snapshot() as now:
+                some = (number for number in range(now.num_nodes) if now.has_node(number))
+                nodes = [number for number in some if selector.in_text(now.node(number).name)]
+        gone = self.graph.forget(nodes, [] if selector.episode is None else [selector.episode])
+        with self.graph.snapshot() as now:
+            for fact in gone.unsourced:
+                if self._facts.get(fact, _EPISODE) == selector.episode:
+                    left = now.fact(fact)
+                    self._facts.put(fact, (left.valid_at, left.sources[-1], _NONE, self._facts.get(fact, _THING)))
+        for fact in gone.erased:
+            self._facts.put(fact, _EMPTY)
+        for node in gone.nodes:
+            self._nodes.put(node, _EMPTY)
+        things = self._facts.column(_THING)
+        told = np.flatnonzero(things != _NONE)
+        last = np.full(len(self._nodes), _NONE)
+        np.maximum.at(last, things[told], told)  # a later fact about the place of a thing has a higher number
+        self._nodes.set_column(_LAST, last)
+        self._places = self._places.only(np.unique(self._nodes.column(_PLACE)))
+        self._kinds = self._kinds.only(np.unique(self._nodes.column(_KIND)))
+        self._forget_caches()
+
+    def fork(self) -> Sightings:
+        """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
+        other = Sightings(self.graph.fork())
+        other._nodes, other._facts = self._nodes.fork(), self._facts.fork()
+        other._places, other._kinds = _Words(self._places.words), _Words(self._kinds.words)
+        return other
+
+    def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+        """All of it, for `write_state`."""
+        words = {"places": self._places.words, "kinds": self._kinds.words}
+        return words, (self.graph.to_bytes(), self._nodes.to_bytes(), self._facts.to_bytes())
+
+    @classmethod
+    def from_parts(cls, words: Mapping[str, Any], parts: Sequence[bytes], scope: Scope) -> Sightings:
+        """What `parts` gave. Raises InvalidInputError for anything that does not fit together."""
+        if len(parts) != 3:
+            raise InvalidInputError(f"state: expected graph, nodes and facts, got {len(parts)} parts; it is damaged")
+        other = cls(KnowledgeGraph.from_bytes(parts[0], scope))
+        other._nodes, other._facts = (PagedRows.from_bytes(part, 4) for part in parts[1:])
+        other._places, other._kinds = _Words(words["places"]), _Words(words["kinds"])
+        with other.graph.snapshot() as now:
+            sizes = now.num_nodes, now.num_facts
+        if sizes != (len(other._nodes), len(other._facts)):
+            raise InvalidInputError(f"state: expected rows for {sizes} nodes and facts; it is damaged")
+        limits = (
+            (other._nodes, _PLACE, len(other._places.words)),
+            (other._nodes, _KIND, len(other._kinds.words)),
+            (other._nodes, _LAST, sizes[1]),
+            (other._facts, _THING, sizes[0]),
+        )
+        for rows, column, limit in limits:
+            values = rows.column(column)
+            if len(values) and not (values.min() >= _NONE and values.max() < limit):
+                raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
+        return other
+
+
+def _kind(node: str) -> str:
+    return class_of(split(node)[1])
