@@ -176,7 +176,7 @@ class EntryMemory:
 
     def state(self) -> bytes:
         """All that is remembered, as bytes; vectors are made anew."""
-        entries = [dataclasses.asdict(entry) for entry in self.entries.values()]
+        entries = [vars(entry) for entry in self.entries.values()]
         scope = dataclasses.asdict(self.scope)
         return write_state(
             self.format_name, {"scope": scope, "embedder": self.embedder.name, "next": self._next, "entries": entries}

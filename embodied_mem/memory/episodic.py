@@ -79,17 +79,18 @@ class EpisodicMemory(EntryMemory):
 
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
         """
-        items = []
+        found = []
         for entry, cosine in self.search(query, 4 * k):
-            if cosine <= 0:
-                continue
             here = bool(place) and entry.data["place"] == place
-            score = (1 - _SAME_PLACE) * cosine + _SAME_PLACE * here
+            if cosine > 0:
+                found.append(((1 - _SAME_PLACE) * cosine + _SAME_PLACE * here, cosine, here, entry))
+        found.sort(key=lambda one: -one[0])
+        items = []
+        for score, cosine, here, entry in found[:k]:
             why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
             episode, step, _ = entry.support[-1]
             items.append(Item(entry.text, "episodic", score, why, episode, step, sources_of(entry), dict(entry.data)))
-        items.sort(key=lambda item: -item.score)
-        return items[:k]
+        return items
 
 
 def _actions(episode: Episode) -> Iterable[str]:

@@ -2,7 +2,8 @@
 
     Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)
 
-Plain frozen dataclasses; `graph.py` is what works with them.
+Plain data that does not change. What is made for every step is a tuple with names: it takes a quarter of the time of a
+frozen dataclass. `graph.py` is what works with them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..errors import InvalidInputError
 
@@ -79,8 +80,7 @@ class Node:
     embedding: int | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """subject, relation, object, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
 
     id: int
@@ -92,8 +92,7 @@ class Fact:
     sources: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class Triple:
+class Triple(NamedTuple):
     """One observation for `update`.
 
     Attributes:

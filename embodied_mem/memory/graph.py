@@ -146,6 +146,10 @@ class Snapshot:
         name, type_, attributes, embedding = self._native.node(_id(node, "node"))
         return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
 
+    def name(self, node: int) -> str:
+        """Return the name of a node. Raises InvalidInputError for an unknown id."""
+        return self._native.node(_id(node, "node"))[0]
+
     def fact(self, fact: int) -> Fact:
         """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
         subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(_id(fact, "fact"))

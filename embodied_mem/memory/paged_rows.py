@@ -59,11 +59,14 @@ class PagedRows:
             self._own.add(number)
         return self._pages[number]
 
+    def page(self, number: int) -> tuple[int, np.ndarray]:
+        """(number of its first row, int64[width, n]) of a page, to read."""
+        first = number * PAGE
+        return first, self._pages[number][:, : self._count - first]
+
     def pages(self) -> Iterator[tuple[int, np.ndarray]]:
-        """(number of the first row, int64[width, n]) of each page, to read."""
-        for number, page in enumerate(self._pages):
-            first = number * PAGE
-            yield first, page[:, : self._count - first]
+        """Each page, as `page` gives it."""
+        return map(self.page, range(len(self._pages)))
 
     def column(self, column: int) -> np.ndarray:
         """int64[n], a copy."""

@@ -8,6 +8,7 @@ recollection.explain()         # why each item was found, and what was left out 
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ def pack(
         query: for the record.
         counter: tokens of one text.
     """
-    ranked = sorted(items, key=_by_score)
+    ranked = sorted(items, key=operator.attrgetter("score"), reverse=True)
     first: dict[str, int] = {}
     for position, item in enumerate(ranked):
         first.setdefault(item.module, position)
@@ -126,7 +127,3 @@ def pack(
     chosen = tuple(ranked[position] for position in sorted(kept))
     dropped = tuple(LeftOut(ranked[position], reason) for position, reason in sorted(left))
     return Recollection(query, chosen, dropped, used, budget_tokens)
-
-
-def _by_score(item: Item) -> float:
-    return -item.score

@@ -213,6 +213,12 @@ class SemanticMemory(EntryMemory):
         for entry in self.entries.values():
             self._index_terms(entry)
 
+    def fork(self) -> SemanticMemory:
+        """An independent copy."""
+        other = super().fork()
+        other._tallies = dict(self._tallies)
+        return other
+
     def _rows_removed(self, entry: Entry) -> None:
         self._tallies.pop(entry.id, None)
 

@@ -3,7 +3,7 @@
     sightings = Sightings(KnowledgeGraph(rules=SPATIAL_RULES))
     sightings.note([("home/mug 1", "on", "home/desk 1")], Seen(time=3, episode=0, step=2))
     sightings.of_kind("home", "mug")              # node ids
-    sightings.known(0).seen                       # of a fact: Seen(3, 0, 2)
+    sightings.known(0, now).seen                  # of a fact: Seen(3, 0, 2)
 
 Texts are in the graph alone; beside it are rows of numbers, by node and by fact, so that saving, restoring and forking
 cost little. What is asked for often is kept in dictionaries that can be made anew at any time.
@@ -12,7 +12,7 @@ cost little. What is asked for often is kept in dictionaries that can be made an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from .durable import Selector
 from .facts import Scope, Triple
 from .graph import KnowledgeGraph, Snapshot
 from .observations import class_of
-from .paged_rows import PagedRows
+from .paged_rows import PAGE, PagedRows
 
 PLACING = ("in", "on")
 HOLDS = "holds"
@@ -101,6 +101,7 @@ class Sightings:
         self.graph = graph
         self._nodes, self._facts = PagedRows(4), PagedRows(4)
         self._places, self._kinds = _Words(), _Words()
+        self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
         self._forget_caches()
 
     def _forget_caches(self) -> None:
@@ -143,7 +144,11 @@ class Sightings:
             return
         place, name = split(node)
         kind = class_of(name).lower()
-        self._nodes.set(number, _PLACE, self._places.code(place))
+        code = self._places.code(place)
+        if code == len(self._place_pages):
+            self._place_pages.append(0)
+        self._place_pages[code] |= 1 << (number // PAGE)
+        self._nodes.set(number, _PLACE, code)
         self._nodes.set(number, _KIND, self._kinds.code(kind))
         self._names[number] = node
         if self._here is not None and self._here[0] == place:
@@ -171,13 +176,10 @@ class Sightings:
         with self.graph.snapshot() as now:
             return now.find(node)
 
-    def known(self, fact: int) -> Known:
-        """All about a fact."""
+    def known(self, fact: int, now: Snapshot) -> Known:
+        """All about a fact of a version of the graph."""
         known = self._known.get(fact)
-        if known is None:
-            with self.graph.snapshot() as now:
-                known = self._read(now, fact)
-        return known
+        return self._read(now, fact) if known is None else known
 
     def _read(self, now: Snapshot, fact: int) -> Known:
         found = now.fact(fact)
@@ -195,7 +197,7 @@ class Sightings:
     def _name(self, now: Snapshot, node: int) -> str:
         name = self._names.get(node)
         if name is None:
-            name = self._names[node] = now.node(node).name
+            name = self._names[node] = now.name(node)
         return name
 
     def last_place(self, node: int) -> int | None:
@@ -212,7 +214,7 @@ class Sightings:
         if self._here is None or self._here[0] != place:
             kinds: dict[str, dict[str, int]] = {}
             with self.graph.snapshot() as now:
-                for number, kind in self._where(_PLACE, self._places.find(place)):
+                for number, kind in self._of_place(place):
                     kinds.setdefault(self._kinds.words[kind], {})[self._name(now, number)] = number
             self._here = place, kinds
         return self._here[1]
@@ -222,16 +224,18 @@ class Sightings:
         if self._here is not None and self._here[0] == place:
             return list(self._here[1].get(kind, {}).values())
         code = self._kinds.find(kind)
-        return [number for number, its in self._where(_PLACE, self._places.find(place)) if its == code]
+        return [number for number, its in self._of_place(place) if its == code]
 
-    def _where(self, column: int, code: int | None) -> Iterable[tuple[int, int]]:
-        """(node, code of its class) where a column has this value."""
-        if code is None:
-            return
-        for first, page in self._nodes.pages():
-            found = np.flatnonzero(page[column] == code)
-            if len(found):
-                yield from zip((found + first).tolist(), page[_KIND][found].tolist())
+    def _of_place(self, place: str) -> Iterator[tuple[int, int]]:
+        """(node, code of its class) of each thing of a place."""
+        code = self._places.find(place)
+        pages = 0 if code is None else self._place_pages[code]
+        while pages:
+            lowest = pages & -pages
+            pages ^= lowest
+            first, page = self._nodes.page(lowest.bit_length() - 1)
+            found = (page[_PLACE] == code).nonzero()[0]
+            yield from zip((found + first).tolist(), page[_KIND][found].tolist())
 
     def seen_after(self, time: int) -> list[int]:
         """Facts about places of things that were seen later than a time: the latest first, then by number."""
@@ -258,7 +262,7 @@ class Sightings:
         if selector.object is not None:
             with self.graph.snapshot() as now:
                 some = (number for number in range(now.num_nodes) if now.has_node(number))
-                nodes = [number for number in some if selector.in_text(now.node(number).name)]
+                nodes = [number for number in some if selector.in_text(now.name(number))]
         gone = self.graph.forget(nodes, [] if selector.episode is None else [selector.episode])
         with self.graph.snapshot() as now:
             for fact in gone.unsourced:
@@ -276,6 +280,7 @@ class Sightings:
         self._nodes.set_column(_LAST, last)
         self._places = self._places.only(np.unique(self._nodes.column(_PLACE)))
         self._kinds = self._kinds.only(np.unique(self._nodes.column(_KIND)))
+        self._index_places()
         self._forget_caches()
 
     def fork(self) -> Sightings:
@@ -283,6 +288,7 @@ class Sightings:
         other = Sightings(self.graph.fork())
         other._nodes, other._facts = self._nodes.fork(), self._facts.fork()
         other._places, other._kinds = _Words(self._places.words), _Words(self._kinds.words)
+        other._place_pages = list(self._place_pages)
         return other
 
     def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
@@ -312,7 +318,16 @@ class Sightings:
             values = rows.column(column)
             if len(values) and not (values.min() >= _NONE and values.max() < limit):
                 raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
+        other._index_places()
         return other
+
+    def _index_places(self) -> None:
+        """Make `_place_pages` anew."""
+        self._place_pages = [0] * len(self._places.words)
+        for number, (_, page) in enumerate(self._nodes.pages()):
+            for code in np.unique(page[_PLACE]).tolist():
+                if code != _NONE:
+                    self._place_pages[code] |= 1 << number
 
 
 def _kind(node: str) -> str:

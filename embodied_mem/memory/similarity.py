@@ -124,8 +124,13 @@ class Similarity:
         values, rows = (vector[used], self._vectors[used, :count]) if sparse else (vector, self._vectors[:, :count])
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
         scores = np.einsum("d,dn->n", values, rows)
-        best = np.arange(count) if count <= k else np.argpartition(-scores, k - 1)[:k]
-        if count > k:  # whatever ties with the worst of them may have a lower id
-            best = np.flatnonzero(scores >= scores[best].min())
-        order = np.lexsort((self._ids[best], -scores[best]))[:k]
-        return [(int(self._ids[i]), float(scores[i])) for i in best[order]]
+        ids = self._ids[:count]
+        if count > k:
+            # Sorted, not partitioned: most scores of a lexical embedder are 0, and numpy partitions ties slowly.
+            worst = np.sort(scores)[count - k]
+            best, ties = (scores > worst).nonzero()[0], (scores == worst).nonzero()[0]
+            best = np.concatenate((best, ties[np.argsort(ids[ties])[: k - len(best)]]))
+        else:
+            best = np.arange(count)
+        order = best[np.lexsort((ids[best], -scores[best]))]
+        return list(zip(ids[order].tolist(), scores[order].tolist()))

@@ -19,6 +19,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -174,7 +175,7 @@ class SpatialMemory:
         with self.graph.snapshot() as now:
             number = now.find(node)
             facts = [] if number is None else now.facts_of(number, direction).tolist()
-        found = [(fact, self._sightings.known(fact)) for fact in facts]
+            found = [(fact, self._sightings.known(fact, now)) for fact in facts]
         return [(fact, known) for fact, known in found if known.relation in relations]
 
     def _agent_facts(self) -> list[int]:
@@ -262,7 +263,7 @@ class SpatialMemory:
             return [self._sighting(fact, now) for fact in facts]
 
     def _sighting(self, fact: int, now: Snapshot) -> Sighting:
-        known = self._sightings.known(fact)
+        known = self._sightings.known(fact, now)
         thing, other = known.subject, known.object
         relation = known.relation
         if relation == HOLDS:
@@ -314,15 +315,17 @@ class SpatialMemory:
             distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
             items = []
             for fact in near.facts.tolist():
-                known = self._sightings.known(fact)
+                known = self._sightings.known(fact, now)
                 items.append(self._item(known, min(distance[known.subject_id], distance[known.object_id])))
             for node in named.values():
-                states = map(self._sightings.known, now.facts_of(node, "out").tolist())
-                items += [self._item(known, 0) for known in states if known.relation == STATE]
+                for fact in now.facts_of(node, "out").tolist():
+                    known = self._sightings.known(fact, now)
+                    if known.relation == STATE:
+                        items.append(self._item(known, 0))
                 last = self._sightings.last_place(node)
                 if last is not None and now.fact(last).invalid_at is not None:
-                    items.append(self._past_item(self._sightings.known(last)))
-        items.sort(key=lambda item: -item.score)
+                    items.append(self._past_item(self._sightings.known(last, now)))
+        items.sort(key=operator.attrgetter("score"), reverse=True)
         return items
 
     def _item(self, known: Known, hop: int) -> Item:

@@ -104,7 +104,7 @@ def check(graph_or_snapshot, model: Model) -> None:
         assert snapshot.node(i).name == name
     for i, item in enumerate(model.items):
         fact = snapshot.fact(i)
-        assert dataclasses.asdict(fact) == {"id": i, **dataclasses.asdict(item), "sources": tuple(item.sources)}
+        assert fact._asdict() == {"id": i, **dataclasses.asdict(item), "sources": tuple(item.sources)}
     for as_of in (None, 0, 3, 7):
         expected = [i for i, item in enumerate(model.items) if item.true_at(as_of)]
         assert snapshot.facts(as_of).tolist() == expected

@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import threading
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -252,3 +253,117 @@ def test_wrong_calls():
             memory.forget(**selector)
     with pytest.raises(InvalidInputError, match="episode: expected 0 to 0"):
         memory.task_id(3)
+
+
+SECRETS = {"object": "pen", "episode": 1, "user": "ann"}
+
+
+def bytes_in(folder) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_memory_in_a_folder(tmp_path, kind):
+    """Reopened it is the same, in the middle of a task too; what is forgotten is in no file, and was there before."""
+    scope = Scope(user="ann", environment="home")
+    with LifelongMemory.open(tmp_path, scope, fsync="never") as memory:
+        lived(memory, range(3))
+        memory.store.snapshot()
+        lived(memory, range(3, 5), running=5)
+        state, answer = memory.state(), memory.retrieve(budget_tokens=200)
+    alone = LifelongMemory(scope)
+    lived(lived(alone, range(3)), range(3, 5), running=5)
+    assert state == alone.state()
+    memory = LifelongMemory.open(tmp_path, scope, fsync="never")
+    assert memory.store.report.num_events > 0
+    assert memory.state() == state
+    assert memory.retrieve(budget_tokens=200) == answer
+    goals = [episode.goal for episode in EPISODES]
+    texts = {
+        "object": [rf"(?<![a-z]){SECRETS['object']}(?![a-z])"],
+        "episode": [re.escape(EPISODES[SECRETS["episode"]].task_id)],
+        "user": ["morning", *map(re.escape, goals), *(rf"(?<![a-z]){word}(?!\d)" for word in WORDS)],
+    }[kind]
+    found = [text for text in texts if re.search(text.encode(), bytes_in(tmp_path), re.IGNORECASE)]
+    assert texts[0] in found
+    assert sum(memory.forget(**{kind: SECRETS[kind]}).values()) > 0
+    for text in texts:
+        assert re.search(text.encode(), bytes_in(tmp_path), re.IGNORECASE) is None, text
+    state = memory.state()
+    memory.close()
+    with LifelongMemory.open(tmp_path, scope, read_only=True) as again:
+        assert again.state() == state
+    with pytest.raises(InvalidInputError, match="scope"):
+        LifelongMemory.open(tmp_path, Scope(user="bob"))
+
+
+def test_an_event_that_is_refused_does_not_hurt_the_folder(tmp_path):
+    with LifelongMemory.open(tmp_path, fsync="never") as memory:
+        with pytest.raises(InvalidInputError, match=r"expected .* in 'begin'"):
+            memory.store.record("lifelong", {"op": "begin", "goal": "x"})
+        lived(memory, range(1))
+        state = memory.state()
+    with LifelongMemory.open(tmp_path) as again:
+        assert again.store.report.num_rejected == 1
+        assert again.state() == state
+
+
+def test_forks_are_independent():
+    """64 forks go on with different episodes: each is what a memory is that lived through its own alone."""
+    memory = lived(LifelongMemory(Scope(user="ann")), range(3), running=3)
+    before, answer = memory.state(), memory.retrieve()
+    forks = [memory.fork() for _ in range(64)]
+    assert forks[0].retrieve() == answer
+    for number, fork in enumerate(forks):
+        fork.observe("look", f"On the desk {number}, you see a vase {number}.")
+        if number % 2:
+            fork.end_task(True)
+            fork.tell(f"My favourite thing is the vase {number}.")
+        if number % 4 == 1:
+            fork.replay(EPISODES[number % 6])
+        if number % 8 == 0:
+            fork.forget(object="mug")
+    assert (memory.state(), memory.retrieve()) == (before, answer)
+    for number in (0, 1, 2, 3, 8, 61, 63):
+        alone = LifelongMemory(memory.scope)
+        alone.restore(before)
+        alone.observe("look", f"On the desk {number}, you see a vase {number}.")
+        if number % 2:
+            alone.end_task(True)
+            alone.tell(f"My favourite thing is the vase {number}.")
+        if number % 4 == 1:
+            alone.replay(EPISODES[number % 6])
+        if number % 8 == 0:
+            alone.forget(object="mug")
+        assert forks[number].state() == alone.state(), number
+        assert forks[number].retrieve("a vase and a mug") == alone.retrieve("a vase and a mug")
+    memory.end_task(False)  # the one that was forked goes on, too
+    alone = LifelongMemory(memory.scope)
+    alone.restore(before)
+    alone.end_task(False)
+    assert memory.state() == alone.state()
+    grandchild = forks[1].fork()
+    state = forks[1].state()
+    grandchild.forget(user="ann")
+    assert forks[1].state() == state
+
+
+def test_a_fork_shares_what_does_not_change():
+    """Memory that a fork takes does not go with the size: bytes, since time depends on the machine."""
+
+    def size_of_a_fork(num_things: int) -> int:
+        memory = LifelongMemory()
+        memory.begin_task("t", "put a mug in fridge.", "", place="hall")
+        for shelf in range(num_things // 50):
+            names = ", ".join(f"a mug {50 * shelf + i}" for i in range(50))
+            memory.observe("look", f"On the shelf {shelf}, you see {names}.")
+        memory.retrieve()
+        tracemalloc.start()
+        fork = memory.fork()
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert fork.state() == memory.state()
+        return size
+
+    small, large = size_of_a_fork(500), size_of_a_fork(10_000)
+    assert large < small + 10_000 < 50_000
