@@ -203,9 +203,9 @@ class SpatialMemory:
         found = {}
         with self.graph.snapshot() as now:
             for name in names:
-                if (number := self._ids.get(self._node(name))) is not None:
-                    facts = [self._facts[fact] for fact in now.facts_of(number, "out").tolist()]
-                    found[name] = {fact.object: fact.seen[0] for fact in facts if fact.relation == "is"}
+                if (number := now.find(self._node(name))) is not None:
+                    facts = [self._sightings.known(fact, now) for fact in now.facts_of(number, "out").tolist()]
+                    found[name] = {known.object: known.seen.time for known in facts if known.relation == STATE}
         return found
 
     def inside(self, receptacle: str) -> list[str]:
