@@ -211,10 +211,17 @@ def test_threads_do_not_change_what_is_remembered():
     threaded.close()
 
 
-def test_the_example_of_the_docs(capsys):
+def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")
-    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    monkeypatch.chdir(tmp_path)
+    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(first, names)
     assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
+    exec(second, names)
+    assert "mug 1 is on desk 1\n" in capsys.readouterr().out
+    assert b"mug" in bytes_in(tmp_path / "memory" / "ann")  # the goal's class is another name
+    assert b"mug 1" not in bytes_in(tmp_path / "memory" / "ann")
 
 
 def test_place_of():
