@@ -54,7 +54,6 @@ class Known:
     object: str
     subject_id: int
     object_id: int
-    since: int
     seen: Seen
     text: str = ""
     data: tuple[str, str, str] | None = None
@@ -107,7 +106,7 @@ class Sightings:
     def _forget_caches(self) -> None:
         self._known: dict[int, Known] = {}
         self._names: dict[int, str] = {}
-        self._here: tuple[str, dict[str, dict[str, int]]] | None = None  # place, class -> name -> node
+        self._here: tuple[str, dict[str, list[int]]] | None = None  # place, class -> nodes
 
     # Changing.
 
@@ -124,18 +123,20 @@ class Sightings:
             self._nodes.append(_EMPTY)
         for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
             thing = s if relation in PLACING else o if relation == HOLDS else _NONE
+            known = self._known.get(fact)
+            if known is None:
+                self._keep(fact, Known(subject, relation, object_, s, o, seen))
+            else:
+                known.seen = seen
             if fact >= len(self._facts):
                 while len(self._facts) < fact:
                     self._facts.append(_EMPTY)
                 self._facts.append((*seen, thing))
-                self._keep(fact, Known(subject, relation, object_, s, o, seen.time, seen))
                 self._register(s, subject)
                 if relation != STATE:
                     self._register(o, object_)
             else:
                 self._facts.put(fact, (*seen, thing))
-                if (known := self._known.get(fact)) is not None:
-                    known.seen = seen
             if thing != _NONE and self._nodes.get(thing, _LAST) != fact:
                 self._nodes.set(thing, _LAST, fact)
 
@@ -155,7 +156,7 @@ class Sightings:
             if number + 1 < len(self._nodes):
                 self._here = None  # maybe not the last one: they stand in the order of their numbers
             else:
-                self._here[1].setdefault(kind, {})[node] = number
+                self._here[1].setdefault(kind, []).append(number)
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -183,8 +184,8 @@ class Sightings:
 
     def _read(self, now: Snapshot, fact: int) -> Known:
         found = now.fact(fact)
-        ends = self._name(now, found.subject), found.relation, self._name(now, found.object)
-        known = Known(*ends, found.subject, found.object, found.valid_at, Seen(*self._facts[fact][:_THING]))
+        ends = self.name(found.subject, now), found.relation, self.name(found.object, now)
+        known = Known(*ends, found.subject, found.object, Seen(*self._facts[fact][:_THING]))
         self._keep(fact, known)
         return known
 
@@ -194,7 +195,8 @@ class Sightings:
             self._names.clear()
         self._known[fact] = known
 
-    def _name(self, now: Snapshot, node: int) -> str:
+    def name(self, node: int, now: Snapshot) -> str:
+        """The name of a node."""
         name = self._names.get(node)
         if name is None:
             name = self._names[node] = now.name(node)
@@ -209,20 +211,19 @@ class Sightings:
         """When all that is in or on a node was seen last; -1 for never."""
         return self._nodes.get(node, _LOOKED)
 
-    def in_place(self, place: str) -> Mapping[str, Mapping[str, int]]:
-        """The things of a place: class -> node -> id. The place asked for last is kept at hand."""
+    def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
+        """The things of a place: class -> ids of nodes. The place asked for last is kept at hand."""
         if self._here is None or self._here[0] != place:
-            kinds: dict[str, dict[str, int]] = {}
-            with self.graph.snapshot() as now:
-                for number, kind in self._of_place(place):
-                    kinds.setdefault(self._kinds.words[kind], {})[self._name(now, number)] = number
+            kinds: dict[str, list[int]] = {}
+            for number, kind in self._of_place(place):
+                kinds.setdefault(self._kinds.words[kind], []).append(number)
             self._here = place, kinds
         return self._here[1]
 
     def of_kind(self, place: str, kind: str) -> list[int]:
         """Ids of the things of a class in a place, the oldest first."""
         if self._here is not None and self._here[0] == place:
-            return list(self._here[1].get(kind, {}).values())
+            return list(self._here[1].get(kind, ()))
         code = self._kinds.find(kind)
         return [number for number, its in self._of_place(place) if its == code]
 

@@ -269,28 +269,31 @@ class SpatialMemory:
         if relation == HOLDS:
             thing, other, relation = other, thing, "held by"
         place, name = split(thing)
-        current = now.fact(fact).invalid_at is None
+        found = now.fact(fact)
+        current = found.invalid_at is None
         return Sighting(
-            name, class_of(name), relation, split(other)[1], place, known.since, *known.seen, current=current
+            name, class_of(name), relation, split(other)[1], place, found.valid_at, *known.seen, current=current
         )
 
     def entities(self, query: str) -> list[str]:
         """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
-        return list(self._named(query))
+        with self.graph.snapshot() as now:
+            return [self._sightings.name(node, now) for node in self._named(query, now)]
 
-    def _named(self, query: str) -> dict[str, int]:
+    def _named(self, query: str, now: Snapshot) -> dict[int, None]:
+        """Ids of the nodes, in the order of `entities`."""
         things = self._sightings.in_place(self.place)
         words = _WORD.findall(query.lower())
-        found: dict[str, int] = {}
+        found: dict[int, None] = {}
         for length in (3, 2, 1):
             for start in range(len(words) - length + 1):
                 phrase = " ".join(words[start : start + length])
                 kind, _, number = phrase.rpartition(" ")
                 if kind and number.isdigit():
-                    nodes = things.get(kind, {})
-                    found.update({node: i for node, i in nodes.items() if split(node)[1].lower() == phrase})
+                    names = {node: split(self._sightings.name(node, now))[1] for node in things.get(kind, ())}
+                    found.update((node, None) for node, name in names.items() if name.lower() == phrase)
                     continue
-                found.update(things.get(phrase) or things.get(phrase.removesuffix("s")) or {})
+                found.update(dict.fromkeys(things.get(phrase) or things.get(phrase.removesuffix("s")) or ()))
         return found
 
     def retrieve(self, query: str, hops: int = 2, max_nodes: int = _MAX_VISITED) -> list[Item]:
@@ -301,9 +304,9 @@ class SpatialMemory:
             hops: how far to go from a named entity.
             max_nodes: nodes visited at most.
         """
-        named = self._named(query)
         with self.graph.snapshot() as now:
-            starts = dict.fromkeys(named.values())
+            named = self._named(query, now)
+            starts = dict(named)
             agent = now.find(AGENT)
             if agent is not None:
                 starts.setdefault(agent)
@@ -317,7 +320,7 @@ class SpatialMemory:
             for fact in near.facts.tolist():
                 known = self._sightings.known(fact, now)
                 items.append(self._item(known, min(distance[known.subject_id], distance[known.object_id])))
-            for node in named.values():
+            for node in named:
                 for fact in now.facts_of(node, "out").tolist():
                     known = self._sightings.known(fact, now)
                     if known.relation == STATE:
