@@ -35,7 +35,6 @@ _CONTAINER = re.compile(r"This is a normal (.+?)\. In it, you see (.*?)\.?\Z", r
 _OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
 _MARKS = {"hot": "hot", "cool": "cool", "cold": "cool", "clean": "clean", "sliced": "sliced"}
 _IS_ON = re.compile(r"This (.+) is on\.?\Z")
-_NUMBER = re.compile(r"[ _]\d+\Z")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,8 @@ _UNKNOWN = Reading(understood=False)
 
 def class_of(name: str) -> str:
     """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
-    return _NUMBER.sub("", name) if name[-1:].isdigit() else name
+    words = name.rstrip("0123456789")
+    return words[:-1] if words != name and words[-1:] in (" ", "_") else name
 
 
 def names_in(text: str) -> tuple[str, ...]:

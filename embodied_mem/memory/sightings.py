@@ -112,9 +112,10 @@ class Sightings:
 
     def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> None:
         """Write facts between nodes, and when they were seen, to the graph and the rows."""
+        kinds = {node: _kind(node) for s, relation, o in facts for node in ((s,) if relation == STATE else (s, o))}
         change = self.graph.update(
             [
-                Triple(s, relation, o, seen.time, seen.episode, _kind(s), "" if relation == STATE else _kind(o))
+                Triple(s, relation, o, seen.time, seen.episode, kinds[s], "" if relation == STATE else kinds[o])
                 for s, relation, o in facts
             ],
             extract=False,
@@ -332,4 +333,4 @@ class Sightings:
 
 
 def _kind(node: str) -> str:
-    return class_of(split(node)[1])
+    return class_of(node.rpartition(SEPARATOR)[2])

@@ -21,6 +21,9 @@ triples = st.builds(
     st.integers(0, 9),
     st.none() | st.integers(0, 3),
     st.sampled_from(["", "object"]),
+    object_type=st.just(""),
+    subject_candidates=st.just(()),
+    object_candidates=st.just(()),
 )
 
 

@@ -52,6 +52,9 @@ triples = st.lists(
         st.integers(0, 20),
         st.none() | st.integers(0, 3),
         st.sampled_from(["", "object"]),
+        object_type=st.just(""),
+        subject_candidates=st.just(()),
+        object_candidates=st.just(()),
     ),
     max_size=4,
 )
