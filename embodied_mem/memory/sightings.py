@@ -87,6 +87,11 @@ class _Words:
             self.words.append(word)
         return code
 
+    def copy(self) -> _Words:
+        other = _Words()
+        other.words, other._codes = list(self.words), dict(self._codes)
+        return other
+
     def only(self, used: np.ndarray) -> _Words:
         """The same without the words whose numbers are not among these."""
         kept = set(used.tolist())
@@ -289,7 +294,7 @@ class Sightings:
         """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
         other = Sightings(self.graph.fork())
         other._nodes, other._facts = self._nodes.fork(), self._facts.fork()
-        other._places, other._kinds = _Words(self._places.words), _Words(self._kinds.words)
+        other._places, other._kinds = self._places.copy(), self._kinds.copy()
         other._place_pages = list(self._place_pages)
         return other
 

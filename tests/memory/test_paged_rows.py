@@ -1,0 +1,68 @@
+"""Rows in pages against plain lists, through any sequence of writes and forks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import paged_rows
+from embodied_mem.memory.paged_rows import PagedRows
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch):
+    monkeypatch.setattr(paged_rows, "PAGE", 3)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["append", "append", "put", "set", "column", "fork", "bytes"]),
+            st.integers(0, 99),
+            numbers,
+            numbers,
+        ),
+        max_size=40,
+    )
+)
+def test_rows_equal_lists(script):
+    kept: list[tuple[PagedRows, list[list[int]]]] = [(PagedRows(2), [])]
+    for what, which, a, b in script:
+        rows, model = kept[which % len(kept)]
+        row = which % max(len(model), 1)
+        if what == "append":
+            rows.append((a, b))
+            model.append([a, b])
+        elif what == "fork":
+            kept.append((rows.fork(), [list(values) for values in model]))
+        elif what == "bytes":
+            kept.append((PagedRows.from_bytes(rows.to_bytes(), 2), [list(values) for values in model]))
+        elif model and what == "put":
+            rows.put(row, (a, b))
+            model[row] = [a, b]
+        elif model and what == "set":
+            rows.set(row, which % 2, a)
+            model[row][which % 2] = a
+        elif model and what == "column":
+            values = rows.column(1)
+            values[row] = b
+            rows.set_column(1, values)
+            model[row][1] = b
+    for rows, model in kept:
+        assert [rows[i] for i in range(len(rows))] == model
+        assert rows.column(0).tolist() == [values[0] for values in model]
+        assert rows.to_bytes() == np.array(model, "<i8").tobytes()
+        assert [first for first, _ in rows.pages()] == list(range(0, len(model), 3))
+
+
+def test_bytes_that_are_cut():
+    rows = PagedRows(2)
+    rows.append((1, 2))
+    with pytest.raises(InvalidInputError, match="multiple of 16 bytes, got 15"):
+        PagedRows.from_bytes(rows.to_bytes()[:-1], 2)
