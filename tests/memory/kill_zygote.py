@@ -1,9 +1,13 @@
-"""The child that test_kill.py kills: records notes as fast as it can and prints the number of each acknowledged one.
+"""The parent of the writers that test_kill.py kills: imports the store once and forks a writer for each line it reads.
 
-    python kill_child.py FOLDER MODE [N]
+    python -S kill_zygote.py            # reads "MODE FOLDER FSYNC N", one writer at a time
+    started 4711                        # then: open 0, ack 1 kept, ..., ended -9
 
-MODE `run`: now and then a snapshot, and a forget of what it has written so far under the name "gone". MODE `snapshot`
-or `forget`: does that once and kills itself with SIGKILL at the N-th call that changes the folder.
+MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone". MODE `snapshot`
+or `forget`: does that once and kills itself at the N-th call that changes the folder. The writers print to the
+zygote's own output, on which "ended" and the exit code come when it has waited for them, after all that they said.
+
+The zygote holds no store and has no threads, so a fork copies neither.
 """
 
 import os
@@ -13,7 +17,7 @@ import types
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The package's own __init__ of memory/ loads numpy and gymnasium's neighbours, which takes longer than a child lives.
+# The package's own __init__ of memory/ loads numpy and gymnasium's neighbours, which writers have no use for.
 package = types.ModuleType("embodied_mem.memory")
 package.__path__ = [str(ROOT / "embodied_mem" / "memory")]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
@@ -23,25 +27,27 @@ from notes_module import Notes  # noqa: E402
 
 from embodied_mem.memory import snapshot_files, store  # noqa: E402
 
+LIFETIME_S = 300  # of a writer that nobody kills
+
 
 def say(text):
     os.write(1, f"{text}\n".encode())
 
 
-def run(memory, notes):
-    """Endless. A forgotten note is said before it goes, so that the parent can tell loss from forgetting."""
+def run(memory):
     while True:
         number = memory.last_event + 1
         user = "gone" if number % 3 == 0 else "kept"
         memory.record("notes", {"user": user, "text": f"{user} {number}"})
         say(f"ack {number} {user}")
         if number % 40 == 20:
+            say("snapshotting")
             memory.snapshot()
             say("snapshot")
-        if number % 90 == 60:
+        if number % 90 in (60, 61):  # a forget takes a number itself
             say("forgetting")
             memory.forget(user="gone")
-            say(f"forgot {number}")
+            say(f"forgot {memory.last_event}")
 
 
 class Killer:
@@ -82,22 +88,38 @@ def at_point(memory, mode, n):
     store.read_snapshot = killer.wrap(store.read_snapshot)
     Path.unlink = killer.wrap(Path.unlink)
     memory._log = KillingLog(memory._log, killer)
-    say("begin")
     if mode == "snapshot":
         memory.snapshot()
     else:
         memory.forget(user="gone")
-    say("end")
+    say("done")
+
+
+def write(mode, folder, fsync, n):
+    signal.alarm(LIFETIME_S)
+    memory = store.MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500)
+    say(f"open {memory.last_event}")
+    if mode == "run":
+        run(memory)
+    at_point(memory, mode, int(n))
 
 
 def main():
-    folder, mode = sys.argv[1:3]
-    notes = Notes()
-    memory = store.MemoryStore(folder, {"notes": notes}, fsync="never", segment_bytes=1500)
-    say(f"open {memory.last_event}")
-    if mode == "run":
-        run(memory, notes)
-    at_point(memory, mode, int(sys.argv[3]))
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                write(*line.split())
+                code = 0
+            except BrokenPipeError:
+                pass  # the test is gone
+            except BaseException as error:
+                say(f"failed {error!r}")
+            finally:
+                os._exit(code)
+        say(f"started {child}")
+        say(f"ended {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
 
 
 main()
