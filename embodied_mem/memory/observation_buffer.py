@@ -10,9 +10,17 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+_LISTS = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
+
 
 class ObservationBuffer:
-    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write."""
+    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write.
+
+    Adding keeps the report as it is, since it is on the way of every observation; putting together is for `take`.
+
+    Attributes:
+        count: triples that wait.
+    """
 
     def __init__(self, capacity: int):
         self.capacity = capacity
@@ -20,27 +28,23 @@ class ObservationBuffer:
         self.clear()
 
     def clear(self) -> None:
-        lists = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
-        self._got: dict[str, list] = {name: [] for name in lists}
+        self._reports: list[dict[str, Any]] = []
+        self.count = 0
 
     def copy(self) -> ObservationBuffer:
         other = ObservationBuffer(self.capacity)
-        other._got = {name: list(values) for name, values in self._got.items()}
+        other._reports, other.count = list(self._reports), self.count
         return other
 
-    def add(self, got: dict[str, Any]) -> None:
-        for name, values in self._got.items():
-            known = values if name == "similar_nodes" else ()
-            values += [value for value in got[name] if value not in known]
+    def add(self, report: dict[str, Any]) -> None:
+        self._reports.append(report)
+        self.count += len(report["facts"])
 
     def take(self) -> dict[str, Any]:
-        got: dict[str, Any] = self._got
+        got = {name: [value for report in self._reports for value in report[name]] for name in _LISTS}
+        got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
         self.clear()
         return got
-
-    @property
-    def count(self) -> int:
-        return len(self._got["facts"])
 
     @property
     def full(self) -> bool:

@@ -7,8 +7,15 @@ import threading
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import HOUSEHOLD_RULES, ChatWriter, KnowledgeGraph, Triple
-from embodied_mem.memory.conflicts import ChatResolver, Conflict, ConflictReview
+from embodied_mem.memory import (
+    HOUSEHOLD_RULES,
+    ChatResolver,
+    ChatWriter,
+    ConflictReview,
+    KnowledgeGraph,
+    Triple,
+)
+from embodied_mem.memory.conflicts import Conflict
 
 
 def kitchen() -> KnowledgeGraph:
