@@ -3,8 +3,8 @@
     python -S kill_zygote.py            # reads "MODE FOLDER FSYNC N", one writer at a time
     started 4711                        # then: open 0, ack 1 kept, ..., ended -9
 
-MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone". MODE `snapshot`
-or `forget`: does that once and kills itself at the N-th call that changes the folder. The writers print to the
+MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone". MODE `snapshot`,
+`forget` or `reopen`: does that once and kills itself at the N-th call that changes the folder. The writers print to the
 zygote's own output, on which "ended" and the exit code come when it has waited for them, after all that they said.
 
 The zygote holds no store and has no threads, so a fork copies neither.
@@ -74,10 +74,15 @@ class KillingLog:
 
     def __getattr__(self, name):
         value = getattr(self._log, name)
-        return self._killer.wrap(value) if name in ("enqueue", "wait", "sync", "roll", "remove_oldest") else value
+        return (
+            self._killer.wrap(value)
+            if name in ("recover", "enqueue", "wait", "sync", "roll", "remove_oldest")
+            else value
+        )
 
 
-def at_point(memory, mode, n):
+def arm(n):
+    """Return what kills at the n-th call that changes a folder from now on; the log is for the caller to wrap."""
     killer = Killer(n)
     snapshot_files.os = types.SimpleNamespace(
         **{name: getattr(os, name) for name in ("open", "close", "O_RDONLY")},
@@ -87,21 +92,25 @@ def at_point(memory, mode, n):
     snapshot_files.open = killer.wrap(open)
     store.read_snapshot = killer.wrap(store.read_snapshot)
     Path.unlink = killer.wrap(Path.unlink)
-    memory._log = KillingLog(memory._log, killer)
-    if mode == "snapshot":
-        memory.snapshot()
-    else:
-        memory.forget(user="gone")
-    say("done")
+    return killer
 
 
 def write(mode, folder, fsync, n):
     signal.alarm(LIFETIME_S)
+    if mode == "reopen":
+        killer, log = arm(int(n)), store.part("storage").EventLog
+        store.part = lambda name: types.SimpleNamespace(EventLog=lambda *a: KillingLog(log(*a), killer))
     memory = store.MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500)
     say(f"open {memory.last_event}")
     if mode == "run":
         run(memory)
-    at_point(memory, mode, int(n))
+    if mode in ("snapshot", "forget"):
+        memory._log = KillingLog(memory._log, arm(int(n)))
+        if mode == "snapshot":
+            memory.snapshot()
+        else:
+            memory.forget(user="gone")
+    say("done")
 
 
 def main():

@@ -177,3 +177,27 @@ def test_kills_at_every_step(memory_folders, writers, mode):
     if mode == "forget":
         assert len(texts) == 10
         assert unfinished >= 3
+
+
+def test_kills_at_every_step_of_finishing_a_forget(memory_folders, writers):
+    """A forget that was killed after its record is finished by whoever opens the store and lives."""
+    killed = unfinished = 0
+    for n in range(100):
+        folder = memory_folders()
+        prepared(folder)
+        writers.start("forget", folder, "never", 4)  # sync, enqueue, wait, sync: the record is there
+        assert writers.until_ended()[-1] == ["ended", "-9"]
+        writers.start("reopen", folder, "never", n)
+        lines = writers.until_ended()
+        done = ["done"] in lines
+        assert lines[-1] == ["ended", "0" if done else "-9"]
+        store, texts = read(folder, read_only=False)
+        assert texts == [f"kept {i}" for i in range(0, 20, 2)]
+        assert not [p.name for p in folder.iterdir() if b"secret" in p.read_bytes() or b"gone" in p.read_bytes()]
+        unfinished += store.report.forget_pending
+        if done:
+            break
+        killed += 1
+    assert done
+    assert killed >= 5
+    assert unfinished >= 3
