@@ -3,8 +3,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "memory/graph_bytes.h"
 #include "memory/graph_update.h"
 #include "memory/knowledge_graph.h"
+#include "memory/vector_index.h"
 
 namespace py = pybind11;
 
@@ -25,6 +28,7 @@ KHopScratch& ThreadScratch() {
   return scratch;
 }
 
+using FloatArray = py::array_t<float, py::array::c_style>;
 using GraphPointer = std::shared_ptr<KnowledgeGraph>;
 
 // A snapshot that keeps its graph alive.
@@ -90,16 +94,21 @@ py::tuple Apply(KnowledgeGraph& graph, const std::vector<NodeTuple>& nodes,
   return py::make_tuple(applied.nodes, applied.facts, applied.repeated);
 }
 
-py::dict Update(KnowledgeGraph& graph, const std::vector<TripleTuple>& tuples, bool extract, const KHopOptions& khop) {
+py::dict Update(KnowledgeGraph& graph, const std::vector<TripleTuple>& tuples, bool extract, const KHopOptions& khop,
+                VectorIndex* index, float theta, const std::vector<std::string>& names, const FloatArray& rows) {
+  if (index != nullptr && (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(0)) != names.size() ||
+                           static_cast<std::size_t>(rows.shape(1)) != index->options().dim))
+    throw InvalidInputError("vectors: expected float32[" + std::to_string(names.size()) + ", " + std::to_string(index->options().dim) + "]");
   UpdateResult result;
   {
+    const NamedVectors vectors{index, theta, names, rows.data(), std::max(1U, std::thread::hardware_concurrency())};
     const py::gil_scoped_release release;
     std::vector<Triple> triples;
     triples.reserve(tuples.size());
     const auto mention = [](const MentionTuple& m) { return Mention{std::get<0>(m), std::get<1>(m), std::get<2>(m)}; };
     for (const auto& [subject, relation, object, valid_at, source] : tuples)
       triples.push_back({mention(subject), relation, mention(object), valid_at, source});
-    graph.Update(triples, {extract, khop}, &ThreadScratch(), &result);
+    graph.Update(triples, {extract, khop, vectors}, &ThreadScratch(), &result);
   }
   std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
   for (const auto& end : result.ended) ended.emplace_back(end.fact, end.by, end.rule);
@@ -251,7 +260,8 @@ void BindMemory(py::module_& parent) {
       .def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
-      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"))
+      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"),
+           py::arg("index").none(true), py::arg("theta"), py::arg("names"), py::arg("rows"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
             const py::gil_scoped_release release;
             return self.num_retired();

@@ -8,11 +8,17 @@ namespace embodied_mem {
 
 void ExactStore::Add(const Rows& rows, std::size_t /*num_threads*/) {
   for (std::size_t i = 0; i < rows.count; ++i) {
-    const auto [found, is_new] = slots_.emplace(rows.ids[i], static_cast<Slot>(ids_.size()));
-    const Slot slot = found->second;
-    if (is_new) {
-      if (slot % kBlockRows == 0) blocks_.push_back(MakeAlignedFloats(dim_ * kBlockRows));
+    const auto found = slots_.find(rows.ids[i]);
+    const Slot slot = found == slots_.end() ? static_cast<Slot>(ids_.size()) : found->second;
+    if (found == slots_.end()) {  // in an order that leaves all whole if the memory runs out on the way
+      if (slot / kBlockRows == blocks_.size()) blocks_.push_back(MakeAlignedFloats(dim_ * kBlockRows));
       ids_.push_back(rows.ids[i]);
+      try {
+        slots_.emplace(rows.ids[i], slot);
+      } catch (...) {
+        ids_.pop_back();
+        throw;
+      }
     }
     float* place = Place(slot);
     for (std::size_t d = 0; d < dim_; ++d) place[d * kBlockRows] = rows.values[i * dim_ + d] * rows.scales[i];

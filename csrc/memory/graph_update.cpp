@@ -9,6 +9,7 @@
 #include "memory/graph_batch.h"
 #include "memory/graph_checks.h"
 #include "memory/graph_records.h"
+#include "memory/similar_nodes.h"
 
 namespace embodied_mem {
 namespace {
@@ -119,21 +120,29 @@ void CheckMention(const Mention& mention, const GraphBatch& batch, const std::st
   }
 }
 
-NodeId Link(const Mention& mention, GraphBatch* batch, UpdateResult* result) {
+NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, UpdateResult* result) {
   const NodeId exact = batch->FindNode(mention.name);
   if (exact != kNoNode) {  // its type stays, if it has one
     if (!mention.type.empty() && batch->node(exact).type == kNoType) batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
+    if (similar != nullptr) similar->Note(mention.name, exact);
     return exact;
   }
+  const auto linked = [&](NodeId node) {
+    std::vector<NodeId>& known = result->similar_nodes;
+    if (std::find(known.begin(), known.end(), node) == known.end()) known.push_back(node);
+    return node;
+  };
   for (const NodeId candidate : mention.candidates) {
     const TypeId known = batch->node(candidate).type;
     if (!mention.type.empty() && known != kNoType && batch->state().types->words[known] != mention.type) continue;
-    std::vector<NodeId>& similar = result->similar_nodes;
-    if (std::find(similar.begin(), similar.end(), candidate) == similar.end()) similar.push_back(candidate);
-    return candidate;
+    return linked(candidate);
   }
+  const NodeId found = similar == nullptr ? kNoNode : similar->Find(mention, *batch);
+  if (found != kNoNode) return linked(found);
   result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
-  return batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
+  const NodeId made = batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
+  if (similar != nullptr) similar->Note(mention.name, made);
+  return made;
 }
 
 }  // namespace
@@ -165,14 +174,22 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
     }
     CheckKHop(options.khop, batch.state().relations->words.size());
 
+    std::optional<SimilarNodes> similar;
+    if (options.vectors.index != nullptr && !options.vectors.names.empty()) {
+      similar.emplace(options.vectors, triples, batch);
+      similar->Begin(num_nodes, 2 * triples.size());
+    }
+    SimilarNodes* const search = similar ? &*similar : nullptr;
     Merge merge(&batch, result);
     for (std::size_t i = 0; i < triples.size(); ++i) {
-      result->subjects.push_back(Link(triples[i].subject, &batch, result));
-      result->objects.push_back(Link(triples[i].object, &batch, result));
+      result->subjects.push_back(Link(triples[i].subject, search, &batch, result));
+      result->objects.push_back(Link(triples[i].object, search, &batch, result));
       result->facts.push_back(merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at,
                                         triples[i].source));
     }
+    if (search != nullptr) search->Add();
     batch.Commit();
+    if (search != nullptr) search->Keep();
   }
   if (!options.extract) {
     result->subgraph.Clear();

@@ -1,10 +1,11 @@
 // Algorithm 1 of RoboMemory (retrieval-based incremental update) by rules, in one call:
 //
 // 1. link each entity: a node of exactly this name, else the first candidate the caller's vector search found above its
-//    threshold whose type does not contradict, else a new node;
+//    threshold, or that the search of `NamedVectors` finds, whose type does not contradict, else a new node;
 // 2. merge: a fact that is current already gets a source; a new one first ends those it is in conflict with by the
 //    graph's ConflictRules;
-// 3. extract the K-hop subgraph around the linked entities.
+// 3. add the vectors of the new nodes to the index;
+// 4. extract the K-hop subgraph around the linked entities.
 //
 // Deviation from the paper's order: the subgraph is taken after the merge, so that it shows the result. Rules compare a
 // fact only with facts of its own two nodes, which any K >= 1 contains, so the order does not change what is found.
@@ -36,9 +37,23 @@ struct Triple {
   std::optional<std::int64_t> source;
 };
 
+class VectorIndex;
+
+// What names without a node are linked by: vectors of names, and an index of the nodes' vectors by node id. The search
+// sees what the same batch made before, too, so a batch does what its triples would do one by one. A node that is linked
+// by its name and has no vector in the index gets one. Whatever throws, the index is as it was.
+struct NamedVectors {
+  VectorIndex* index = nullptr;  // null: no search
+  float theta = 0.9F;            // scores above it are links
+  std::vector<std::string> names;
+  const float* rows = nullptr;  // float[names][dim]
+  std::size_t num_threads = 1;  // at most, of the search
+};
+
 struct UpdateOptions {
   bool extract = true;
   KHopOptions khop;
+  NamedVectors vectors = {};
 };
 
 struct UpdateResult {

@@ -4,5 +4,6 @@
 namespace embodied_mem {
 
 void TestKnowledgeGraph();
+void TestGraphVectors();
 
 }  // namespace embodied_mem

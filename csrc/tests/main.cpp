@@ -296,6 +296,7 @@ int main(int argc, char** argv) {
     TestThreadPool();
     TestVectorEnv();
     TestKnowledgeGraph();
+    TestGraphVectors();
     TestEventLog();
     TestGraphBytes();
     TestVectorIndex();

@@ -30,6 +30,7 @@ Numpy only.
 from .audit import Audit
 from .bank import Experience, MemoryBank, trial_key
 from .chat_writing import ChatWriter
+from .conflicts import ChatResolver, ConflictReview
 from .durable import MemoryModule, Selector
 from .durable_graph import DurableGraph, GraphModule
 from .episodic import EpisodicMemory
@@ -49,7 +50,9 @@ from .vectors import VectorIndex
 __all__ = [
     "HOUSEHOLD_RULES",
     "Audit",
+    "ChatResolver",
     "ChatWriter",
+    "ConflictReview",
     "ConflictRule",
     "DurableGraph",
     "Embedder",

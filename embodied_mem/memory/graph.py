@@ -8,6 +8,9 @@
         [now.fact(i) for i in near.facts]
     what_if = graph.fork()                                                      # constant time, independent
 
+    graph = KnowledgeGraph(index=VectorIndex(384), theta=0.9)                   # names that mean the same are one node
+    graph.update(triples, vectors={"apple 1": vector})                          # float32[384]
+
 Facts that stop being true are invalidated and kept: every reading takes `as_of`, a time on the caller's own clock.
 Readers see one version, whole, and never wait for a writer; the native part works without the GIL.
 
@@ -19,8 +22,8 @@ subgraph that `update` returns is taken after the merge.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,9 +48,11 @@ from .facts import (
     scope_from_text,
     scope_text,
 )
+from .observation_buffer import ObservationBuffer
 
 if TYPE_CHECKING:
     from .audit import Audit
+    from .vectors import VectorIndex
 
 __all__ = [
     "HOUSEHOLD_RULES",
@@ -69,10 +74,12 @@ __all__ = [
 ]
 
 Direction = Literal["out", "in", "both"]
+Vectors = Mapping[str, np.ndarray]
 
 _native = part("memory")
 _NO_EMBEDDING = _native.NO_EMBEDDING
 _STILL_VALID = _native.STILL_VALID
+_NO_ROWS = np.zeros((0, 0), np.float32)
 
 
 class Snapshot:
@@ -196,16 +203,28 @@ class Snapshot:
 class KnowledgeGraph:
     """The facts of one scope. Batches are all or nothing; any number of threads may read, writers take turns."""
 
-    def __init__(self, scope: Scope | None = None, *, rules: Iterable[ConflictRule] = (), buffer_capacity: int = 64):
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        rules: Iterable[ConflictRule] = (),
+        buffer_capacity: int = 64,
+        index: VectorIndex | None = None,
+        theta: float = 0.9,
+    ):
         """Make an empty graph.
 
         Args:
             scope: whose it is.
             rules: what `update` resolves conflicts by.
             buffer_capacity: observations that `observe` lets wait before it integrates them.
+            index: vectors of the nodes by node id; of this graph alone. `update` searches it and adds to it. Whoever
+                searches it and takes a snapshot afterwards finds every node.
+            theta: names whose vectors score above it mean the same node, unless their types differ.
 
         Raises:
-            InvalidInputError: a rule without members, or given twice; a capacity below 1.
+            InvalidInputError: a rule without members, or given twice; a capacity below 1; ids in the index that are
+                no nodes.
         """
         if buffer_capacity < 1:
             raise InvalidInputError(f"buffer_capacity: expected at least 1, got {buffer_capacity}")
@@ -213,6 +232,7 @@ class KnowledgeGraph:
         self._native = _native.KnowledgeGraph()
         self._buffer = ObservationBuffer(buffer_capacity)
         self._set_rules(rules)
+        self._link_with(index, theta)
 
     @property
     def scope(self) -> Scope:
@@ -221,6 +241,21 @@ class KnowledgeGraph:
     @property
     def rules(self) -> tuple[ConflictRule, ...]:
         return self._rules
+
+    @property
+    def index(self) -> VectorIndex | None:
+        return self._index
+
+    def _link_with(self, index: VectorIndex | None, theta: float) -> None:
+        if not math.isfinite(theta):
+            raise InvalidInputError(f"theta: expected a number, got {theta}")
+        self._index, self._theta = index, float(theta)
+        if index is None:
+            return
+        with self.snapshot() as now:
+            for id in index.ids[::-1].tolist():
+                if id >= now.num_nodes or not now.has_node(id):
+                    raise InvalidInputError(f"index: expected ids of nodes, got {id}; an index belongs to one graph")
 
     def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
         rules = tuple(rules)
@@ -232,11 +267,15 @@ class KnowledgeGraph:
         return Snapshot(self._native.snapshot())
 
     def fork(self) -> KnowledgeGraph:
-        """Return an independent copy of the same scope in constant time; each side pays for what it changes."""
+        """Return an independent copy of the same scope in constant time; each side pays for what it changes.
+
+        The copy has no vector index, since this graph goes on with its own.
+        """
         other = object.__new__(KnowledgeGraph)
         with self._buffer.lock:
             other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
             other._buffer = self._buffer.copy()
+            other._link_with(None, self._theta)
         return other
 
     def to_bytes(self) -> bytes:
@@ -247,11 +286,14 @@ class KnowledgeGraph:
         return self._native.snapshot().to_bytes(scope_text(self._scope))
 
     @classmethod
-    def from_bytes(cls, data: bytes, scope: Scope | None = None) -> KnowledgeGraph:
-        """Return the graph that `to_bytes` wrote.
+    def from_bytes(
+        cls, data: bytes, scope: Scope | None = None, *, index: VectorIndex | None = None, theta: float = 0.9
+    ) -> KnowledgeGraph:
+        """Return the graph that `to_bytes` wrote, to go on with the index that it had, which is not in the bytes.
 
         Raises:
-            InvalidInputError: other bytes, damaged or cut, another version, or a graph of another scope than `scope`.
+            InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`, an
+                index of another graph.
         """
         graph = cls()
         graph._native, label = _native.KnowledgeGraph.from_bytes(data)
@@ -262,10 +304,13 @@ class KnowledgeGraph:
             ConflictRule(name, tuple((r, end, tuple(objects)) if objects else (r, end) for r, end, objects in members))
             for name, members in graph._native.snapshot().rules()
         )
+        graph._link_with(index, theta)
         return graph
 
     def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
         """Remove nodes with their facts, and episodes with what only they support; nothing of it is in `to_bytes`.
+
+        Their vectors leave the index, too.
 
         A fact that has other sources loses this one; one that has none is erased, past or current, and not
         invalidated. A node that so loses its last fact and has no attributes goes too. Ids are never used again.
@@ -277,6 +322,8 @@ class KnowledgeGraph:
         """
         with self._buffer.lock:
             gone = Forgotten(*self._native.forget([_id(node, "nodes") for node in nodes], [int(s) for s in sources]))
+            if self._index is not None:
+                self._index.remove([node for node in gone.nodes if node in self._index])
             self._buffer.clear()
         return gone
 
@@ -308,6 +355,7 @@ class KnowledgeGraph:
         self,
         triples: Iterable[Triple],
         *,
+        vectors: Vectors | None = None,
         hops: int = 2,
         direction: Direction = "both",
         max_nodes: int | None = None,
@@ -315,17 +363,30 @@ class KnowledgeGraph:
     ) -> Change:
         """Link, merge and resolve conflicts by the rules in one native call (Algorithm 1); return what changed.
 
-        Raises:
-            InvalidInputError: a name that is empty or too long, an unknown candidate; nothing has changed.
-        """
-        return Change(**self._update(triples, extract, _options(hops, direction, None, max_nodes, None)))
+        Args:
+            triples: what was observed, in its order.
+            vectors: name to float32[dim], with an index only. A name that no node has is linked to its candidates, else
+                to the most similar node above theta, made by an earlier triple or there before, else to a new node. The
+                nodes named get these vectors in the index, where they have none.
+            hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
+            extract: whether to return a subgraph.
 
-    def observe(self, triples: Iterable[Triple]) -> Change | None:
+        Raises:
+            InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
+                neither the graph nor the index has changed.
+        """
+        return Change(**self._update(triples, vectors, extract, _options(hops, direction, None, max_nodes, None)))
+
+    def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
         """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
 
         Rapid response and local integration are RoboMemory's two phases (section 3.2). Here the first links, merges
         and applies the rules, which the native part does in microseconds, so that no reader sees a contradiction; what
         waits is the K-hop subgraph around what was touched, which is what takes time and what a resolver looks at.
+
+        So most calls cost what `update(extract=False)` does, and those that integrate cost one `khop` more, around all
+        that waited: the median is below that of `update`, the mean is both together, and where every observation is in
+        conflict with the one before there is nothing to win.
 
         Returns:
             What `integrate` returns, when the buffer was full or a rule found a conflict; else None.
@@ -334,7 +395,7 @@ class KnowledgeGraph:
             InvalidInputError: as `update`; nothing has changed.
         """
         with self._buffer.lock:
-            got = self._update(triples, False, _options(0, "both", None, None, None))
+            got = self._update(triples, vectors, False, _NO_HOPS)
             self._buffer.add(got)
             return self.integrate() if got["ended"] or self._buffer.full else None
 
@@ -358,7 +419,28 @@ class KnowledgeGraph:
 
         return audit(self)
 
-    def _update(self, triples: Iterable[Triple], extract: bool, options: Any) -> dict[str, Any]:
+    def _vectors(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[list[str], np.ndarray]:
+        if self._index is None:
+            raise InvalidInputError("vectors: expected a graph with an index, see KnowledgeGraph(index=...)")
+        names = dict.fromkeys(name for t in triples for name in (t.subject, t.object) if name in vectors)
+        rows = np.zeros((len(names), self._index.dim), np.float32)
+        for row, name in zip(rows, names):
+            vector = np.asarray(vectors[name])
+            if vector.shape != row.shape or vector.dtype.kind not in "fiu":
+                expected = f"expected float32[{self._index.dim}]"
+                raise InvalidInputError(f"vectors[{name!r}]: {expected}, got {vector.dtype}{list(vector.shape)}")
+            row[:] = vector
+        return list(names), rows
+
+    def _update(
+        self, triples: Iterable[Triple], vectors: Vectors | None, extract: bool, options: Any
+    ) -> dict[str, Any]:
+        if vectors is None:
+            similar = (None, 0.0, [], _NO_ROWS)
+        else:
+            triples = list(triples)
+            rows = self._vectors(triples, vectors)
+            similar = (self._index._native, self._theta, *rows)
         got = self._native.update(
             [
                 (
@@ -372,6 +454,7 @@ class KnowledgeGraph:
             ],
             extract,
             options,
+            *similar,
         )
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         got["subgraph"] = None if got["subgraph"] is None else Subgraph(*got["subgraph"])
@@ -381,42 +464,6 @@ class KnowledgeGraph:
     def num_retired(self) -> int:
         """Replaced records that are kept for open snapshots."""
         return self._native.num_retired
-
-
-class ObservationBuffer:
-    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write."""
-
-    def __init__(self, capacity: int):
-        self.capacity = capacity
-        self.lock = threading.RLock()
-        self.clear()
-
-    def clear(self) -> None:
-        lists = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
-        self._got: dict[str, list] = {name: [] for name in lists}
-
-    def copy(self) -> ObservationBuffer:
-        other = ObservationBuffer(self.capacity)
-        other._got = {name: list(values) for name, values in self._got.items()}
-        return other
-
-    def add(self, got: dict[str, Any]) -> None:
-        for name, values in self._got.items():
-            known = values if name == "similar_nodes" else ()
-            values += [value for value in got[name] if value not in known]
-
-    def take(self) -> dict[str, Any]:
-        got: dict[str, Any] = self._got
-        self.clear()
-        return got
-
-    @property
-    def count(self) -> int:
-        return len(self._got["facts"])
-
-    @property
-    def full(self) -> bool:
-        return self.count >= self.capacity
 
 
 def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, str, list[str]]:
@@ -448,3 +495,6 @@ def _options(hops: int, direction: str, relations: list[int] | None, max_nodes: 
     if max_nodes is not None and max_nodes < 1:
         raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
     return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)
+
+
+_NO_HOPS = _options(0, "both", None, None, None)
