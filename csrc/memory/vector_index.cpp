@@ -154,13 +154,12 @@ VectorIndex::Addition::Addition(VectorIndex* index, std::size_t count)
 }
 
 VectorIndex::Addition::~Addition() {
+  // Without an allocation as far as here, since the want of memory may be why.
+  const auto missing = [this](VectorId id) { return !index_.store_->Contains(id); };
+  added_.erase(std::remove_if(added_.begin(), added_.end(), missing), added_.end());
   try {
-    std::vector<VectorId> there;
-    for (const VectorId id : added_) {
-      if (index_.store_->Contains(id)) there.push_back(id);
-    }
-    index_.store_->Remove(there, 1);
-  } catch (const std::bad_alloc&) {  // a vector without a node stays; it is in no one's way
+    index_.store_->Remove(added_, 1);
+  } catch (const std::bad_alloc&) {  // an HNSW graph that could not be compacted; they are out of all answers
   }
 }
 
