@@ -56,12 +56,10 @@ class Native:
 
     def update(self, work: Round) -> None:
         self.time += 1
-        with self.graph.snapshot() as now:
-            ends = [(now.find_fact(a, "near", b), self.time) for a, b in work.remove]
         self.graph.apply(
-            nodes=[NewNode(f"object {work.fresh}", "object"), NewNode(f"object {work.fresh + 1}", "object")],
-            invalidate=ends,
-            add=[NewFact(a, "near", b, self.time) for a, b in work.add],
+            nodes=[(f"object {work.fresh + i}", "object", {}, None) for i in range(2)],
+            invalidate=[((a, "near", b), self.time) for a, b in work.remove],
+            add=[(a, "near", b, self.time, None) for a, b in work.add],
         )
 
     def khop2(self, sources: list[int]) -> tuple[Any, int]:

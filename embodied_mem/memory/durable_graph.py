@@ -48,11 +48,7 @@ class GraphModule:
         return self.graph.observe([Triple(*triple) for triple in event["triples"]])
 
     def _apply(self, event: dict[str, Any]) -> Applied:
-        return self.graph.apply(
-            [NewNode(*node) for node in event["nodes"]],
-            [(fact, at) for fact, at in event["invalidate"]],
-            [NewFact(*fact) for fact in event["add"]],
-        )
+        return self.graph.apply(event["nodes"], event["invalidate"], event["add"])
 
     def _set_rules(self, event: dict[str, Any]) -> None:
         members = [(name, [tuple(map(_frozen, member)) for member in rule]) for name, rule in event["rules"]]
@@ -114,15 +110,15 @@ class DurableGraph:
     def apply(
         self,
         nodes: Iterable[NewNode] = (),
-        invalidate: Iterable[tuple[int, int]] = (),
+        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
         add: Iterable[NewFact] = (),
     ) -> Applied:
         """As `KnowledgeGraph.apply`."""
         event = {
             "op": "apply",
-            "nodes": [(n.name, n.type, dict(n.attributes), n.embedding) for n in nodes],
-            "invalidate": [(int(fact), int(at)) for fact, at in invalidate],
-            "add": [(int(f.subject), f.relation, int(f.object), f.valid_at, f.source) for f in add],
+            "nodes": [(name, kind, dict(attributes), embedding) for name, kind, attributes, embedding in nodes],
+            "invalidate": [(fact if isinstance(fact, tuple) else int(fact), int(at)) for fact, at in invalidate],
+            "add": [(int(s), relation, int(o), *rest) for s, relation, o, *rest in add],
         }
         return self._store.record(self._name, event)
 

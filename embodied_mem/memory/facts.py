@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -116,18 +117,16 @@ class Triple(NamedTuple):
     object_candidates: Sequence[int] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class NewNode:
+class NewNode(NamedTuple):
     """A node for `apply`. If the name exists, that node gets these attributes, and the type and embedding if given."""
 
     name: str
     type: str = ""
-    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    attributes: Mapping[str, str] = types.MappingProxyType({})
     embedding: int | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class NewFact:
+class NewFact(NamedTuple):
     """A fact for `apply`, between node ids; ids of nodes made in the same batch count on from `num_nodes`."""
 
     subject: int
@@ -137,8 +136,7 @@ class NewFact:
     source: int | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Subgraph:
+class Subgraph(NamedTuple):
     """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
 
     Attributes:
@@ -163,8 +161,7 @@ class Ended:
     rule: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Applied:
+class Applied(NamedTuple):
     """Ids of the nodes and facts of a batch; `repeated[i]`: fact i was current and has got a source, not a copy."""
 
     nodes: list[int]

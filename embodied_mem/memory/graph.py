@@ -196,8 +196,8 @@ class Snapshot:
         numbers = None if relations is None else [self._native.find_relation(word) for word in _words(relations)]
         if numbers == []:
             raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
-        ids = [_id(node, "sources") for node in sources]
-        return Subgraph(*self._native.khop(ids, _options(hops, direction, numbers, max_nodes, as_of)))
+        options = _options(hops, direction, numbers, max_nodes, as_of)
+        return Subgraph(*self._native.khop(_listed(sources), options))
 
 
 class KnowledgeGraph:
@@ -330,26 +330,20 @@ class KnowledgeGraph:
     def apply(
         self,
         nodes: Iterable[NewNode] = (),
-        invalidate: Iterable[tuple[int, int]] = (),
+        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
         add: Iterable[NewFact] = (),
     ) -> Applied:
-        """Do one batch as given, without rules: nodes, then (fact id, invalid_at), then facts.
+        """Do one batch as given, without rules: nodes, then (fact, invalid_at), then facts.
+
+        Args:
+            nodes: made, or changed if the name is known.
+            invalidate: the fact is an id, or (subject, relation, object) of a current one.
+            add: plain tuples with the fields of `NewFact` do too, and are what costs least; so for `nodes`.
 
         Raises:
             InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
         """
-        facts = list(add)
-        numbers = self._native.intern([fact.relation for fact in facts])
-        return Applied(
-            *self._native.apply(
-                [(n.name, n.type, list(n.attributes.items()), _embedding(n.embedding)) for n in nodes],
-                [(_id(fact, "invalidate"), at) for fact, at in invalidate],
-                [
-                    (_id(f.subject, "subject"), number, _id(f.object, "object"), f.valid_at, f.source)
-                    for f, number in zip(facts, numbers)
-                ],
-            )
-        )
+        return Applied(*self._native.apply(_listed(nodes), _listed(invalidate), _listed(add)))
 
     def update(
         self,
@@ -470,17 +464,15 @@ def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, 
     return relation, end, list(objects)
 
 
+def _listed(items: Iterable[Any]) -> Sequence[Any]:
+    return items if isinstance(items, list | tuple) else list(items)
+
+
 def _id(value: int, where: str) -> int:
     number = int(value)
     if not 0 <= number < 2**32:
         raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {value}")
     return number
-
-
-def _embedding(handle: int | None) -> int:
-    if handle is not None and handle < 0:
-        raise InvalidInputError(f"embedding: expected a handle >= 0 or None, got {handle}")
-    return _NO_EMBEDDING if handle is None else handle
 
 
 def _words(words: Iterable[str]) -> list[str]:
