@@ -1,6 +1,6 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
-Suite `memory` is described in bench_memory.py.
+Suite `memory` is described in bench_memory.py, suite `graph` in bench_graph_native.py.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -162,8 +162,16 @@ def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
     return suite.bench_memory(args)
 
 
+def bench_graph(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of the suite `graph`."""
+    from experiments import bench_graph_native as suite
+
+    return suite.bench_graph(args)
+
+
 SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "alfworld": bench_alfworld,
+    "graph": bench_graph,
     "memory": bench_memory,
 }
 
@@ -189,7 +197,7 @@ def _commit() -> str:
 
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
-    from experiments.bench_memory import add_arguments
+    from experiments import bench_graph_native, bench_memory
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
@@ -203,9 +211,11 @@ def main() -> int:
         "--rounds", type=int, default=3, help="rounds of our engine before and after TextWorld (default 3)"
     )
     parser.add_argument("--seed", type=int, default=0)
-    add_arguments(parser)
+    bench_memory.add_arguments(parser)
+    bench_graph_native.add_arguments(parser)
     parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
     args = parser.parse_args()
+    args.output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"
     command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
 
     result = SUITES[args.suite](args)
@@ -222,12 +232,13 @@ def main() -> int:
         "machine": _machine(),
         "seed": args.seed,
     }
-    output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(result, indent=1) + "\n")
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result))
     return 1 if result.get("mismatches") else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from experiments.command import run
+
+    run(lambda: sys.exit(main()))

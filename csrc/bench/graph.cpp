@@ -1,24 +1,36 @@
-// What an update and an extraction cost, beside a bare adjacency list that does the same work in the same run:
+// What an update and an extraction cost, beside a bare adjacency list that does the same work in the same iteration:
 //
-//   bench_graph [--nodes N]... [--degree D]... [--rounds R]     default: 1000 ... 1000000, 4 and 8, 2000 rounds
+//   bench_graph [--benchmark_filter=nodes:1000/] [--benchmark_out=FILE.json] ...      (Google Benchmark's options)
 //
-// Random graphs, every node with `degree` facts out. A round is an update (4 facts removed, 8 added, 2 new nodes) and
-// the extraction of all that lies within 2 facts out of the nodes that it touched, as nodes and facts.
+// Random graphs of 10^3 ... 10^6 nodes, every node with 4 or 8 facts out. The benchmarks of each:
+//
+// - khop: an extraction from one random node, 1, 2 or 3 facts out.
+// - fork: a copy of the whole graph.
+// - update_k2: a round, which is an update (4 facts removed, 8 added, 2 new nodes) and the extraction of all that lies
+//   within 2 facts out of the nodes that it touched, as nodes and facts. update: the first part of such a round.
+// - update_by_names: Algorithm 1: `Update` of 8 triples given by names, of which 4 end others by a rule, and the same
+//   extraction.
+//
+// 2000 rounds after 200 to warm up, so an update's graph grows by 4400 nodes; each starts with at most a tenth too many.
+//
+// The two sides take turns on the same work, whose making is outside the clock, and must find the same:
 //
 // - native: find the 4 facts, Apply, a fresh Snapshot, KHop. Names, validity, sources, versions, readers beside it.
 // - bare: two vectors of edges per node (out and in), edges found and erased; no names, times or versions. Its search
 //   has epoch marks and reuses its result.
-// - named: Algorithm 1: `Update` of 8 triples given by names, of which 4 end others by a rule, and the same extraction.
 //
-// Native and bare rounds alternate on the same work, whose making is outside the clock; named rounds follow. khopK: one
-// random source, K facts out. Prints a table and ends with one JSON line; times in microseconds.
+// The time of an iteration is native's, set by hand. Counters: p50_us and p99_us of it, bare_p50_us and bare_p99_us,
+// ratio (of the two p50), visited (nodes in a result, mean), peak_mb (of the process so far). Ends with status 1 if the
+// sides differ, and 2 if no benchmark has such a name.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <exception>
-#include <iostream>
-#include <map>
+#include <functional>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -32,6 +44,8 @@ namespace embodied_mem {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kRounds = 2000, kForks = 100;
 
 double Microseconds(Clock::time_point since) { return std::chrono::duration<double, std::micro>(Clock::now() - since).count(); }
 
@@ -98,21 +112,15 @@ class Bare {
   FactId num_facts_ = 0;
 };
 
-double Percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
-struct Row {
-  std::size_t nodes, degree, visited;
-  double fork_us;
-  std::map<std::string, std::vector<double>> us;
+// What one iteration took; `bare_us` is 0 where nothing is compared.
+struct Took {
+  double native_us = 0, bare_us = 0;
 };
 
-class Bench {
+// A random graph on both sides.
+class Sides {
  public:
-  Bench(std::size_t num_nodes, std::size_t degree, std::size_t rounds)
-      : rng_(num_nodes + degree), num_nodes_(num_nodes), rounds_(rounds), row_{num_nodes, degree, 0, 0, {}} {
+  Sides(std::size_t num_nodes, std::size_t degree) : rng_(num_nodes + degree), num_nodes_(num_nodes), degree_(degree) {
     graph_.SetRules({{{"place", {{"in", ConflictRule::Role::kSubject, {}}}}}});
     const std::vector<RelationId> relations = graph_.Intern({"in", "near"});
     in_ = relations[0];
@@ -137,99 +145,68 @@ class Bench {
     }
   }
 
-  Row Run() {
-    for (std::size_t round = 0; round < rounds_ + rounds_ / 10; ++round) {
-      if (round == rounds_ / 10) row_.us.clear();  // that was to warm up
-      Both();
-    }
-    for (std::size_t round = 0; round < rounds_; ++round) Alone();
-    std::vector<double> forks;
-    for (int i = 0; i < 9; ++i) {
-      const auto since = Clock::now();
-      const auto fork = graph_.Fork();
-      forks.push_back(Microseconds(since));
-    }
-    row_.fork_us = Percentile(forks, 0.5);
-    for (std::size_t round = 0; round < rounds_; ++round) Named();
-    row_.visited = num_visited_ / (rounds_ + rounds_ / 10);
-    return row_;
+  // Whether this is still such a graph, give or take a tenth, and the same one on both sides.
+  bool Are(std::size_t num_nodes, std::size_t degree) const {
+    return num_nodes_ == num_nodes && degree_ == degree && in_step_ && bare_.num_nodes() <= num_nodes + num_nodes / 10;
   }
+  std::size_t num_visited() const { return around_.nodes.size(); }
 
- private:
-  NodeId Any() { return static_cast<NodeId>(rng_() % num_nodes_); }
-  NodeId Other(NodeId node) {
-    for (;;) {
-      const NodeId other = Any();
-      if (other != node) return other;
-    }
-  }
-
-  // An update and an extraction on both sides.
-  void Both() {
-    struct End {
-      NodeId subject, object;
-    };
-    std::vector<End> remove, add;
-    std::vector<NodeId> sources;
-    const auto fresh = static_cast<NodeId>(bare_.num_nodes());
-    for (NodeId k = 0; k < 4; ++k) {
-      const std::size_t pick = rng_() % removable_.size();
-      remove.push_back({removable_[pick].first, removable_[pick].second});
-      removable_[pick] = removable_.back();
-      removable_.pop_back();
-      add.push_back({remove[k].subject, fresh + k % 2});
-      add.push_back({fresh + k % 2, Any()});
-      sources.insert(sources.end(), {add[2 * k].subject, add[2 * k].object, add[2 * k + 1].object});
-    }
-    // Twice the same pair would be one fact here and two there.
-    for (std::size_t i = 0; i < add.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        if (add[i].subject == add[j].subject && add[i].object == add[j].object) return;
-
+  // A round: an update and an extraction on both sides; returns what the update alone or all of it took.
+  Took Round(bool with_extraction) {
+    const Work work = Draw();
+    Took update, all;
     auto since = Clock::now();
     bare_.AddNode();
     bare_.AddNode();
-    for (const End& end : remove) bare_.RemoveFact(end.subject, end.object);
-    for (const End& end : add) bare_.AddFact(end.subject, end.object);
-    row_.us["bare update"].push_back(Microseconds(since));
-    bare_.KHop(sources, 2);
-    row_.us["bare update+khop2"].push_back(Microseconds(since));
+    for (const Pair& pair : work.remove) bare_.RemoveFact(pair.first, pair.second);
+    for (const Pair& pair : work.add) bare_.AddFact(pair.first, pair.second);
+    update.bare_us = Microseconds(since);
+    bare_.KHop(work.sources, 2);
+    all.bare_us = Microseconds(since);
 
     Changes changes;
-    changes.nodes = {{Name(fresh), "object", {}, kNoEmbedding}, {Name(fresh + 1), "object", {}, kNoEmbedding}};
-    for (const End& end : add) changes.add.push_back({end.subject, near_, end.object, ++time_, 2});
+    for (const NodeId node : {work.fresh, work.fresh + 1}) changes.nodes.push_back({Name(node), "object", {}, kNoEmbedding});
+    for (const Pair& pair : work.add) changes.add.push_back({pair.first, near_, pair.second, ++time_, 2});
     since = Clock::now();
     {
       const Snapshot snapshot(graph_);
-      for (const End& end : remove) changes.invalidate.push_back({snapshot.FindFact(end.subject, near_, end.object), time_});
+      for (const Pair& pair : work.remove)
+        changes.invalidate.push_back({snapshot.FindFact(pair.first, near_, pair.second), time_});
     }
     graph_.Apply(changes);
-    row_.us["native update"].push_back(Microseconds(since));
-    Snapshot(graph_).KHop(sources, options_, &scratch_, &around_);
-    row_.us["native update+khop2"].push_back(Microseconds(since));
+    update.native_us = Microseconds(since);
+    Snapshot(graph_).KHop(work.sources, options_, &scratch_, &around_);
+    all.native_us = Microseconds(since);
     Compare();
-    num_visited_ += around_.nodes.size();
-    for (std::size_t k = 0; k < add.size(); k += 2) removable_.emplace_back(add[k].subject, add[k].object);
+    for (std::size_t k = 0; k < work.add.size(); k += 2) removable_.push_back(work.add[k]);
+    return with_extraction ? all : update;
   }
 
-  // Extractions from one node on both sides.
-  void Alone() {
-    for (std::size_t hops = 1; hops <= 3; ++hops) {
-      const std::vector<NodeId> source = {Any()};
-      const std::string suffix = " khop" + std::to_string(hops);
-      auto since = Clock::now();
-      bare_.KHop(source, hops);
-      row_.us["bare" + suffix].push_back(Microseconds(since));
-      KHopOptions options = options_;
-      options.hops = hops;
-      since = Clock::now();
-      Snapshot(graph_).KHop(source, options, &scratch_, &around_);
-      row_.us["native" + suffix].push_back(Microseconds(since));
-      Compare();
-    }
+  // An extraction from one node on both sides.
+  Took KHop(std::size_t hops) {
+    const std::vector<NodeId> source = {Any()};
+    KHopOptions options = options_;
+    options.hops = hops;
+    Took took;
+    auto since = Clock::now();
+    bare_.KHop(source, hops);
+    took.bare_us = Microseconds(since);
+    since = Clock::now();
+    Snapshot(graph_).KHop(source, options, &scratch_, &around_);
+    took.native_us = Microseconds(since);
+    Compare();
+    return took;
   }
 
-  void Named() {
+  Took Fork() {
+    const auto since = Clock::now();
+    const auto fork = graph_.Fork();
+    return {Microseconds(since), 0};
+  }
+
+  // Algorithm 1 on the native side, which leaves the other behind.
+  Took UpdateByNames() {
+    in_step_ = false;
     ++time_;
     std::vector<Triple> triples;
     const std::string fresh[] = {"late " + std::to_string(2 * time_), "late " + std::to_string(2 * time_ + 1)};
@@ -241,7 +218,43 @@ class Bench {
     options.khop = options_;
     const auto since = Clock::now();
     graph_.Update(triples, options, &scratch_, &result_);
-    row_.us["named update+khop2"].push_back(Microseconds(since));
+    return {Microseconds(since), 0};
+  }
+
+ private:
+  using Pair = std::pair<NodeId, NodeId>;
+  struct Work {
+    NodeId fresh;
+    std::vector<Pair> remove, add;
+    std::vector<NodeId> sources;
+  };
+
+  NodeId Any() { return static_cast<NodeId>(rng_() % num_nodes_); }
+  NodeId Other(NodeId node) {
+    for (;;) {
+      const NodeId other = Any();
+      if (other != node) return other;
+    }
+  }
+
+  // What the next round does. Twice the same pair would be one fact here and two there, so that draw is taken back.
+  Work Draw() {
+    for (;;) {
+      Work work{static_cast<NodeId>(bare_.num_nodes()), {}, {}, {}};
+      for (NodeId k = 0; k < 4; ++k) {
+        std::swap(removable_[rng_() % removable_.size()], removable_.back());
+        work.remove.push_back(removable_.back());
+        removable_.pop_back();
+        const NodeId subject = work.remove[k].first, node = work.fresh + k % 2, object = Any();
+        work.add.push_back({subject, node});
+        work.add.push_back({node, object});
+        work.sources.insert(work.sources.end(), {subject, node, object});
+      }
+      std::vector<Pair> sorted = work.add;
+      std::sort(sorted.begin(), sorted.end());
+      if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return work;
+      removable_.insert(removable_.end(), work.remove.begin(), work.remove.end());
+    }
   }
 
   void Compare() const {
@@ -251,80 +264,102 @@ class Bench {
   }
 
   std::mt19937_64 rng_;
-  std::size_t num_nodes_, rounds_, num_visited_ = 0;
+  std::size_t num_nodes_, degree_;
+  bool in_step_ = true;
   std::int64_t time_ = 0;
   KnowledgeGraph graph_;
   Bare bare_;
   RelationId in_ = 0, near_ = 0;
-  std::vector<std::pair<NodeId, NodeId>> removable_;
+  std::vector<Pair> removable_;
   KHopScratch scratch_;
   KHopOptions options_;
   Subgraph around_;
   UpdateResult result_;
-  Row row_;
 };
 
-std::string Json(const Row& row) {
-  std::string text = "{\"nodes\": " + std::to_string(row.nodes) + ", \"degree\": " + std::to_string(row.degree) +
-                     ", \"visited_mean\": " + std::to_string(row.visited) + ", \"fork_us\": " + std::to_string(row.fork_us);
-  for (const auto& [name, values] : row.us) {
-    std::string key = name;
-    std::replace(key.begin(), key.end(), ' ', '_');
-    text += ", \"" + key + "\": {\"p50\": " + std::to_string(Percentile(values, 0.5)) +
-            ", \"p99\": " + std::to_string(Percentile(values, 0.99)) + "}";
+// Benchmarks of one graph follow each other and share it, since making a large one takes seconds.
+std::unique_ptr<Sides> shared_sides;
+bool any_failed = false;
+
+Sides& SidesOf(std::size_t num_nodes, std::size_t degree) {
+  if (!shared_sides || !shared_sides->Are(num_nodes, degree)) {
+    shared_sides.reset();  // first, so that there is never memory for two
+    shared_sides = std::make_unique<Sides>(num_nodes, degree);
   }
-  return text + "}";
+  return *shared_sides;
 }
 
-int Run(int argc, char** argv) {
-  std::vector<std::size_t> sizes, degrees;
-  std::size_t rounds = 2000;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const std::size_t value = i + 1 < argc ? std::strtoul(argv[++i], nullptr, 10) : 0;
-    if (option == "--nodes" && value >= 100) {
-      sizes.push_back(value);
-    } else if (option == "--degree" && value >= 2) {
-      degrees.push_back(value);
-    } else if (option == "--rounds" && value >= 10) {
-      rounds = value;
-    } else {
-      std::cerr << "usage: bench_graph [--nodes N >= 100]... [--degree D >= 2]... [--rounds R >= 10]\n";
-      return 2;
+double Percentile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in kilobytes
+}
+
+// Runs `once` as often as the benchmark says, after a tenth of that to warm up.
+void Measure(benchmark::State& state, const std::function<Took(Sides&)>& once) {
+  std::vector<double> native, bare;
+  double num_visited = 0;
+  try {
+    Sides& sides = SidesOf(static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)));
+    for (benchmark::IterationCount i = 0; i < state.max_iterations / 10; ++i) once(sides);
+    for ([[maybe_unused]] auto _ : state) {
+      const Took took = once(sides);
+      state.SetIterationTime(1e-6 * took.native_us);
+      native.push_back(took.native_us);
+      bare.push_back(took.bare_us);
+      num_visited += static_cast<double>(sides.num_visited());
     }
+  } catch (const std::exception& error) {
+    any_failed = true;
+    state.SkipWithError(error.what());
+    return;
   }
-  if (sizes.empty()) sizes = {1000, 10000, 100000, 1000000};
-  if (degrees.empty()) degrees = {4, 8};
-  std::string rows;
-  std::printf("%9s %6s  %-20s %10s %10s\n", "nodes", "degree", "p50, p99 [us]", "native", "bare");
-  for (const std::size_t nodes : sizes) {
-    for (const std::size_t degree : degrees) {
-      const Row row = Bench(nodes, degree, rounds).Run();
-      for (const std::string what : {"update", "update+khop2", "khop1", "khop2", "khop3"}) {
-        const auto& native = row.us.at("native " + what);
-        const auto& bare = row.us.at("bare " + what);
-        std::printf("%9zu %6zu  %-14s p50 %12.2f %10.2f   ratio %.2f\n%9s %6s  %-14s p99 %12.2f %10.2f\n", nodes, degree,
-                    what.c_str(), Percentile(native, 0.5), Percentile(bare, 0.5), Percentile(native, 0.5) / Percentile(bare, 0.5),
-                    "", "", "", Percentile(native, 0.99), Percentile(bare, 0.99));
-      }
-      const auto& named = row.us.at("named update+khop2");
-      std::printf("%9zu %6zu  by names       p50 %12.2f   p99 %.2f; fork %.2f us; %zu nodes visited\n", nodes, degree,
-                  Percentile(named, 0.5), Percentile(named, 0.99), row.fork_us, row.visited);
-      rows += (rows.empty() ? "" : ", ") + Json(row);
-    }
+  state.counters["p50_us"] = Percentile(native, 0.5);
+  state.counters["p99_us"] = Percentile(native, 0.99);
+  state.counters["peak_mb"] = PeakMegabytes();
+  if (const double bare_us = Percentile(bare, 0.5); bare_us > 0) {
+    state.counters["bare_p50_us"] = bare_us;
+    state.counters["bare_p99_us"] = Percentile(bare, 0.99);
+    state.counters["ratio"] = Percentile(native, 0.5) / bare_us;
+    state.counters["visited"] = num_visited / static_cast<double>(native.size());
   }
-  std::printf("{\"suite\": \"graph_native\", \"rounds\": %zu, \"rows\": [%s]}\n", rounds, rows.c_str());
-  return 0;
+}
+
+void Register(std::int64_t nodes, std::int64_t degree) {
+  const auto add = [&](const char* name, std::size_t rounds, std::function<Took(Sides&)> once) {
+    return benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { Measure(state, once); })
+        ->Iterations(static_cast<benchmark::IterationCount>(rounds))
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
+  for (const std::int64_t hops : {1, 2, 3}) {
+    add("khop", kRounds, [=](Sides& sides) { return sides.KHop(static_cast<std::size_t>(hops)); })
+        ->Args({nodes, degree, hops})
+        ->ArgNames({"nodes", "degree", "hops"});
+  }
+  for (auto* each : {add("fork", kForks, [](Sides& sides) { return sides.Fork(); }),
+                     add("update", kRounds, [](Sides& sides) { return sides.Round(false); }),
+                     add("update_k2", kRounds, [](Sides& sides) { return sides.Round(true); }),
+                     add("update_by_names", kRounds, [](Sides& sides) { return sides.UpdateByNames(); })})
+    each->Args({nodes, degree})->ArgNames({"nodes", "degree"});
 }
 
 }  // namespace
 }  // namespace embodied_mem
 
 int main(int argc, char** argv) {
-  try {
-    return embodied_mem::Run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  for (const std::int64_t nodes : {1000, 10000, 100000, 1000000})
+    for (const std::int64_t degree : {4, 8}) embodied_mem::Register(nodes, degree);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  const bool any_ran = benchmark::RunSpecifiedBenchmarks() > 0;
+  embodied_mem::shared_sides.reset();
+  benchmark::Shutdown();
+  if (!any_ran) return 2;
+  return embodied_mem::any_failed ? 1 : 0;
 }
