@@ -17,7 +17,7 @@ MODELS = (
     "qwen-2.5-7b-instruct",
 )
 _TAGS = re.compile(r"<\|[^|]*\|>(user|assistant)?")
-_ANSWER = re.compile(r"Result: ?(.*?)\nObjects:(.*?)(?=\nThought:|\Z)", re.DOTALL)
+_ANSWER = re.compile(r"Result: ?(.*?)\nObjects: ?(No objects found yet|(?:\w+_\d+: [^\n]*\n?)+)", re.DOTALL)
 _ACTION = re.compile(r"(\w+)\[(.*?)\]")
 
 

@@ -113,7 +113,7 @@ class Env {
   void PutDown(Node place, Relation relation, Node beside);
   void FinishTour(std::uint16_t room, bool all);
   void Reveal(std::size_t object);
-  void RevealByChance(std::uint16_t room, double here, double elsewhere);
+  void RevealOnWalk(const Point& from);
   bool Reaches(Node node) const;
   bool Hovers(Node furniture) const;
 
