@@ -64,7 +64,9 @@ def memento_data() -> pathlib.Path:
     for root in roots:
         if (root / "scenes.json").is_file():
             return root
-    pytest.skip("MEMENTO is not installed: put scenes.json, captions.json and episodes/ into $EMBODIED_MEM_DATA/memento")
+    pytest.skip(
+        "MEMENTO is not installed: put scenes.json, captions.json and episodes/ into $EMBODIED_MEM_DATA/memento"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -75,4 +77,5 @@ def memento_recordings(memento_data) -> pathlib.Path:
             pytest.skip(f"MEMENTO's recorded runs are not installed: expected {name}.tar.xz in {memento_data}")
     if (memento_data / "gold").is_dir() and (memento_data / "traces").is_dir():
         return memento_data
-    return [_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces")][0].parent
+    gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces"))
+    return gold.parent

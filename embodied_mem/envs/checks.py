@@ -1,6 +1,6 @@
 """Argument checks that all vector envs share: seeds, reset masks, task indices.
 
-    mask = checked_mask(options.pop("reset_mask", None), num_envs)
+mask = checked_mask(options.pop("reset_mask", None), num_envs)
 """
 
 from __future__ import annotations

@@ -213,7 +213,9 @@ class MementoVectorEnv(gymnasium.vector.VectorEnv):
             if match := _FIND.search(line):
                 tool, query = match.groups()
                 env = self._native.snapshot(i)
-                answers[i] = None if env.ended else {"response": self._finder(tool, query.strip(), candidates(env, tool))}
+                answers[i] = (
+                    None if env.ended else {"response": self._finder(tool, query.strip(), candidates(env, tool))}
+                )
         return answers if any(answers) else None
 
     def _info(self, won: np.ndarray, progress: np.ndarray, sim_steps: np.ndarray) -> dict[str, Any]:

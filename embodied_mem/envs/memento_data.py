@@ -1,7 +1,7 @@
 """MEMENTO's files: houses, captions, episodes, found and read.
 
-    tasks = load_tasks("acquisition")
-    records = load_records("acquisition")  # the official entries, metadata included, in the same order
+tasks = load_tasks("acquisition")
+records = load_records("acquisition")  # the official entries, metadata included, in the same order
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
         root = Path(data) if data is not None else data_root()
         if root is None:
             raise DataNotFoundError(
-                "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in $EMBODIED_MEM_DATA/memento; "
-                "docs/envs.md says which files go there"
+                "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in "
+                "$EMBODIED_MEM_DATA/memento; docs/envs.md says which files go there"
             )
         names = [root / "episodes" / f"{STAGES[str(tasks)]}{suffix}" for suffix in (".json.gz", ".json")]
         found = [name for name in names if name.is_file()]
@@ -123,7 +123,9 @@ def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
         category = entry.get("category") if isinstance(entry, dict) else None
         caption = entry.get("caption") if isinstance(entry, dict) else None
         if not isinstance(category, str) or not isinstance(caption, str | None):
-            raise GameFileError(f"{path}: {template!r}: expected a category (str) and a caption (str or null), got {entry!r}")
+            raise GameFileError(
+                f"{path}: {template!r}: expected a category (str) and a caption (str or null), got {entry!r}"
+            )
         rows.append((template, category, caption))
     return rows
 

@@ -80,44 +80,54 @@ def test_every_failure_in_the_order_of_the_checks(small):
     spot = fail + "No valid placements found for entity "
     wrong = (
         "Wrong use of API for place or rearrange. Please use [<object_to_be_moved>, <spatial_relation>, "
-        "<furniture/floor to be placed>, <spatial_constraint> (Optional - None otherwise), <reference_object> (Optional - "
-        "None otherwise)]"
+        "<furniture/floor to be placed>, <spatial_constraint> (Optional - None otherwise), "
+        "<reference_object> (Optional - None otherwise)]"
+    )
+    inaccessible = "Could not find a suitable nav target for {}. Possibly inaccessible."
+    unasked = "reference_object was valid, but corresponding spatial_constraint was none"
+    grasping = "The arm is currently grasping cup_0. Make the agent place the grasped object first."
+    on_or_within = "due to spatial relation can only be 'on' and 'within'"
+    far = "chest_of_drawers_7 is occluded or too far from agent to Open."
+    no_receptacle = " has no receptacle for proposition within"
+    bracket = 'SyntaxError in Action directive. Opening "[" or closing "]" square bracket is missing!'
+    infeasible = (
+        "bed_6. It looks like the spatial constraint next_to is not feasible because the reference object book_1 "
+        "either does not exist or has not yet been placed on the bed_6. Try placing the grasped object cup_0 on bed_6 "
+        "without the spatial constraint next_to."
     )
     syntax = "Incorrect syntax for place/rearrange skill. "
     before = (
         ("Navigate[cup_0]", "Node with name cup_0 not present in the graph", True),
         ("Pick[cup_0]", "Node with name cup_0 not present in the graph", True),
         ("Place[cup_0, on, bed_6, None, None]", "Node with name cup_0 not present in the graph", True),
-        ("Explore[porch_1]", fail + "Could not find a suitable nav target for floor_porch_1. Possibly inaccessible.", False),
-        ("Navigate[porch_1]", fail + "Could not find a suitable nav target for porch_1. Possibly inaccessible.", False),
+        ("Explore[porch_1]", fail + inaccessible.format("floor_porch_1"), False),
+        ("Navigate[porch_1]", fail + inaccessible.format("porch_1"), False),
         ("Explore[kitchen_1]", "Successful execution!", False),
         ("Place[cup_0, on, bed_6]", wrong, True),
         ("Place[cup_0, on, None, None, None]", wrong, True),
-        ("Place[cup_0, on, bed_6, None, book_1]", syntax + "reference_object was valid, but corresponding spatial_constraint was none", True),
+        ("Place[cup_0, on, bed_6, None, book_1]", syntax + unasked, True),
         ("Place[cup_0, on, bed_6, next_to, spoon_9]", "Node with name spoon_9 not present in the graph", True),
         ("Place[cup_0, on, bed_6, None, None]", place + "The agent is not holding any object.", False),
         ("Navigate[table_4]", "Successful execution!", False),
         ("Pick[cup_0]", "Successful execution!", False),
-        ("Pick[book_1]", fail + "Failed to pick book_1! The arm is currently grasping cup_0. Make the agent place the grasped object first.", False),
+        ("Pick[book_1]", fail + "Failed to pick book_1! " + grasping, False),
         ("Navigate[cup_0]", fail + "Failed! This object is already held by this agent.", False),
         ("Place[cup_0, on, book_1, None, None]", place + "Place receptacle is not furniture or floor.", False),
         ("Place[cup_0, on, bed_6, None, None]", place + "Not close enough to bed_6 or occluded.", False),
-        ("Place[cup_0, under, table_4, None, None]", spot + "due to spatial relation can only be 'on' and 'within'", False),
+        ("Place[cup_0, under, table_4, None, None]", spot + on_or_within, False),
         ("Place[cup_0, on, table_4, beside, book_1]", spot + "due to spatial constraint can only be 'next_to'", False),
         ("Place[cup_0, on, table_4, next_to, cup_0]", spot + "due to Object cannot be 'next to' itself.", False),
-        ("Place[cup_0, within, table_4, None, None]", spot + "due to Furniture table_4 has no receptacle for proposition within", False),
+        ("Place[cup_0, within, table_4, None, None]", spot + "due to Furniture table_4" + no_receptacle, False),
         ("Open[table_4]", fail + "Failed to Open! table_4 is not articulated - and cannot be Opened.", False),
-        ("Open[chest_of_drawers_7]", fail + "Failed to Open! chest_of_drawers_7 is occluded or too far from agent to Open.", False),
+        ("Open[chest_of_drawers_7]", fail + "Failed to Open! " + far, False),
         ("Navigate[bed_6]", "Successful execution!", False),
         (
             "Place[cup_0, on, bed_6, next_to, book_1]",
-            spot + "bed_6. It looks like the spatial constraint next_to is not feasible because the reference object book_1 either "
-            "does not exist or has not yet been placed on the bed_6. Try placing the grasped object cup_0 on bed_6 without the "
-            "spatial constraint next_to.",
+            spot + infeasible,
             False,
         ),
         ("Drop[cup_0]", 'Tool "Drop" not found', False),
-        ("Thought: I wonder", 'SyntaxError in Action directive. Opening "[" or closing "]" square bracket is missing!', False),
+        ("Thought: I wonder", bracket, False),
         ("DescribeObjectTool[cup_0]", "The description of the object 'cup_0' is:\nA red cup.", False),
         ("DescribeObjectTool[book_1]", "The description of the object 'book_1' is:\nnan", False),
         ("DescribeObjectTool[bed_6]", "The description of the object 'bed_6' is:\nnan", False),
@@ -155,7 +165,10 @@ def test_finding_tools_by_rule(small):
     assert ask("FindReceptacleTool[dresser]") == "- chest_of_drawers_7 in bedroom"
     assert ask("FindReceptacleTool[something with a faucet]") == "- cabinet_5 in kitchen"
     answer = ask("FindReceptacleTool[a bed in the kitchen]")
-    assert answer == "No bed was found there. I was able to find the following pieces of that type though:\n- bed_6 in bedroom"
+    assert (
+        answer
+        == "No bed was found there. I was able to find the following pieces of that type though:\n- bed_6 in bedroom"
+    )
     assert ask("FindRoomTool[a room to sleep with a bed]") == "- bedroom_1"
     assert ask("FindRoomTool[garage]").endswith("- kitchen_1, bedroom_1, porch_1")
     assert ask("FindObjectTool[cups]").startswith("No objects found yet")
