@@ -20,8 +20,10 @@ constexpr std::size_t kEndlessTour = 22;
 constexpr int kPickCost = 2, kPlaceCost = 2, kOpenCost = 3, kFailureCost = 1, kWaitCost = 600;
 // Median distance from a piece's centre after walking to it.
 constexpr double kStandOff_m = 1.14;
-// Thresholds on recorded poses: right in 97.5 % of 354 picks and 98.9 % of 348 placements.
-constexpr double kPickReach_m = 2.2, kPlaceReach_m = 3.15, kOpenReach_m = 1.2;
+// With recorded poses the best thresholds are 2.2 m to the object (right in 97.5 % of 354 picks) and 3.15 m to the
+// piece's centre (98.9 % of 348 placements). Here agents stand where the rules above put them, and for those poses the
+// best ones are shorter: right in 84 % of 1,350 picks and 86 % of 1,173 placements from elsewhere in the room.
+constexpr double kPickReach_m = 2.1, kPlaceReach_m = 2.6, kOpenReach_m = 1.2;
 // next_to a piece of furniture is feasible, and true, where the centres are within this distance.
 constexpr double kNextToFurniture_m = 2.0;
 // Shares of undiscovered objects that the reference runs saw in passing. In the room walked to: 19 of 39. In other
