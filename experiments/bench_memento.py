@@ -1,8 +1,8 @@
 """How fast the household world is: `python experiments/bench_memento.py --data DIR` ends with one JSON line.
 
 - `steps_per_s`: actions per second of wall clock through the Python API, `envs.step(actions)` of a vector env with
-  16 envs and 1 thread; a step answers the observation's text, success, percent complete and simulator steps. Median of several
-  rounds. `cpu_steps_per_s`: the same per second of processor time, which other programs disturb less.
+  16 envs and 1 thread; a step answers the observation's text, success, percent complete and simulator steps. Median
+  of several rounds. `cpu_steps_per_s`: the same per second of processor time, which other programs disturb less.
 - `single_env_steps_per_s`: with one env, where the price of a Python call is not shared.
 - `snapshot_us`: one `snapshot` and `restore`.
 
