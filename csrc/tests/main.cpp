@@ -1,5 +1,4 @@
-// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, memory. Run by
-// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, household, knowledge graph. Run by
+// Native tests without Python: parsers, a whole game, thread pool, vector envs, mutated input, memory. Run by
 // ctest, with EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan, with EMBODIED_MEM_SANITIZE_THREAD under
 // ThreadSanitizer. `native_tests game.tw-pddl` mutates that file as well.
 #include <fstream>

@@ -22,7 +22,6 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from embodied_mem._native import alfworld as _native
 from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.native import part

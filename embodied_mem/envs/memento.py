@@ -20,11 +20,12 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from embodied_mem._native import partnr as _native
 from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
 from embodied_mem.envs.memento_data import Task, find_episodes, load_tasks
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.native import part
 
+_native = part("partnr")
 Env = _native.Env
 
 MAX_ACTIONS = 40

@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from embodied_mem._native import partnr as _native
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.native import part
 
+_native = part("partnr")
 Task = _native.Task
 Houses = _native.Houses
+read_tasks = _native.read_tasks
 
 STAGES = {
     "acquisition": "memory_acquisition_stage",
@@ -149,7 +151,7 @@ def load_tasks(
     """
     path, root = find_episodes(tasks, data)
     places = {episode: dict(entry) for episode, entry in (text_places or {}).items()}
-    return _native.read_tasks(read_bytes(path), str(path), load_houses(root), load_captions(root), places)
+    return read_tasks(read_bytes(path), str(path), load_houses(root), load_captions(root), places)
 
 
 def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[dict[str, Any]]:

@@ -10,11 +10,10 @@ import gymnasium
 import memento_house
 import numpy as np
 import pytest
-from embodied_mem._native.partnr import read_tasks
 
 import embodied_mem
 from embodied_mem.envs.memento import Env
-from embodied_mem.envs.memento_data import Houses, data_root, load_captions, load_records, load_tasks
+from embodied_mem.envs.memento_data import Houses, data_root, load_captions, load_records, load_tasks, read_tasks
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 
 NUM_MUTATED_FILES = 10_000
