@@ -152,15 +152,18 @@ Recorded RecordedFromPython(const py::dict& entry) {
 
 Labels LabelsFromPython(const std::vector<std::tuple<std::string, std::string, std::optional<std::string>>>& rows) {
   Labels labels;
-  for (const auto& [stem, category, caption] : rows) labels[stem] = {category, caption.value_or(""), caption.has_value()};
+  for (const auto& [stem, category, caption] : rows) labels[stem] = {category, caption.value_or(""),
+      caption.has_value()};
   return labels;
 }
 
 class VectorHandle {
  public:
-  VectorHandle(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) : envs_(num_envs, max_steps, num_threads) {}
+  VectorHandle(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) : envs_(num_envs, max_steps,
+      num_threads) {}
 
-  void Reset(const std::vector<std::size_t>& indices, const std::vector<TaskHandle>& tasks, const std::vector<std::uint64_t>& seeds) {
+  void Reset(const std::vector<std::size_t>& indices, const std::vector<TaskHandle>& tasks,
+      const std::vector<std::uint64_t>& seeds) {
     std::vector<TaskPointer> plain;
     for (const TaskHandle& task : tasks) plain.push_back(task.task);
     const py::gil_scoped_release release;
@@ -203,13 +206,15 @@ class VectorHandle {
     py::array_t<bool> won(size), terminated(size), truncated(size);
     py::array_t<double> rewards(size), progress(size);
     py::array_t<std::int64_t> sim_steps(size);
-    bool *won_data = won.mutable_data(), *terminated_data = terminated.mutable_data(), *truncated_data = truncated.mutable_data();
+    bool *won_data = won.mutable_data(), *terminated_data = terminated.mutable_data(),
+        *truncated_data = truncated.mutable_data();
     double *rewards_data = rewards.mutable_data(), *progress_data = progress.mutable_data();
     std::int64_t* sim_steps_data = sim_steps.mutable_data();
     for (std::size_t i = 0; i < count; ++i) {
       const Env& env = envs_.env(i);
       const bool started = env.task() != nullptr;
-      PyObject* text = PyUnicode_DecodeUTF8(env.observation().data(), static_cast<Py_ssize_t>(env.observation().size()), "replace");
+      PyObject* text = PyUnicode_DecodeUTF8(env.observation().data(), static_cast<Py_ssize_t>(env.observation().size()),
+          "replace");
       if (text == nullptr) throw py::error_already_set();
       PyList_SET_ITEM(observations.ptr(), static_cast<Py_ssize_t>(i), text);
       won_data[i] = started && env.won();
@@ -219,7 +224,8 @@ class VectorHandle {
       progress_data[i] = started ? env.percent_complete() : 0.0;
       sim_steps_data[i] = env.sim_steps();
     }
-    return py::make_tuple(std::move(observations), std::move(rewards), std::move(terminated), std::move(truncated), std::move(won),
+    return py::make_tuple(std::move(observations), std::move(rewards), std::move(terminated), std::move(truncated),
+        std::move(won),
                           std::move(progress), std::move(sim_steps));
   }
 
@@ -264,10 +270,12 @@ void BindPartnr(py::module_& parent) {
       .def_property_readonly("scene_id", [](const TaskHandle& self) { return self.task->house->id; })
       .def_property_readonly("house_text", [](const TaskHandle& self) { return self.task->house->text; })
       .def_property_readonly("house", [](const TaskHandle& self) { return DescribeHouse(*self.task->house); })
-      .def("__repr__", [](const TaskHandle& self) { return "<partnr.Task " + self.task->id + ": " + self.task->instruction + ">"; });
+      .def("__repr__", [](const TaskHandle& self) { return "<partnr.Task " + self.task->id + ": " +
+          self.task->instruction + ">"; });
 
   module.def("read_tasks", [](const py::bytes& json, const std::string& name, const HousesHandle& houses,
-                              const std::vector<std::tuple<std::string, std::string, std::optional<std::string>>>& labels,
+                              const std::vector<std::tuple<std::string, std::string,
+                                  std::optional<std::string>>>& labels,
                               const TextPlaces& text_places) {
         const std::string text = json;
         std::vector<TaskHandle> handles;
@@ -295,8 +303,10 @@ void BindPartnr(py::module_& parent) {
       .def("place_agent", [](Env& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
             self.PlaceAgent(room, {std::get<0>(xyz), std::get<1>(xyz), std::get<2>(xyz)});
           }, py::arg("room"), py::arg("position"), "Puts the agent where a recorded run started.")
-      .def_property_readonly("observation", [](const Env& self) { return py::bytes(self.observation()).attr("decode")("utf-8", "replace"); })
-      .def_property_readonly("response", [](const Env& self) { return py::bytes(self.response()).attr("decode")("utf-8", "replace"); })
+      .def_property_readonly("observation", [](const Env& self) {
+          return py::bytes(self.observation()).attr("decode")("utf-8", "replace"); })
+      .def_property_readonly("response", [](const Env& self) {
+          return py::bytes(self.response()).attr("decode")("utf-8", "replace"); })
       .def_property_readonly("task", [](const Env& self) { return TaskHandle{self.task()}; })
       .def_property_readonly("ended", &Env::ended)
       .def_property_readonly("won", [](const Env& self) { return Ready(self).won(); })
@@ -307,7 +317,8 @@ void BindPartnr(py::module_& parent) {
            "The hidden state as a dict: room, position, at, holding, objects, opened, propositions.");
 
   py::class_<VectorHandle>(module, "VectorEnv", "Several tasks stepped together; see embodied_mem.envs.make.")
-      .def(py::init<std::size_t, std::size_t, std::size_t>(), py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"))
+      .def(py::init<std::size_t, std::size_t, std::size_t>(), py::arg("num_envs"), py::arg("max_steps"),
+          py::arg("num_threads"))
       .def_property_readonly("num_envs", [](const VectorHandle& self) { return self.envs().num_envs(); })
       .def_property_readonly("num_threads", [](const VectorHandle& self) { return self.envs().num_threads(); })
       .def("reset", &VectorHandle::Reset, py::arg("indices"), py::arg("tasks"), py::arg("seeds"))
@@ -315,7 +326,8 @@ void BindPartnr(py::module_& parent) {
            "Plays one action per env; returns the same as answers().")
       .def("answers", &VectorHandle::Answers,
            "(observations, rewards, terminations, truncations, won, progress, sim_steps) as they stand.")
-      .def("snapshot", [](const VectorHandle& self, std::size_t i) { return self.envs().env(i); }, py::arg("index"), "A copy of one env.")
+      .def("snapshot", [](const VectorHandle& self, std::size_t i) { return self.envs().env(i); }, py::arg("index"),
+          "A copy of one env.")
       .def("restore", &VectorHandle::Restore, py::arg("index"), py::arg("snapshot"));
 }
 

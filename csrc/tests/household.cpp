@@ -35,7 +35,8 @@ const std::string kEpisodes = R"json({"episodes": [{
   "name_to_receptacle": {"Cup_:0000": "t|on", "Book_:0000": "t|on"},
   "evaluation_propositions": [
     {"function_name": "is_on_top", "args": {"object_handles": ["Cup_:0000"], "receptacle_handles": ["b"], "number": 1}},
-    {"function_name": "is_on_top", "args": {"object_handles": ["Book_:0000"], "receptacle_handles": ["b"], "number": 1}},
+    {"function_name": "is_on_top", "args": {"object_handles": ["Book_:0000"], "receptacle_handles": ["b"],
+        "number": 1}},
     {"function_name": "is_next_to", "args": {"entity_handles_a": ["Cup_:0000"], "entity_handles_b": ["Book_:0000"],
      "number": 1, "l2_threshold": 1.0}}],
   "evaluation_proposition_dependencies": [{"proposition_indices": [2], "depends_on": [0, 1],
@@ -52,13 +53,17 @@ std::shared_ptr<const Task> Load(const std::string& scenes, const std::string& e
 
 std::string RandomAction(std::mt19937_64& random) {
   static const std::vector<std::string> things = {"cup_0", "book_1", "table_3", "bed_4", "cabinet_5", "floor_kitchen_1",
-                                                  "floor_bedroom_1", "kitchen_1", "unknown_room", "None", "", "next_to"};
-  static const std::vector<std::string> tools = {"Navigate", "Explore", "Pick", "Place", "Open", "Close", "FindObjectTool",
-                                                 "FindReceptacleTool", "FindRoomTool", "DescribeObjectTool", "Fill", "Jump"};
+                                                  "floor_bedroom_1", "kitchen_1", "unknown_room", "None", "",
+                                                      "next_to"};
+  static const std::vector<std::string> tools = {"Navigate", "Explore", "Pick", "Place", "Open", "Close",
+      "FindObjectTool",
+                                                 "FindReceptacleTool", "FindRoomTool", "DescribeObjectTool", "Fill",
+                                                     "Jump"};
   const auto thing = [&] { return things[random() % things.size()]; };
   const std::string tool = tools[random() % tools.size()];
   if (tool != "Place") return tool + "[" + thing() + "]";
-  return "Place[" + thing() + (random() % 2 ? ", on, " : ", within, ") + thing() + (random() % 2 ? ", None, None]" : ", next_to, " + thing() + "]");
+  return "Place[" + thing() + (random() % 2 ? ", on, " : ", within, ") + thing() + (random() % 2 ? ", None, None]"
+      : ", next_to, " + thing() + "]");
 }
 
 void TestTask() {
@@ -68,7 +73,8 @@ void TestTask() {
   CHECK_THROWS(env.Reset(nullptr, 0), InvalidInputError, "got none");
   env.Reset(task, 7);
   for (const char* action : {"Explore[kitchen_1]", "Navigate[cup_0]", "Pick[cup_0]", "Navigate[bed_4]",
-                             "Place[cup_0, on, bed_4, None, None]", "Navigate[book_1]", "Pick[book_1]", "Navigate[bed_4]",
+                             "Place[cup_0, on, bed_4, None, None]", "Navigate[book_1]", "Pick[book_1]",
+                                 "Navigate[bed_4]",
                              "Thought: done soon.\nPlace[book_1, on, bed_4, next_to, cup_0]"}) {
     CHECK(!env.won());
     env.Step(action);

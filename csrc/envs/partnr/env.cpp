@@ -37,6 +37,7 @@ double SeenOnWalk(double metres) { return metres <= 6 ? 0.11 : 0.017; }
 constexpr double kHover_m = 0.8;
 
 constexpr std::string_view kSuccess = "Successful execution!";
+constexpr std::string_view kSyntax = "Incorrect syntax for place/rearrange skill. ";
 
 bool IsNone(std::string_view text) { return text.empty() || text == "None" || text == "none"; }
 
@@ -102,7 +103,8 @@ void Env::Reset(std::shared_ptr<const Task> task, std::uint64_t seed) {
   opened_.assign(house.furniture.size(), false);
   std::vector<std::uint16_t> walkable;
   for (const Room& room : house.rooms) {
-    room_points_.push_back(room.floor_points.empty() ? Point{} : room.floor_points[Random() % room.floor_points.size()]);
+    room_points_.push_back(room.floor_points.empty() ? Point{}
+        : room.floor_points[Random() % room.floor_points.size()]);
     const auto r = static_cast<std::uint16_t>(room_points_.size() - 1);
     if (house.Reachable(r)) walkable.push_back(r);
   }
@@ -129,7 +131,9 @@ std::uint16_t Env::RoomOf(Node node) const {
   return object.place.kind == NodeKind::kNothing ? room_ : task_->house->RoomOf(object.place);
 }
 
-std::uint16_t Env::RoomOfObject(std::size_t o) const { return RoomOf({NodeKind::kObject, static_cast<std::uint16_t>(o)}); }
+std::uint16_t Env::RoomOfObject(std::size_t o) const {
+  return RoomOf({NodeKind::kObject, static_cast<std::uint16_t>(o)});
+}
 
 Point Env::PositionOf(Node node) const {
   if (node.kind == NodeKind::kObject) return objects_[node.index].position;
@@ -156,8 +160,8 @@ void Env::Fail(std::string text, int sim_steps) {
 void Env::WithTail(std::string text) {
   text += (Random() & 1U) != 0
               ? ". Use the appropriate tool to get a valid name."
-              : ". This may not be the correct node name, try using appropriate tool to get the exact name. If that doesnt "
-                "work, this node may just not exist yet, explore the house to discover.";
+              : ". This may not be the correct node name, try using appropriate tool to get the exact name. If that "
+                "doesnt work, this node may just not exist yet, explore the house to discover.";
   Fail(std::move(text), 0);
 }
 
@@ -172,7 +176,8 @@ void Env::Reveal(std::size_t object) {
 void Env::RevealOnWalk(const Point& from) {
   for (std::size_t o = 0; o < objects_.size(); ++o) {
     if (objects_[o].known) continue;
-    const double chance = RoomOfObject(o) == room_ ? kSeenOnArrival : SeenOnWalk(DistanceToPath(objects_[o].position, {from, position_}));
+    const double chance = RoomOfObject(o) == room_ ? kSeenOnArrival
+        : SeenOnWalk(DistanceToPath(objects_[o].position, {from, position_}));
     if (Chance(chance)) Reveal(o);
   }
 }
@@ -203,7 +208,8 @@ void Env::Navigate(std::string_view name) {
   if (target.kind == NodeKind::kObject && target.index == held_)
     return Fail("Unexpected failure! - Failed! This object is already held by this agent.", kFailureCost);
   if (!task_->house->Reachable(RoomOf(target)) && target.kind != NodeKind::kFurniture)
-    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for ", name, ". Possibly inaccessible."), kFailureCost);
+    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for ", name,
+        ". Possibly inaccessible."), kFailureCost);
   const Point from = position_;
   Arrive(target);
   Succeed(static_cast<int>(std::lround(kWalkBase + kWalkPerMetre * Distance(from, position_))));
@@ -218,7 +224,8 @@ void Env::FinishTour(std::uint16_t room, bool all) {
   for (const std::uint16_t f : pieces) path.push_back(house.furniture[f].position);
   if (pieces.empty()) path.push_back(room_points_[room]);
   for (std::size_t o = 0; o < objects_.size(); ++o) {
-    if (!objects_[o].known && RoomOfObject(o) != room && Chance(SeenOnTour(DistanceToPath(objects_[o].position, path)))) Reveal(o);
+    if (!objects_[o].known && RoomOfObject(o) != room && Chance(SeenOnTour(DistanceToPath(objects_[o].position, path))))
+        Reveal(o);
   }
   for (const std::uint16_t f : pieces) {
     for (std::size_t o = 0; o < objects_.size(); ++o) {
@@ -238,9 +245,10 @@ void Env::Explore(std::string_view name) {
   const Node target = Known(name);
   if (target.kind == NodeKind::kNothing) return UnknownName(name);
   const House& house = *task_->house;
-  if (target.kind != NodeKind::kRoom) return Navigate(name);  // recorded ones succeed, and show no more than a walk does
+  if (target.kind != NodeKind::kRoom) return Navigate(name);  // recorded ones succeed and show no more than a walk
   if (!house.Reachable(target.index))
-    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for floor_", name, ". Possibly inaccessible."), kFailureCost);
+    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for floor_", name,
+        ". Possibly inaccessible."), kFailureCost);
   const auto& pieces = house.rooms[target.index].furniture;
   double metres = 0;
   Point from = position_;
@@ -281,7 +289,8 @@ void Env::Pick(std::string_view name) {
   const Node target = Known(name);
   if (target.kind == NodeKind::kNothing) return UnknownName(name);
   if (held_ != kNone) {
-    return Fail(Said("Unexpected failure! - Failed to pick ", name, "! The arm is currently grasping ", task_->objects[held_].name,
+    return Fail(Said("Unexpected failure! - Failed to pick ", name, "! The arm is currently grasping ",
+        task_->objects[held_].name,
                      ". Make the agent place the grasped object first."), kFailureCost);
   }
   if (target.kind != NodeKind::kObject || !Reaches(target))
@@ -302,7 +311,8 @@ void Env::PutDown(Node place, Relation relation, Node beside) {
     const Point& centre = task_->house->furniture[place.index].position;
     const double away = Distance(centre, position_);
     const double share = away > 0 ? std::min(0.5, away) / away : 0;
-    object.position = {centre.x + (position_.x - centre.x) * share, centre.y, centre.z + (position_.z - centre.z) * share};
+    const double dx = position_.x - centre.x, dz = position_.z - centre.z;
+    object.position = {centre.x + dx * share, centre.y, centre.z + dz * share};
   }
   if (beside.kind == NodeKind::kObject) object.position = objects_[beside.index].position;
   held_ = kNone;
@@ -312,31 +322,36 @@ void Env::Place(std::string_view text) {
   const Arguments arguments(text);
   const auto& [object_name, relation_word, place_name, constraint, reference_name] = arguments.parts;
   if (arguments.count != 5 || IsNone(object_name) || IsNone(place_name)) {
-    return WithTail("Wrong use of API for place or rearrange. Please use [<object_to_be_moved>, <spatial_relation>, <furniture/floor to "
-                    "be placed>, <spatial_constraint> (Optional - None otherwise), <reference_object> (Optional - None otherwise)]");
+    return WithTail(
+        "Wrong use of API for place or rearrange. Please use [<object_to_be_moved>, <spatial_relation>, "
+        "<furniture/floor to be placed>, <spatial_constraint> (Optional - None otherwise), <reference_object> (Optional "
+        "- None otherwise)]");
   }
   for (const std::string_view name : {object_name, place_name}) {
     if (Known(name).kind == NodeKind::kNothing) return UnknownName(name);
   }
-  if (IsNone(relation_word)) return WithTail("Incorrect syntax for place/rearrange skill. Spatial_relation was none");
+  if (IsNone(relation_word)) return WithTail(Said(kSyntax, "Spatial_relation was none"));
   if (IsNone(constraint) && !IsNone(reference_name))
-    return WithTail("Incorrect syntax for place/rearrange skill. reference_object was valid, but corresponding spatial_constraint was none");
+    return WithTail(Said(kSyntax, "reference_object was valid, but corresponding spatial_constraint was none"));
   if (!IsNone(constraint) && IsNone(reference_name)) {
-    return WithTail("Incorrect syntax for place/rearrange skill. Spatial_constraint was valid, but corresponding reference_object was none. "
-                    "Ensure that the spatial constraint is required for rearranging this object, else try without it. Alternatively, the "
-                    "reference_object entity might be erroneous.");
+    return WithTail(
+        Said(kSyntax, "Spatial_constraint was valid, but corresponding reference_object was none. Ensure that the spatial "
+                      "constraint is required for rearranging this object, else try without it. Alternatively, the "
+                      "reference_object entity might be erroneous."));
   }
   Node reference{};
   if (!IsNone(reference_name)) {
     reference = Known(reference_name);
     if (reference.kind == NodeKind::kNothing) return UnknownName(reference_name);
   }
-  if (held_ == kNone) return Fail("Unexpected failure! - Failed to place! The agent is not holding any object.", kFailureCost);
+  if (held_ == kNone)
+    return Fail("Unexpected failure! - Failed to place! The agent is not holding any object.", kFailureCost);
   const Node place = Known(place_name);
   if (place.kind != NodeKind::kFurniture && place.kind != NodeKind::kFloor)
     return Fail("Unexpected failure! - Failed to place! Place receptacle is not furniture or floor.", kFailureCost);
   if (!Reaches(place))
-    return Fail(Said("Unexpected failure! - Failed to place! Not close enough to ", place_name, " or occluded."), kFailureCost);
+    return Fail(Said("Unexpected failure! - Failed to place! Not close enough to ", place_name, " or occluded."),
+        kFailureCost);
   constexpr std::string_view kNoSpot = "Unexpected failure! - No valid placements found for entity ";
   if (relation_word != "on" && relation_word != "within")
     return Fail(Said(kNoSpot, "due to spatial relation can only be 'on' and 'within'"), kFailureCost);
@@ -347,16 +362,18 @@ void Env::Place(std::string_view text) {
   if (reference == Node{NodeKind::kObject, held_})
     return Fail(Said(kNoSpot, "due to Object cannot be 'next to' itself."), kFailureCost);
   const bool takes = place.kind == NodeKind::kFloor ? relation == Relation::kOn
-                                                     : task_->house->furniture[place.index].takes[static_cast<std::size_t>(relation)];
+                         : task_->house->furniture[place.index].takes[static_cast<std::size_t>(relation)];
   if (!takes)
-    return Fail(Said(kNoSpot, "due to Furniture ", place_name, " has no receptacle for proposition ", relation_word), kFailureCost);
+    return Fail(Said(kNoSpot, "due to Furniture ", place_name, " has no receptacle for proposition ", relation_word),
+        kFailureCost);
   const auto feasible = [&] {
     if (reference.kind == NodeKind::kObject) return objects_[reference.index].place == place;
     return reference.kind == NodeKind::kFurniture && place.kind == NodeKind::kFurniture &&
            Distance(PositionOf(reference), PositionOf(place)) <= kNextToFurniture_m;
   };
   if (reference.kind != NodeKind::kNothing && !feasible()) {
-    std::string message = Said(kNoSpot, place_name, ". It looks like the spatial constraint next_to is not feasible because the reference object ",
+    std::string message = Said(kNoSpot, place_name,
+        ". It looks like the spatial constraint next_to is not feasible because the reference object ",
                                reference_name, " either does not exist or has not yet been placed on the ");
     message += Said(place_name, ". Try placing the grasped object ", held_name, " on ", place_name);
     return Fail(message + " without the spatial constraint next_to.", kFailureCost);
@@ -370,11 +387,13 @@ void Env::OpenOrClose(std::string_view name, bool open) {
   if (target.kind == NodeKind::kNothing) return UnknownName(name);
   const std::string verb = open ? "Open" : "Close";
   if (target.kind != NodeKind::kFurniture || !task_->house->furniture[target.index].articulated) {
-    return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is not articulated - and cannot be ") + (open ? "Opened." : "Closed."),
+    return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is not articulated - and cannot be ") +
+        (open ? "Opened." : "Closed."),
                 kFailureCost);
   }
   if (at_ != target && (RoomOf(target) != room_ || Distance(position_, PositionOf(target)) > kOpenReach_m)) {
-    return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is occluded or too far from agent to ") + verb + ".", kFailureCost);
+    return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is occluded or too far from agent to ") +
+        verb + ".", kFailureCost);
   }
   opened_[target.index] = open;
   Succeed(kOpenCost);
@@ -391,11 +410,14 @@ void Env::Believe(const Action& action, const Recorded& recorded) {
   response_ = recorded.response;
   const bool success = response_.substr(0, kSuccess.size() - 1) == kSuccess.substr(0, kSuccess.size() - 1);
   const Node target = task_->Find(action.argument);
-  if (action.skill == Skill::kExplore && target.kind == NodeKind::kRoom && (success || response_.find("too long") != std::string::npos)) {
-    if (recorded.has_revealed) Arrive(task_->house->rooms[target.index].furniture.empty() ? target : Node{NodeKind::kFurniture, task_->house->rooms[target.index].furniture.back()});
+  const bool toured = success || response_.find("too long") != std::string::npos;
+  if (action.skill == Skill::kExplore && target.kind == NodeKind::kRoom && toured) {
+    const auto& pieces = task_->house->rooms[target.index].furniture;
+    if (recorded.has_revealed) Arrive(pieces.empty() ? target : Node{NodeKind::kFurniture, pieces.back()});
     else FinishTour(target.index, success);
   }
-  const bool walked = action.skill == Skill::kNavigate || (action.skill == Skill::kExplore && target.kind != NodeKind::kRoom);
+  const bool walked = action.skill == Skill::kNavigate ||
+                      (action.skill == Skill::kExplore && target.kind != NodeKind::kRoom);
   if (success && walked && target.kind != NodeKind::kNothing) Arrive(target);
   if (action.skill == Skill::kNavigate || action.skill == Skill::kExplore) pose_known_ = false;
   if (!success) return;
@@ -405,7 +427,8 @@ void Env::Believe(const Action& action, const Recorded& recorded) {
     const Node place = arguments.count >= 3 ? task_->Find(arguments.parts[2]) : Node{};
     if (place.kind != NodeKind::kFurniture && place.kind != NodeKind::kFloor) return;
     const bool beside = arguments.count == 5 && arguments.parts[3] == "next_to";
-    PutDown(place, arguments.parts[1] == "within" ? Relation::kWithin : Relation::kOn, beside ? task_->Find(arguments.parts[4]) : Node{});
+    const Relation relation = arguments.parts[1] == "within" ? Relation::kWithin : Relation::kOn;
+    PutDown(place, relation, beside ? task_->Find(arguments.parts[4]) : Node{});
   }
   if ((action.skill == Skill::kOpen || action.skill == Skill::kClose) && target.kind == NodeKind::kFurniture)
     opened_[target.index] = action.skill == Skill::kOpen;

@@ -35,7 +35,8 @@ struct ObjectState {
   Point position;
   Relation relation = Relation::kOn;
   bool moved = false, known = false;
-  bool spot_known = true;  // false: `position` is a guess, since the pose of the agent that put it down was not recorded
+  // False: `position` is a guess, since the pose of the agent that put it down was not recorded.
+  bool spot_known = true;
 };
 
 enum class Skill : std::uint8_t {

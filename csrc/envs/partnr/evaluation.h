@@ -34,7 +34,9 @@ struct Score {
   double PercentComplete(const Task& task) const {
     return static_cast<double>(num_satisfied(task)) / static_cast<double>(task.propositions.size());
   }
-  bool Success(const Task& task) const { return static_cast<std::size_t>(num_satisfied(task)) == task.propositions.size(); }
+  bool Success(const Task& task) const {
+    return static_cast<std::size_t>(num_satisfied(task)) == task.propositions.size();
+  }
 
  private:
   bool Allowed(const Task& task, std::size_t i) const {

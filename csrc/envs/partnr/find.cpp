@@ -14,7 +14,8 @@ namespace {
 
 // What people call things whose type has another name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kSynonyms = {{
-    {"sofa", "couch"}, {"refrigerator", "fridge"}, {"armchair", "chair"}, {"desk", "table"}, {"dresser", "chest of drawers"},
+    {"sofa", "couch"}, {"refrigerator", "fridge"}, {"armchair", "chair"}, {"desk", "table"},
+    {"dresser", "chest of drawers"},
     {"drawer", "chest of drawers"}, {"cupboard", "cabinet"}, {"shelf", "shelves"}, {"bookshelf", "shelves"},
     {"nightstand", "stand"}, {"closets", "wardrobe"}, {"counters", "counter"},
 }};
@@ -31,7 +32,9 @@ std::string Words(std::string_view text) {
   return words;
 }
 
-bool Has(const std::string& words, std::string_view phrase) { return words.find(" " + std::string(phrase) + " ") != std::string::npos; }
+bool Has(const std::string& words, std::string_view phrase) {
+  return words.find(" " + std::string(phrase) + " ") != std::string::npos;
+}
 
 // Whether the query names the thing, in the singular or the plural.
 bool Names(const std::string& words, std::string_view type) {
@@ -45,7 +48,7 @@ bool Names(const std::string& words, std::string_view type) {
   });
 }
 
-// A room's type as people say it: "living_room" also "living room"; its number does not count, as in the original's list.
+// A room's type as people say it: "living_room" also "living room"; its number does not count, as in the original.
 bool NamesRoom(const std::string& words, const Room& room) {
   std::string type = Words(room.type);
   type = type.substr(1, type.size() - 2);
@@ -75,7 +78,8 @@ std::string FindReceptacles(const House& house, std::string_view query) {
   }
   if (!here.empty()) return here;
   if (!elsewhere.empty()) {
-    return "No " + type + " was found there. I was able to find the following pieces of that type though:\n" + elsewhere;
+    return "No " + type + " was found there. I was able to find the following pieces of that type though:\n" +
+        elsewhere;
   }
   std::string in_room;
   for (const Furniture& piece : house.furniture) {
@@ -84,7 +88,8 @@ std::string FindReceptacles(const House& house, std::string_view query) {
     }
   }
   return "No furniture matching the query was found. " +
-         (names_room ? "I was able to find the following furniture there though:\n" + in_room : "Explore the list of furniture for other names.");
+         (names_room ? "I was able to find the following furniture there though:\n" + in_room
+             : "Explore the list of furniture for other names.");
 }
 
 std::string FindRooms(const House& house, std::string_view query) {
@@ -107,7 +112,9 @@ std::string FindObjects(const Env& env, std::string_view query) {
   const std::string words = Words(query);
   bool names_room = false, names_category = false;
   for (const Room& room : house.rooms) names_room = names_room || NamesRoom(words, room);
-  for (const std::uint16_t o : env.discovered()) names_category = names_category || Names(words, task.objects[o].category) || Names(words, task.objects[o].name);
+  for (const std::uint16_t o : env.discovered()) {
+    names_category = names_category || Names(words, task.objects[o].category) || Names(words, task.objects[o].name);
+  }
   std::string matches, near;
   for (const std::uint16_t o : env.discovered()) {
     const ObjectState& object = env.objects()[o];
@@ -115,7 +122,8 @@ std::string FindObjects(const Env& env, std::string_view query) {
     const bool held = o == env.held();
     const Node place = object.moved ? object.place : info.text_place;
     const bool by_name = Names(words, info.category) || Names(words, info.name);
-    const bool by_place = !held && (Names(words, house.NameOf(place)) || (place.kind == NodeKind::kFurniture && Names(words, house.furniture[place.index].type)));
+    const bool by_place = !held && (Names(words, house.NameOf(place)) ||
+        (place.kind == NodeKind::kFurniture && Names(words, house.furniture[place.index].type)));
     const bool in_room = !held && NamesRoom(words, house.rooms[house.RoomOf(place)]);
     const std::string entry = info.name + (held ? ": held by the agent" : ": " + house.PlaceText(place));
     const bool wanted = names_category ? by_name && (!names_room || in_room || held) : (by_place || in_room);
@@ -123,7 +131,8 @@ std::string FindObjects(const Env& env, std::string_view query) {
     else if (by_name || by_place || in_room) near += (near.empty() ? "- " : "\n- ") + entry;
   }
   if (!matches.empty()) return matches;
-  return near.empty() ? "No objects matching the query were found so far." : "No such object was found there. I was able to find the following though:\n" + near;
+  return near.empty() ? "No objects matching the query were found so far."
+      : "No such object was found there. I was able to find the following though:\n" + near;
 }
 
 }  // namespace embodied_mem::partnr

@@ -9,7 +9,8 @@ namespace {
 
 Point ReadPoint(const JsonValue& value, const std::string& what) {
   Expect(value, JsonValue::Kind::kArray, what);
-  if (value.items.size() != 3) throw TextError{value.offset, what + ": expected three coordinates, got " + std::to_string(value.items.size())};
+  if (value.items.size() != 3)
+    throw TextError{value.offset, what + ": expected three coordinates, got " + std::to_string(value.items.size())};
   return {Number(value.items[0], what), Number(value.items[1], what), Number(value.items[2], what)};
 }
 
@@ -21,7 +22,8 @@ void Name(House* house, const JsonValue& where, const std::string& name, Node no
 
 std::uint16_t RoomNamed(const House& house, const JsonValue& object) {
   const Node room = house.Find(StringMember(object, "room"));
-  if (room.kind != NodeKind::kRoom) throw TextError{object.offset, "unknown room " + Quote(StringMember(object, "room"))};
+  if (room.kind != NodeKind::kRoom)
+    throw TextError{object.offset, "unknown room " + Quote(StringMember(object, "room"))};
   return room.index;
 }
 
@@ -40,11 +42,13 @@ void ReadFurniture(const JsonValue& value, House* house) {
   const auto index = static_cast<std::uint16_t>(house->furniture.size());
   for (const JsonValue& receptacle : ListMember(value, "receptacles")) {
     const std::string& word = StringMember(receptacle, "relation");
-    if (word != "on" && word != "within") throw TextError{receptacle.offset, "relation: expected 'on' or 'within', got " + Quote(word)};
+    if (word != "on" && word != "within")
+      throw TextError{receptacle.offset, "relation: expected 'on' or 'within', got " + Quote(word)};
     const Relation relation = word == "on" ? Relation::kOn : Relation::kWithin;
     piece.takes[static_cast<std::size_t>(relation)] = true;
     if (!house->receptacles.emplace(StringMember(receptacle, "sim_handle"), Receptacle{index, relation}).second)
-      throw TextError{receptacle.offset, "the receptacle " + Quote(StringMember(receptacle, "sim_handle")) + " comes twice"};
+      throw TextError{receptacle.offset, "the receptacle " + Quote(StringMember(receptacle, "sim_handle")) +
+          " comes twice"};
   }
   Name(house, value, piece.name, {NodeKind::kFurniture, index});
   if (!house->handles.emplace(piece.handle, index).second)
@@ -94,7 +98,8 @@ std::shared_ptr<const House> ReadHouse(const std::string& id, const JsonValue& v
     Room room;
     room.name = StringMember(entry, "name");
     room.type = StringMember(entry, "type");
-    for (const JsonValue& point : ListMember(entry, "floor_points")) room.floor_points.push_back(ReadPoint(point, "floor_points"));
+    for (const JsonValue& point : ListMember(entry, "floor_points"))
+      room.floor_points.push_back(ReadPoint(point, "floor_points"));
     Name(house.get(), entry, room.name, {NodeKind::kRoom, static_cast<std::uint16_t>(house->rooms.size())});
     house->rooms.push_back(std::move(room));
     if (house->rooms.size() > 1000) throw TextError{entry.offset, "more than 1000 rooms"};
@@ -102,7 +107,8 @@ std::shared_ptr<const House> ReadHouse(const std::string& id, const JsonValue& v
   for (const JsonValue& entry : ListMember(value, "floors")) {
     const std::uint16_t room = RoomNamed(*house, entry);
     if (StringMember(entry, "name") != "floor_" + house->rooms[room].name)
-      throw TextError{entry.offset, "a floor's name: expected 'floor_" + house->rooms[room].name + "', got " + Quote(StringMember(entry, "name"))};
+      throw TextError{entry.offset, "a floor's name: expected 'floor_" + house->rooms[room].name + "', got " +
+          Quote(StringMember(entry, "name"))};
     Name(house.get(), entry, StringMember(entry, "name"), {NodeKind::kFloor, room});
     house->rooms[room].has_floor = true;
   }

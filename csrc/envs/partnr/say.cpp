@@ -30,12 +30,14 @@ constexpr std::array<Tool, 17> kTools = {{
 
 Action ParseAction(std::string_view text) {
   text = StripLikePython(text);
-  if (const std::size_t line = text.rfind('\n'); line != std::string_view::npos) text = StripLikePython(text.substr(line + 1));
+  if (const std::size_t line = text.rfind('\n'); line != std::string_view::npos)
+    text = StripLikePython(text.substr(line + 1));
   const std::size_t open = text.find('['), close = text.rfind(']');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
   Action action;
   action.name = StripLikePython(text.substr(0, open));
-  if (const std::size_t blank = action.name.find_last_of(" \t"); blank != std::string_view::npos) action.name.remove_prefix(blank + 1);
+  if (const std::size_t blank = action.name.find_last_of(" \t"); blank != std::string_view::npos)
+    action.name.remove_prefix(blank + 1);
   action.argument = StripLikePython(text.substr(open + 1, close - open - 1));
   action.skill = Skill::kUnknown;
   for (const Tool& tool : kTools) {
@@ -91,7 +93,7 @@ bool Env::NextTo(Node a, Node b, double max_distance_m) const {
   if (object.beside == b) return true;
   if (b.kind == NodeKind::kFurniture) {
     if (object.place.kind == NodeKind::kFloor && !object.spot_known) return RoomOf(object.place) == RoomOf(b);
-    // One metre between surfaces, of which half a piece on either side is unknown here: centres, or the spot on the floor.
+    // One metre between surfaces, of which half a piece on either side is unknown here: centres, or a spot on a floor.
     const Point& from = object.place.kind == NodeKind::kFurniture ? PositionOf(object.place) : object.position;
     return Distance(from, PositionOf(b)) <= max_distance_m + 1.0;
   }
@@ -99,7 +101,8 @@ bool Env::NextTo(Node a, Node b, double max_distance_m) const {
   if (other.beside == a) return true;
   if (object.place != other.place || object.place.kind != NodeKind::kFurniture) return false;
   if (object.moved || other.moved) return true;
-  return Distance(object.position, other.position) <= max_distance_m && std::abs(object.position.y - other.position.y) <= kSameBoard_m;
+  return Distance(object.position, other.position) <= max_distance_m &&
+      std::abs(object.position.y - other.position.y) <= kSameBoard_m;
 }
 
 }  // namespace embodied_mem::partnr

@@ -19,12 +19,14 @@ class Reader {
     task_->instruction = StringMember(value, "instruction");
     const std::string& scene = StringMember(value, "scene_id");
     const auto house = houses_.find(scene);
-    if (house == houses_.end()) throw TextError{value.offset, "episode " + Quote(task_->id) + ": no house for the scene " + Quote(scene)};
+    if (house == houses_.end())
+      throw TextError{value.offset, "episode " + Quote(task_->id) + ": no house for the scene " + Quote(scene)};
     task_->house = house->second;
     ReadObjects(value);
     const auto& propositions = ListMember(value, "evaluation_propositions");
     if (propositions.empty() || propositions.size() > kMaxPropositions) {
-      throw TextError{value.offset, "expected 1 to " + std::to_string(kMaxPropositions) + " evaluation_propositions, got " +
+      throw TextError{value.offset, "expected 1 to " + std::to_string(kMaxPropositions) +
+          " evaluation_propositions, got " +
                                         std::to_string(propositions.size())};
     }
     for (const JsonValue& entry : propositions) ReadProposition(entry);
@@ -41,17 +43,20 @@ class Reader {
       throw TextError{receptacles.offset, "name_to_receptacle has " + std::to_string(receptacles.members.size()) +
                                               " objects, rigid_objs " + std::to_string(starts.size())};
     }
-    if (starts.size() > kMaxObjects) throw TextError{receptacles.offset, "more than " + std::to_string(kMaxObjects) + " objects"};
+    if (starts.size() > kMaxObjects)
+      throw TextError{receptacles.offset, "more than " + std::to_string(kMaxObjects) + " objects"};
     const auto places = places_.find(task_->id);
     for (std::size_t i = 0; i < starts.size(); ++i) {
       const auto& [handle, where] = receptacles.members[i];
       Expect(where, JsonValue::Kind::kString, "a receptacle of name_to_receptacle");
       const auto receptacle = task_->house->receptacles.find(where.text);
       if (receptacle == task_->house->receptacles.end())
-        throw TextError{where.offset, "the house " + Quote(task_->house->id) + " has no receptacle " + Quote(where.text)};
+        throw TextError{where.offset, "the house " + Quote(task_->house->id) + " has no receptacle " +
+            Quote(where.text)};
       const std::string stem = handle.substr(0, handle.rfind("_:"));
       const auto label = labels_.find(stem);
-      if (label == labels_.end()) throw TextError{where.offset, "no category for the object template " + Quote(stem) + " in the captions"};
+      if (label == labels_.end())
+        throw TextError{where.offset, "no category for the object template " + Quote(stem) + " in the captions"};
       ObjectInfo object;
       object.handle = handle;
       object.category = label->second.category;
@@ -65,7 +70,8 @@ class Reader {
         if (const auto place = places->second.find(object.name); place != places->second.end()) {
           object.text_place = task_->house->Find(place->second);
           if (object.text_place.kind != NodeKind::kFurniture && object.text_place.kind != NodeKind::kFloor)
-            throw TextError{where.offset, "text place of " + Quote(object.name) + ": expected furniture or a floor, got " + Quote(place->second)};
+            throw TextError{where.offset, "text place of " + Quote(object.name) +
+                ": expected furniture or a floor, got " + Quote(place->second)};
         }
       }
       const auto index = static_cast<std::uint16_t>(i);
@@ -85,7 +91,8 @@ class Reader {
     if (matrix.items.size() != 4) throw TextError{matrix.offset, "rigid_objs: expected a 4 x 4 matrix"};
     for (std::size_t row = 0; row < 3; ++row) {
       Expect(matrix.items[row], JsonValue::Kind::kArray, "a row of a matrix");
-      if (matrix.items[row].items.size() != 4) throw TextError{matrix.items[row].offset, "rigid_objs: expected a 4 x 4 matrix"};
+      if (matrix.items[row].items.size() != 4)
+        throw TextError{matrix.items[row].offset, "rigid_objs: expected a 4 x 4 matrix"};
       column[row] = Number(matrix.items[row].items[3], "a position");
     }
     return {column[0], column[1], column[2]};
@@ -99,7 +106,8 @@ class Reader {
       const auto object = handles_.find(handle.text);
       const auto piece = task_->house->handles.find(handle.text);
       if (objects && object != handles_.end()) nodes.push_back({NodeKind::kObject, object->second});
-      else if (furniture && piece != task_->house->handles.end()) nodes.push_back({NodeKind::kFurniture, piece->second});
+      else if (furniture && piece != task_->house->handles.end())
+        nodes.push_back({NodeKind::kFurniture, piece->second});
       else throw TextError{handle.offset, "unknown handle " + Quote(handle.text) + " in '" + std::string(name) + "'"};
     }
     if (nodes.empty()) throw TextError{args.offset, "'" + std::string(name) + "' is empty"};
@@ -112,7 +120,8 @@ class Reader {
     if (Number(Member(args, "number", JsonValue::Kind::kNumber), "number") != 1)
       throw TextError{args.offset, "number: only 1 is supported"};
     for (const char* flag : {"is_same_receptacle", "is_same_room", "is_same_b"}) {
-      if (args.Find(flag) != nullptr && BoolMember(args, flag)) throw TextError{args.offset, std::string(flag) + ": only false is supported"};
+      if (args.Find(flag) != nullptr && BoolMember(args, flag))
+        throw TextError{args.offset, std::string(flag) + ": only false is supported"};
     }
     Proposition p{};
     if (function == "is_next_to") {
@@ -139,7 +148,9 @@ class Reader {
         p.predicate = function == "is_on_top" ? Predicate::kOnTop : Predicate::kInside;
         p.second = Handles(args, "receptacle_handles", false, true);
       } else {
-        throw TextError{entry.offset, "function_name: expected is_on_top, is_inside, is_in_room, is_on_floor or is_next_to, got " + Quote(function)};
+        throw TextError{entry.offset,
+            "function_name: expected is_on_top, is_inside, is_in_room, is_on_floor or is_next_to, got " +
+            Quote(function)};
       }
     }
     task_->propositions.push_back(std::move(p));
@@ -147,7 +158,8 @@ class Reader {
 
   std::uint64_t Set(const std::vector<JsonValue>& indices) const {
     std::uint64_t set = 0;
-    for (const JsonValue& i : indices) set |= 1ULL << Index(i, task_->propositions.size(), "the index of a proposition");
+    for (const JsonValue& i : indices)
+      set |= 1ULL << Index(i, task_->propositions.size(), "the index of a proposition");
     return set;
   }
 
@@ -155,8 +167,10 @@ class Reader {
     const std::string& relation = StringMember(entry, "relation_type");
     const std::string& mode = StringMember(entry, "dependency_mode");
     if (relation != "while_satisfied" && relation != "after_satisfied")
-      throw TextError{entry.offset, "relation_type: expected while_satisfied or after_satisfied, got " + Quote(relation)};
-    if (mode != "any" && mode != "all") throw TextError{entry.offset, "dependency_mode: expected any or all, got " + Quote(mode)};
+      throw TextError{entry.offset, "relation_type: expected while_satisfied or after_satisfied, got " +
+          Quote(relation)};
+    if (mode != "any" && mode != "all")
+      throw TextError{entry.offset, "dependency_mode: expected any or all, got " + Quote(mode)};
     const std::uint64_t depends_on = Set(ListMember(entry, "depends_on"));
     for (const JsonValue& i : ListMember(entry, "proposition_indices")) {
       const auto index = static_cast<std::uint16_t>(Index(i, task_->propositions.size(), "the index of a proposition"));
@@ -172,7 +186,8 @@ class Reader {
       for (const JsonValue& edge : ListMember(args, "dag_edges")) {
         Expect(edge, JsonValue::Kind::kArray, "an edge");
         if (edge.items.size() != 2) throw TextError{edge.offset, "an edge: expected two propositions"};
-        task_->propositions[Index(edge.items[1], count, "an edge")].ancestors |= 1ULL << Index(edge.items[0], count, "an edge");
+        Proposition& later = task_->propositions[Index(edge.items[1], count, "an edge")];
+        later.ancestors |= 1ULL << Index(edge.items[0], count, "an edge");
       }
       for (std::size_t round = 0; round < count; ++round) {  // the transitive closure
         for (Proposition& p : task_->propositions) {
@@ -182,7 +197,8 @@ class Reader {
         }
       }
       for (std::size_t i = 0; i < count; ++i) {
-        if ((task_->propositions[i].ancestors >> i) & 1U) throw TextError{entry.offset, "dag_edges has a circle; no play can fulfil it"};
+        if ((task_->propositions[i].ancestors >> i) & 1U)
+          throw TextError{entry.offset, "dag_edges has a circle; no play can fulfil it"};
       }
     } else if (type == "TerminalSatisfactionConstraint") {
       task_->terminal |= Set(ListMember(args, "proposition_indices"));

@@ -13,13 +13,16 @@ HouseholdVectorEnv::HouseholdVectorEnv(std::size_t num_envs, std::size_t max_ste
 
 void HouseholdVectorEnv::Check(std::size_t i) const {
   if (i >= envs_.size())
-    throw InvalidInputError("env index: expected 0 to " + std::to_string(envs_.size() - 1) + ", got " + std::to_string(i));
+    throw InvalidInputError("env index: expected 0 to " + std::to_string(envs_.size() - 1) + ", got " +
+        std::to_string(i));
 }
 
-void HouseholdVectorEnv::Reset(const std::vector<std::size_t>& indices, const std::vector<std::shared_ptr<const Task>>& tasks,
+void HouseholdVectorEnv::Reset(const std::vector<std::size_t>& indices,
+    const std::vector<std::shared_ptr<const Task>>& tasks,
                                const std::vector<std::uint64_t>& seeds) {
   if (indices.size() != tasks.size() || indices.size() != seeds.size()) {
-    throw InvalidInputError("expected one task and one seed per env to reset, got " + std::to_string(tasks.size()) + " tasks and " +
+    throw InvalidInputError("expected one task and one seed per env to reset, got " + std::to_string(tasks.size()) +
+        " tasks and " +
                             std::to_string(seeds.size()) + " seeds for " + std::to_string(indices.size()) + " envs");
   }
   std::vector<bool> named(envs_.size(), false);
@@ -32,7 +35,8 @@ void HouseholdVectorEnv::Reset(const std::vector<std::size_t>& indices, const st
   pool_.Run(indices.size(), [&](std::size_t k) { envs_[indices[k]].Reset(tasks[k], seeds[k]); });
 }
 
-void HouseholdVectorEnv::Step(const std::vector<std::string_view>& actions, const std::vector<const Recorded*>& recorded) {
+void HouseholdVectorEnv::Step(const std::vector<std::string_view>& actions,
+    const std::vector<const Recorded*>& recorded) {
   if (actions.size() != envs_.size()) {
     throw InvalidInputError("actions: expected one action for each of " + std::to_string(envs_.size()) + " envs, got " +
                             std::to_string(actions.size()));
