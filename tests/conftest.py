@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: where the official ALFWorld games are, unpacked once if only the archive is there."""
+"""Fixtures shared by all tests: where the official data is, unpacked once if only an archive is there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import tempfile
 
 import pytest
 
-_ARCHIVE = pathlib.Path(__file__).parents[2] / "shared" / "data" / "alfworld" / "json_2.1.1.tar.xz"
+_SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
+_ARCHIVE = _SHARED / "alfworld" / "json_2.1.1.tar.xz"
 
 
 def _find_alfworld() -> pathlib.Path:
@@ -40,3 +41,41 @@ def _find_alfworld() -> pathlib.Path:
 def alfworld_data() -> pathlib.Path:
     """Folder `json_2.1.1` of the official games, with `train` and `valid_seen` in it."""
     return _find_alfworld()
+
+
+def _unpacked(archive: pathlib.Path, name: str) -> pathlib.Path:
+    """Return the folder `name` of an archive, unpacked once to the cache of this user."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / "memento"
+    if not (cache / name).is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as partial:
+            with tarfile.open(archive) as opened:
+                opened.extractall(partial, filter="data")
+            (pathlib.Path(partial) / name).rename(cache / name)
+    return cache / name
+
+
+@pytest.fixture(scope="session")
+def memento_data() -> pathlib.Path:
+    """Folder with MEMENTO's `scenes.json`, `captions.json` and `episodes`."""
+    roots = [_SHARED / "memento"]
+    if os.environ.get("EMBODIED_MEM_DATA"):
+        roots.insert(0, pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "memento")
+    for root in roots:
+        if (root / "scenes.json").is_file():
+            return root
+    pytest.skip(
+        "MEMENTO is not installed: put scenes.json, captions.json and episodes/ into $EMBODIED_MEM_DATA/memento"
+    )
+
+
+@pytest.fixture(scope="session")
+def memento_recordings(memento_data) -> pathlib.Path:
+    """Folder with the recorded runs of MEMENTO: `gold` and `traces`."""
+    for name in ("gold", "traces"):
+        if not (memento_data / name).is_dir() and not (memento_data / f"{name}.tar.xz").is_file():
+            pytest.skip(f"MEMENTO's recorded runs are not installed: expected {name}.tar.xz in {memento_data}")
+    if (memento_data / "gold").is_dir() and (memento_data / "traces").is_dir():
+        return memento_data
+    gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces"))
+    return gold.parent

@@ -38,4 +38,5 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindMemory(module);
   embodied_mem::BindStorage(module);
   embodied_mem::BindVectors(module);
+  embodied_mem::BindPartnr(module);
 }

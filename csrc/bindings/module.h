@@ -9,5 +9,6 @@ void BindAlfworld(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindStorage(pybind11::module_& module);
 void BindVectors(pybind11::module_& module);
+void BindPartnr(pybind11::module_& module);
 
 }  // namespace embodied_mem

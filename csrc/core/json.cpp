@@ -7,7 +7,7 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, std::size_t max_members) : text_(text), max_members_(max_members) {}
 
   JsonValue Document() {
     const std::size_t invalid = FindInvalidUtf8(text_);
@@ -67,7 +67,7 @@ class Parser {
       const std::size_t name_at = at_;
       std::string name = String();
       if (value->Find(name) != nullptr) throw TextError{name_at, "the member " + Quote(name) + " comes twice"};
-      if (value->members.size() >= kMaxJsonMembers) Fail("more than " + std::to_string(kMaxJsonMembers) + " members");
+      if (value->members.size() >= max_members_) Fail("more than " + std::to_string(max_members_) + " members");
       SkipSpace();
       if (!Take(':')) Fail("expected ':' after the name of a member");
       SkipSpace();
@@ -178,6 +178,7 @@ class Parser {
   }
 
   std::string_view text_;
+  std::size_t max_members_;
   std::size_t at_ = 0;
 };
 
@@ -203,6 +204,8 @@ const char* JsonKindName(JsonValue::Kind kind) {
   return "an unknown value";
 }
 
-JsonValue ParseJson(std::string_view text) { return Parser(text).Document(); }
+JsonValue ParseJson(std::string_view text) { return ParseJson(text, kMaxJsonMembers); }
+
+JsonValue ParseJson(std::string_view text, std::size_t max_members) { return Parser(text, max_members).Document(); }
 
 }  // namespace embodied_mem

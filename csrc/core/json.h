@@ -15,7 +15,7 @@
 namespace embodied_mem {
 
 constexpr int kMaxJsonDepth = 64;
-constexpr std::size_t kMaxJsonMembers = 256;  // per object; members are found by a linear search
+constexpr std::size_t kMaxJsonMembers = 256;  // per object unless asked for more; members are found by a linear search
 
 struct JsonValue {
   enum class Kind { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
@@ -34,5 +34,7 @@ struct JsonValue {
 const char* JsonKindName(JsonValue::Kind kind);
 
 JsonValue ParseJson(std::string_view text);
+// The same for files whose objects are larger; the cost of an object grows with the square of its members.
+JsonValue ParseJson(std::string_view text, std::size_t max_members);
 
 }  // namespace embodied_mem

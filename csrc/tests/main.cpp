@@ -1,4 +1,4 @@
-// Native tests without Python: parsers, a whole game, thread pool, vector env, mutated input, memory. Run by
+// Native tests without Python: parsers, a whole game, thread pool, vector envs, mutated input, memory. Run by
 // ctest, with EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan, with EMBODIED_MEM_SANITIZE_THREAD under
 // ThreadSanitizer. `native_tests game.tw-pddl` mutates that file as well.
 #include <fstream>
@@ -14,6 +14,7 @@
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
 #include "tests/check.h"
+#include "tests/household.h"
 #include "tests/kitchen.h"
 #include "tests/knowledge_graph.h"
 #include "tests/storage.h"
@@ -295,6 +296,7 @@ int main(int argc, char** argv) {
     TestMutations();
     TestThreadPool();
     TestVectorEnv();
+    TestHousehold();
     TestKnowledgeGraph();
     TestGraphVectors();
     TestEventLog();

@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.native import part
 
@@ -155,7 +156,7 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
         text = gymnasium.spaces.Text(max_length=1 << 16)
         self.single_observation_space = self.single_action_space = text
         self.observation_space = self.action_space = gymnasium.spaces.Tuple([text] * num_envs)
-        self._seed = _checked_seed(seed)
+        self._seed = checked_seed(seed)
         self._episodes = np.zeros(num_envs, dtype=np.int64)
         self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._cache: collections.OrderedDict[int, Game] = collections.OrderedDict()
@@ -208,7 +209,7 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
             GameFileError: a game file cannot be played; no env has changed then.
         """
         options = dict(options or {})
-        mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
+        mask = checked_mask(options.pop("reset_mask", None), self.num_envs)
         indices = options.pop("task_indices", None)
         if options:
             raise InvalidInputError(
@@ -218,8 +219,8 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
             missing = int(np.flatnonzero(~(self._started | mask))[0])
             raise InvalidInputError(f"reset_mask: env {missing} was never reset and is left out; reset all envs first")
         if indices is not None:
-            indices = _checked_indices(indices, mask, self.num_envs, len(self._tasks))
-        new_seed = self._seed if seed is None else _checked_seed(seed)
+            indices = checked_indices(indices, mask, self.num_envs, len(self._tasks))
+        new_seed = self._seed if seed is None else checked_seed(seed)
         episodes = self._episodes if seed is None else np.zeros_like(self._episodes)
         chosen = np.flatnonzero(mask)
         if indices is None:
@@ -309,29 +310,3 @@ def _task_list(tasks: Tasks) -> list[Path | Game]:
     if not result:
         raise InvalidInputError("tasks: expected at least one game, got none")
     return result
-
-
-def _checked_seed(seed: int) -> int:
-    seed = operator.index(seed)
-    if seed < 0:
-        raise InvalidInputError(f"seed: expected >= 0, got {seed}")
-    return seed
-
-
-def _checked_mask(mask: Any, num_envs: int) -> np.ndarray:
-    if mask is None:
-        return np.ones(num_envs, dtype=bool)
-    mask = np.asarray(mask)
-    if mask.shape != (num_envs,) or mask.dtype != bool:
-        raise InvalidInputError(f"reset_mask: expected bool[{num_envs}], got {mask.dtype}{list(mask.shape)}")
-    return mask
-
-
-def _checked_indices(indices: Any, mask: np.ndarray, num_envs: int, num_tasks: int) -> np.ndarray:
-    indices = np.asarray(indices)
-    if indices.shape != (num_envs,) or not np.issubdtype(indices.dtype, np.integer):
-        raise InvalidInputError(f"task_indices: expected int[{num_envs}], got {indices.dtype}{list(indices.shape)}")
-    for i in np.flatnonzero(mask):
-        if not 0 <= indices[i] < num_tasks:
-            raise InvalidInputError(f"task_indices[{i}]: expected 0 to {num_tasks - 1}, got {indices[i]}")
-    return indices

@@ -14,7 +14,10 @@ import gymnasium
 
 from embodied_mem.errors import InvalidInputError
 
-WORLDS: dict[str, str] = {"alfworld": "embodied_mem.envs.alfworld:AlfworldVectorEnv"}
+WORLDS: dict[str, str] = {
+    "alfworld": "embodied_mem.envs.alfworld:AlfworldVectorEnv",
+    "memento": "embodied_mem.envs.memento:MementoVectorEnv",
+}
 """World id to `module:class`; modules load on first use."""
 
 

@@ -1,0 +1,168 @@
+"""MEMENTO's files: houses, captions, episodes, found and read.
+
+tasks = load_tasks("acquisition")
+records = load_records("acquisition")  # the official entries, metadata included, in the same order
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.native import part
+
+_native = part("partnr")
+Task = _native.Task
+Houses = _native.Houses
+read_tasks = _native.read_tasks
+
+STAGES = {
+    "acquisition": "memory_acquisition_stage",
+    "single": "single_memory_utilization_stage",
+    "joint": "joint_memory_utilization_stage",
+}
+"""Stage names, and the stems of their episode files."""
+
+MAX_FILE_BYTES = 256 << 20
+"""Unpacked size above which a file is refused."""
+
+
+def data_root() -> Path | None:
+    """Return `$EMBODIED_MEM_DATA/memento` where it holds MEMENTO's `scenes.json`, else None."""
+    base = os.environ.get("EMBODIED_MEM_DATA")
+    root = Path(base) / "memento" if base else None
+    return root if root is not None and (root / "scenes.json").is_file() else None
+
+
+def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
+    """Return the episode file and the folder with `scenes.json` and `captions.json` that belongs to it.
+
+    Args:
+        tasks: a stage (`acquisition`, `single`, `joint`) or an episode file (`.json` or `.json.gz`).
+        data: the data folder; None takes `$EMBODIED_MEM_DATA/memento`, or for a file the folder it lies in or below.
+
+    Raises:
+        DataNotFoundError: the stage or the houses are not installed.
+    """
+    path = Path(tasks)
+    if str(tasks) in STAGES:
+        root = Path(data) if data is not None else data_root()
+        if root is None:
+            raise DataNotFoundError(
+                "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in "
+                "$EMBODIED_MEM_DATA/memento; docs/envs.md says which files go there"
+            )
+        names = [root / "episodes" / f"{STAGES[str(tasks)]}{suffix}" for suffix in (".json.gz", ".json")]
+        found = [name for name in names if name.is_file()]
+        if not found:
+            raise DataNotFoundError(f"MEMENTO's stage {str(tasks)!r} is not installed: expected {names[0]}")
+        path = found[0]
+    elif not path.is_file():
+        raise DataNotFoundError(f"tasks: expected one of {', '.join(STAGES)} or an episode file, got {str(tasks)!r}")
+    roots = [Path(data)] if data is not None else [path.parent, path.parent.parent, *filter(None, [data_root()])]
+    for root in roots:
+        if (root / "scenes.json").is_file() and (root / "captions.json").is_file():
+            return path, root
+    raise DataNotFoundError(f"no scenes.json and captions.json in {', '.join(map(str, roots))}; pass data=<folder>")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, unpacked if its name ends in `.gz`.
+
+    Raises:
+        GameFileError: it cannot be read or unpacked, or is larger than `MAX_FILE_BYTES`.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no episode file is")
+    return content
+
+
+@functools.lru_cache(maxsize=4)
+def _houses(path: Path, stamp: int) -> Houses:
+    return Houses.from_text(read_bytes(path), str(path))
+
+
+def load_houses(root: str | os.PathLike) -> Houses:
+    """Return the houses of a data folder, read once per change of the file.
+
+    Raises:
+        GameFileError: `scenes.json` is malformed.
+    """
+    path = Path(root) / "scenes.json"
+    try:
+        return _houses(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+
+
+def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
+    """Return (template, category, caption or None) of every object template.
+
+    Raises:
+        GameFileError: `captions.json` is malformed.
+    """
+    path = Path(root) / "captions.json"
+    try:
+        entries = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise GameFileError(f"{path}: not JSON: {error}") from error
+    if not isinstance(entries, dict):
+        raise GameFileError(f"{path}: expected an object by template, got {type(entries).__name__}")
+    rows = []
+    for template, entry in entries.items():
+        category = entry.get("category") if isinstance(entry, dict) else None
+        caption = entry.get("caption") if isinstance(entry, dict) else None
+        if not isinstance(category, str) or not isinstance(caption, str | None):
+            raise GameFileError(
+                f"{path}: {template!r}: expected a category (str) and a caption (str or null), got {entry!r}"
+            )
+        rows.append((template, category, caption))
+    return rows
+
+
+def load_tasks(
+    tasks: str | os.PathLike,
+    data: str | os.PathLike | None = None,
+    text_places: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[Task]:
+    """Return the tasks of a stage or an episode file, in the file's order.
+
+    Args:
+        tasks: as for `find_episodes`.
+        data: as for `find_episodes`.
+        text_places: {episode id: {object name: furniture or floor}} where observations place an unmoved object
+            elsewhere than on the piece it starts on (the original does so for 22 of 754 objects).
+
+    Raises:
+        DataNotFoundError: the files are not installed.
+        GameFileError: a file is malformed; the message names the file, the line and what was expected.
+    """
+    path, root = find_episodes(tasks, data)
+    places = {episode: dict(entry) for episode, entry in (text_places or {}).items()}
+    return read_tasks(read_bytes(path), str(path), load_houses(root), load_captions(root), places)
+
+
+def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[dict[str, Any]]:
+    """Return the official entries of an episode file, with `metadata` (kind, memory, related episode) as it stands.
+
+    Raises:
+        DataNotFoundError: the file is not installed.
+        GameFileError: it is malformed.
+    """
+    path, _ = find_episodes(tasks, data)
+    try:
+        return list(json.loads(read_bytes(path))["episodes"])
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise GameFileError(f"{path}: expected a JSON object with 'episodes': {error}") from error
