@@ -74,7 +74,35 @@ def speed() -> str:
     )
 
 
-TABLES = {"quick_start": quick_start, "alfworld": alfworld, "speed": speed}
+def planner_critic() -> str:
+    """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
+    data = json.loads((RESULTS / "planner_critic.json").read_text())
+    lines = [
+        "| agent | run | success | 95 % interval | steps | against full, paired | against the first run, paired |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, runs in data["agents"].items():
+        for number, row in enumerate(runs, 1):
+            low, high = row["interval"]
+            lines.append(
+                f"| {name} | {number} | {100 * row['success']:.1f} % | {100 * low:.1f} to {100 * high:.1f} "
+                f"| {row['steps']:.2f} | {_steps(row, 'full')} | {_steps(row, 'first_run')} |"
+            )
+    lines += [
+        "",
+        f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, {data['lives']} life; "
+        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+    ]
+    return "\n".join(lines)
+
+
+def _steps(row: dict, other: str) -> str:
+    """The paired difference of steps to another row, with its interval."""
+    difference = row.get(f"steps_difference_to_{other}")
+    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference) if difference else "-"
+
+
+TABLES = {"quick_start": quick_start, "alfworld": alfworld, "speed": speed, "planner_critic": planner_critic}
 
 
 def render(text: str) -> str:
