@@ -131,6 +131,25 @@ std::string_view ToText(py::handle value, const char* where) {
   return {text, static_cast<std::size_t>(size)};
 }
 
+std::vector<NodeId> ToIds(py::handle items, const char* what) {
+  const Items list(items, what);
+  std::vector<NodeId> ids;
+  ids.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) ids.push_back(ToId(list[i], what));
+  return ids;
+}
+
+// The fields of `Triple` in their order.
+Triple ToTriple(const Items& row) {
+  Triple triple{{std::string(ToText(row[0], "subject")), std::string(ToText(row[5], "subject_type")), ToIds(row[7], "subject_candidates")},
+                std::string(ToText(row[1], "relation")),
+                {std::string(ToText(row[2], "object")), std::string(ToText(row[6], "object_type")), ToIds(row[8], "object_candidates")},
+                ToInteger(row[3], "valid_at"),
+                std::nullopt};
+  if (!row[4].is_none()) triple.source = ToInteger(row[4], "source");
+  return triple;
+}
+
 Node ToNode(const Items& row) {
   Node node{std::string(ToText(row[0], "nodes.name")), std::string(ToText(row[1], "nodes.type")), {}, kNoEmbedding};
   for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(row[2])))
@@ -143,8 +162,6 @@ Node ToNode(const Items& row) {
   return node;
 }
 
-using MentionTuple = std::tuple<std::string, std::string, std::vector<NodeId>>;
-using TripleTuple = std::tuple<MentionTuple, std::string, MentionTuple, std::int64_t, std::optional<std::int64_t>>;
 using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
 
@@ -202,20 +219,19 @@ py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, 
   return py::make_tuple(applied.nodes, applied.facts, applied.repeated);
 }
 
-py::dict Update(KnowledgeGraph& graph, const std::vector<TripleTuple>& tuples, bool extract, const KHopOptions& khop,
+py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop,
                 VectorIndex* index, float theta, const std::vector<std::string>& names, const FloatArray& rows) {
   if (index != nullptr && (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(0)) != names.size() ||
                            static_cast<std::size_t>(rows.shape(1)) != index->options().dim))
     throw InvalidInputError("vectors: expected float32[" + std::to_string(names.size()) + ", " + std::to_string(index->options().dim) + "]");
+  const Items items(tuples, "triples");
+  std::vector<Triple> triples;
+  triples.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) triples.push_back(ToTriple(items.Row(i, 9)));
   UpdateResult result;
   {
     const NamedVectors vectors{index, theta, names, rows.data(), std::max(1U, std::thread::hardware_concurrency())};
     const py::gil_scoped_release release;
-    std::vector<Triple> triples;
-    triples.reserve(tuples.size());
-    const auto mention = [](const MentionTuple& m) { return Mention{std::get<0>(m), std::get<1>(m), std::get<2>(m)}; };
-    for (const auto& [subject, relation, object, valid_at, source] : tuples)
-      triples.push_back({mention(subject), relation, mention(object), valid_at, source});
     graph.Update(triples, {extract, khop, vectors}, &ThreadScratch(), &result);
   }
   std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
@@ -345,10 +361,7 @@ void BindMemory(py::module_& parent) {
           }, py::arg("as_of"))
       .def("khop", [](const SnapshotHandle& self, py::handle sources, const KHopOptions& options) {
             const Snapshot& snapshot = self.get();
-            const Items items(sources, "sources");
-            std::vector<NodeId> ids;
-            ids.reserve(items.size());
-            for (std::size_t i = 0; i < items.size(); ++i) ids.push_back(ToId(items[i], "sources"));
+            const std::vector<NodeId> ids = ToIds(sources, "sources");
             thread_local Subgraph subgraph;
             {
               const py::gil_scoped_release release;

@@ -435,21 +435,7 @@ class KnowledgeGraph:
             triples = list(triples)
             rows = self._vectors(triples, vectors)
             similar = (self._index._native, self._theta, *rows)
-        got = self._native.update(
-            [
-                (
-                    (t.subject, t.subject_type, [_id(c, "subject_candidates") for c in t.subject_candidates]),
-                    t.relation,
-                    (t.object, t.object_type, [_id(c, "object_candidates") for c in t.object_candidates]),
-                    t.valid_at,
-                    t.source,
-                )
-                for t in triples
-            ],
-            extract,
-            options,
-            *similar,
-        )
+        got = self._native.update(_listed(triples), extract, options, *similar)
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         got["subgraph"] = None if got["subgraph"] is None else Subgraph(*got["subgraph"])
         return got
