@@ -5,6 +5,7 @@
   the others.
 - `update_k2_us_p50`, `khop2_us_p50`: microseconds of an update with the extraction around it, and of an extraction of 2
   hops around one node, by contender.
+- `lifelong_step_ms_p99` and the rest of `bench_lifelong.py`: a full step of `LifelongMemory` in a large graph.
 
 `pip install -e .[bench]` installs the contenders; one that is not there is named with the command that brings it.
 """
@@ -18,7 +19,7 @@ from typing import Any
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of this suite."""
     add = parser.add_argument_group("suite memory").add_argument
-    add("--parts", nargs="+", choices=["vectors", "graph"], default=["vectors", "graph"])
+    add("--parts", nargs="+", choices=["graph", "lifelong", "vectors"], default=["graph", "lifelong", "vectors"])
     add("--vectors", nargs="+", type=int, default=[10_000, 100_000], help="sizes of the vector indexes")
     add("--dim", type=int, default=384, help="numbers in a vector (default 384)")
     add("--queries", type=int, default=1000, help="queries in a batch (default 1000)")
@@ -37,6 +38,10 @@ def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if "graph" in args.parts:  # first, before the vectors fill the memory
         result |= bench_graphs(args)
+    if "lifelong" in args.parts:
+        from experiments.bench_lifelong import bench_lifelong
+
+        result |= bench_lifelong()
     if "vectors" in args.parts:
         result |= bench_vectors(args)
     return result
