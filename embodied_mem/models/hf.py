@@ -104,10 +104,12 @@ def config_to_hf(config: DecoderConfig) -> dict:
     """Returns the config.json of a decoder; the model type follows from its biases and norms.
 
     Raises:
-        InvalidInputError: when no published family has both QKV biases and QK norms.
+        InvalidInputError: when no published family has this shape: both QKV biases and QK norms, or smear.
     """
     if config.qkv_bias and config.qk_norm:
         raise InvalidInputError("save_hf: expected qkv_bias (qwen2) or qk_norm (qwen3) or neither (llama), got both")
+    if config.smear:
+        raise InvalidInputError("save_hf: expected smear=False, no published family has it; use training.weights")
     kind = "qwen2" if config.qkv_bias else "qwen3" if config.qk_norm else "llama"
     described = {
         "architectures": [{"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind] + "ForCausalLM"],
