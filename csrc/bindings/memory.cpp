@@ -377,10 +377,6 @@ void BindMemory(py::module_& parent) {
             const py::gil_scoped_release release;
             return self.Fork();
           })
-      .def("intern", [](KnowledgeGraph& self, const std::vector<std::string>& relations) {
-            const py::gil_scoped_release release;
-            return self.Intern(relations);
-          }, py::arg("relations"))
       .def("set_rules", &SetRules, py::arg("rules"))
       .def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))

@@ -10,6 +10,7 @@ An entry says something once; what says it again adds a row to its support:
 
 from __future__ import annotations
 
+import abc
 import copy
 import dataclasses
 import itertools
@@ -55,7 +56,7 @@ class Entry:
     updated: int
 
 
-class EntryMemory:
+class EntryMemory(abc.ABC):
     """Entries of one scope. Subclasses say what is learned from an episode."""
 
     format_name = "embodied_mem.entries"
@@ -90,9 +91,9 @@ class EntryMemory:
 
     # What subclasses say.
 
+    @abc.abstractmethod
     def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
         """The event with all changes that an episode leads to; nothing changes yet."""
-        raise NotImplementedError
 
     def rendered(self, entry: Entry) -> str:
         """The text of an entry, from its data and support."""
@@ -211,10 +212,10 @@ class EntryMemory:
         other._after_restore()
         return other
 
-    def _after_restore(self) -> None:
+    def _after_restore(self) -> None:  # noqa: B027 (a hook, by default nothing)
         """Make what is derived from the entries anew."""
 
-    def _rows_removed(self, entry: Entry) -> None:
+    def _rows_removed(self, entry: Entry) -> None:  # noqa: B027 (a hook, by default nothing)
         """Drop what was counted over the support of an entry."""
 
     def remove(self, selector: Selector) -> dict[str, int]:
