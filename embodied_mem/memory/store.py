@@ -134,6 +134,8 @@ class MemoryStore:
         self._waiting: dict[int, _Item] = {}
         self._broken = ""
         self._process = os.getpid()
+        if self._folder.exists() and not self._folder.is_dir():
+            raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
         if not read_only:
             self._folder.mkdir(parents=True, exist_ok=True)
         elif not self._folder.is_dir():

@@ -357,3 +357,9 @@ def test_a_missing_or_old_extension_is_told_in_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "embodied_mem._native", None)
     with pytest.raises(MissingDependencyError, match=r"expected the compiled extension.*pip install -e \."):
         part("memory")
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "notes.txt").write_text("not a store")
+    with pytest.raises(StorageError, match=r"notes\.txt: expected a folder"):
+        MemoryStore(tmp_path / "notes.txt", {})
