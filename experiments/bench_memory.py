@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, default=0.5, help="per measurement (default 0.5)")
     add("--nodes", type=int, default=100_000, help="nodes of the graphs (default 100,000)")
     add("--degrees", nargs="+", type=int, default=[4, 8], help="facts out of a node; the first gives the JSON keys")
-    add("--graph-rounds", type=int, default=500, help="updates and extractions per contender (default 500)")
+    add("--graph-rounds", type=int, default=1000, help="updates and extractions per contender (default 1000)")
+    add("--graph-seconds", type=float, default=20, help="a contender does no more rounds after this (default 20)")
 
 
 def bench_memory(args: argparse.Namespace) -> dict[str, Any]:

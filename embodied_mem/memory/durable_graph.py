@@ -15,10 +15,12 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ..errors import InvalidInputError
 from .durable import Selector
-from .facts import Applied, Change, ConflictRule, NewFact, NewNode, Subgraph, Triple
-from .graph import Direction, KnowledgeGraph, Snapshot
+from .facts import Applied, Change, ConflictRule, NewFact, NewNode, Related, Subgraph, Triple
+from .graph import Direction, KnowledgeGraph, Rows, Snapshot
 from .store import MemoryStore
 
 
@@ -30,7 +32,13 @@ class GraphModule:
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Do one of the operations that the functions below write. Raises InvalidInputError for any other event."""
-        operations = {"update": self._update, "observe": self._observe, "apply": self._apply, "rules": self._set_rules}
+        operations = {
+            "update": self._update,
+            "observe": self._observe,
+            "apply": self._apply,
+            "relate": self._relate,
+            "rules": self._set_rules,
+        }
         operation = operations.get(event.get("op"))
         if operation is None:
             raise InvalidInputError(f"event: expected op {', '.join(operations)}, got {event.get('op')!r}")
@@ -49,6 +57,9 @@ class GraphModule:
 
     def _apply(self, event: dict[str, Any]) -> Applied:
         return self.graph.apply(event["nodes"], event["invalidate"], event["add"])
+
+    def _relate(self, event: dict[str, Any]) -> Related:
+        return self.graph.relate(**{name: value for name, value in event.items() if name != "op"})
 
     def _set_rules(self, event: dict[str, Any]) -> None:
         members = [(name, [tuple(map(_frozen, member)) for member in rule]) for name, rule in event["rules"]]
@@ -122,6 +133,30 @@ class DurableGraph:
         }
         return self._store.record(self._name, event)
 
+    def relate(
+        self,
+        relation: str = "",
+        *,
+        add: Rows = (),
+        end: Rows = (),
+        nodes: Iterable[str | NewNode] = (),
+        node_type: str = "",
+        at: int = 0,
+        source: int | None = None,
+    ) -> Related:
+        """As `KnowledgeGraph.relate`, without an extraction. Relations in rows are words."""
+        event = {
+            "op": "relate",
+            "relation": relation,
+            "add": _rows(add),
+            "end": _rows(end),
+            "nodes": [node if isinstance(node, str) else (*node[:2], dict(node[2]), node[3]) for node in nodes],
+            "node_type": node_type,
+            "at": int(at),
+            "source": None if source is None else int(source),
+        }
+        return self._store.record(self._name, event)
+
     def update(
         self,
         triples: Iterable[Triple],
@@ -154,6 +189,15 @@ def _row(triple: Triple) -> tuple:
     t = triple
     candidates = [int(c) for c in t.subject_candidates], [int(c) for c in t.object_candidates]
     return (t.subject, t.relation, t.object, t.valid_at, t.source, t.subject_type, t.object_type, *candidates)
+
+
+def _rows(rows: Rows) -> list[list[int | str]]:
+    """The rows as JSON holds them: a number of a relation would mean another word in a graph that is read back."""
+    listed = [list(row) for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
+    for i, row in enumerate(listed):
+        if len(row) == 3 and not isinstance(row[1], str):
+            raise InvalidInputError(f"rows[{i}]: expected the relation as a word, got {row[1]!r}")
+    return [[value if isinstance(value, str) else int(value) for value in row] for row in listed]
 
 
 def _frozen(value: Any) -> Any:
