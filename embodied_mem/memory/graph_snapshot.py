@@ -21,6 +21,7 @@ from .facts import Fact, Node, Subgraph
 Direction = Literal["out", "in", "both"]
 
 _native = part("memory")
+MAX_HOPS: int = _native.MAX_HOPS
 _NO_EMBEDDING = _native.NO_EMBEDDING
 _STILL_VALID = _native.STILL_VALID
 
