@@ -314,7 +314,7 @@ def bench_limit(args: Any) -> dict[str, Any]:
             row[f"{kind}_setting"] = setting
         rows.append(row)
         print(
-            f"{size:8} vectors  us to add and to find:  exact {row['exact_insertion_us']:8,.1f} {row['exact_query_us']:8,.1f}"
+            f"{size:8} vectors  us to add, find: exact {row['exact_insertion_us']:8,.1f} {row['exact_query_us']:8,.1f}"
             f"  hnsw {row['hnsw_insertion_us']:8,.1f} {row['hnsw_query_us']:8,.1f} (ef {row['hnsw_setting']})"
         )
     limits = {}
