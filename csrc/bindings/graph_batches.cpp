@@ -149,10 +149,13 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
   std::optional<std::int64_t> episode;
   if (!source.is_none()) episode = ToInteger(source, "source");
   Relations relations(&graph);
+  if (PyUnicode_Check(nodes.ptr()))
+    throw InvalidInputError("nodes: expected a list of names, got the one str " + std::string(py::repr(nodes)));
   const Items new_nodes(nodes, "nodes");
   for (std::size_t i = 0; i < new_nodes.size(); ++i) {
     if (PyUnicode_Check(new_nodes[i].ptr())) {
-      changes.nodes.push_back({std::string(ToText(new_nodes[i], "nodes")), std::string(ToText(node_type, "node_type")), {}, kNoEmbedding});
+      const std::string_view name = ToText(new_nodes[i], "nodes"), type = ToText(node_type, "node_type");
+      changes.nodes.push_back({std::string(name), std::string(type), {}, kNoEmbedding});
     } else {
       changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
     }

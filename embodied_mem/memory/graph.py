@@ -48,7 +48,7 @@ from .facts import (
     scope_from_text,
     scope_text,
 )
-from .graph_snapshot import Direction, Snapshot, around_options, checked_id, id_list, khop_options, word_list
+from .graph_snapshot import Direction, Snapshot, around_options, checked_id, khop_options, word_list
 from .observation_buffer import ObservationBuffer
 
 if TYPE_CHECKING:
@@ -265,9 +265,9 @@ class KnowledgeGraph:
         """
         return self._native.relate(
             relation,
-            add if isinstance(add, list | np.ndarray) else list(add),
-            end if isinstance(end, list | np.ndarray) else list(end),
-            nodes if isinstance(nodes, list) else list(nodes),
+            add,
+            end,
+            nodes,
             node_type,
             at,
             source,
@@ -286,7 +286,7 @@ class KnowledgeGraph:
         max_nodes: int | None = None,
     ) -> Subgraph:
         """As `Snapshot.khop` of the newest version, in one native call."""
-        return self._native.khop(id_list(sources), around_options(hops, direction, max_nodes))
+        return self._native.khop(sources, around_options(hops, direction, max_nodes))
 
     def update(
         self,

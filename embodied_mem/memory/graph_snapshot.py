@@ -144,12 +144,7 @@ class Snapshot:
             options = around_options(hops, direction, max_nodes)
         else:
             options = khop_options(hops, direction, numbers, max_nodes, as_of)
-        return self._native.khop(id_list(sources), options)
-
-
-def id_list(items: Iterable[Any] | np.ndarray) -> Any:
-    """What the native part reads ids from."""
-    return items if isinstance(items, list | tuple | np.ndarray) else list(items)
+        return self._native.khop(sources, options)
 
 
 def checked_id(value: int, where: str) -> int:
