@@ -84,7 +84,7 @@ def test_relate_equals_the_model(steps):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda g: g.relate("in", end=[(0, 0)]), r'end\[0\]: expected a current fact, got \(0, "in", 0\)'),
+        (lambda g: g.relate("in", end=[(0, 0)]), r"end\[0\]: expected a current fact, got \(0, 'in', 0\)"),
         (lambda g: g.relate("in", end=[(0, 7)]), r"end\[0\].object: expected a node id below 2, got 7"),
         (lambda g: g.relate("in", end=[(0, 1)], at=4), r"end\[0\].invalid_at: expected a time from 5 on"),
         (lambda g: g.relate("in", end=[(0, 1), (0, 1)], at=6), r"end: expected each fact once"),
