@@ -198,7 +198,7 @@ def _rate(
     else:
         parts, num_threads = [queries], threads if mode == "batch" else 1
     done, since, since_cpu = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - since < seconds:
+    while not done or time.perf_counter() - since < seconds:
         for part in parts:
             index.search(part, setting, num_threads)
             done += len(part)
