@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.memory import VectorIndex
+from embodied_mem.memory.vectors import AUTO_LIMIT
 
 K = 10
 CONNECTIVITY, EF_CONSTRUCTION = 16, 200
 EF = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900)
 MODES = ("batch", "batch_1_thread", "single")
+NUM_INSERTED = 200
 
 Search = Callable[[np.ndarray, int, int], np.ndarray]  # float32[B, d], setting, threads -> ids[B, K]
 
@@ -196,7 +198,7 @@ def _rate(
     else:
         parts, num_threads = [queries], threads if mode == "batch" else 1
     done, since, since_cpu = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - since < seconds:
+    while not done or time.perf_counter() - since < seconds:
         for part in parts:
             index.search(part, setting, num_threads)
             done += len(part)
@@ -280,3 +282,47 @@ def bench_vectors(args: Any) -> dict[str, Any]:
         "vector_dim": args.dim,
         "vector_queries": args.queries,
     }
+
+
+def bench_limit(args: Any) -> dict[str, Any]:
+    """Returns `auto_limit`: by queries per insertion the least of `args.limit_sizes` from which HNSW is cheaper."""
+    rows = []
+    for size in args.limit_sizes:
+        print(f"{size} vectors: an insertion and a query", file=sys.stderr, flush=True)
+        vectors, queries = clustered(size + NUM_INSERTED, args.queries, args.dim, args.seed)
+        row: dict[str, Any] = {"vectors": size}
+        truth = None
+        for kind, settings in (("exact", (1,)), ("hnsw", EF)):
+            index = VectorIndex(args.dim, "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
+            index.add(np.arange(size), vectors[:size])
+            spent = []
+            for i in range(size, size + NUM_INSERTED):
+                since = time.perf_counter()
+                index.add([i], vectors[i : i + 1], num_threads=1)
+                spent.append(time.perf_counter() - since)
+
+            def search(some: np.ndarray, ef: int, num_threads: int, index: VectorIndex = index) -> np.ndarray:
+                return index.search(some, K, ef_search=ef, num_threads=num_threads)[0]
+
+            truth = search(queries, 1, os.cpu_count() or 1) if truth is None else truth
+            reach = (ef for ef in settings if recall(search(queries, ef, os.cpu_count() or 1), truth) >= args.recall)
+            setting = next(reach, settings[-1])
+            measured = Index("native", kind, search)
+            rates = [_rate(measured, setting, queries, "single", 1, args.seconds)[0] for _ in range(args.rounds)]
+            row[f"{kind}_insertion_us"] = round(1e6 * statistics.median(spent), 1)
+            row[f"{kind}_query_us"] = round(1e6 / statistics.median(rates), 1)
+            row[f"{kind}_setting"] = setting
+        rows.append(row)
+        print(
+            f"{size:8} vectors  us to add, find: exact {row['exact_insertion_us']:8,.1f} {row['exact_query_us']:8,.1f}"
+            f"  hnsw {row['hnsw_insertion_us']:8,.1f} {row['hnsw_query_us']:8,.1f} (ef {row['hnsw_setting']})"
+        )
+    limits = {}
+    for num_queries in (1, 10, 100):
+        cost = {
+            kind: [row[f"{kind}_insertion_us"] + num_queries * row[f"{kind}_query_us"] for row in rows]
+            for kind in ("exact", "hnsw")
+        }
+        cheaper = [row["vectors"] for row, exact, hnsw in zip(rows, cost["exact"], cost["hnsw"]) if hnsw < exact]
+        limits[str(num_queries)] = min(cheaper, default=f"above {rows[-1]['vectors']}")
+    return {"auto_limit": limits, "auto_limit_in_use": AUTO_LIMIT, "auto_limit_rows": rows}

@@ -15,7 +15,7 @@
 //
 // The two sides take turns on the same work, whose making is outside the clock, and must find the same:
 //
-// - native: find the 4 facts, Apply, a fresh Snapshot, KHop. Names, validity, sources, versions, readers beside it.
+// - native: Apply, which finds the 4 facts, a fresh Snapshot, KHop. Names, validity, sources, versions, readers beside it.
 // - bare: two vectors of edges per node (out and in), edges found and erased; no names, times or versions. Its search
 //   has epoch marks and reuses its result.
 //
@@ -167,13 +167,9 @@ class Sides {
     Changes changes;
     for (const NodeId node : {work.fresh, work.fresh + 1}) changes.nodes.push_back({Name(node), "object", {}, kNoEmbedding});
     for (const Pair& pair : work.add) changes.add.push_back({pair.first, near_, pair.second, ++time_, 2});
+    for (const Pair& pair : work.remove) changes.end.push_back({pair.first, near_, pair.second, time_});
     since = Clock::now();
-    {
-      const Snapshot snapshot(graph_);
-      for (const Pair& pair : work.remove)
-        changes.invalidate.push_back({snapshot.FindFact(pair.first, near_, pair.second), time_});
-    }
-    graph_.Apply(changes);
+    graph_.Apply(changes, &applied_);
     update.native_us = Microseconds(since);
     Snapshot(graph_).KHop(work.sources, options_, &scratch_, &around_);
     all.native_us = Microseconds(since);
@@ -274,6 +270,7 @@ class Sides {
   KHopScratch scratch_;
   KHopOptions options_;
   Subgraph around_;
+  Applied applied_;
   UpdateResult result_;
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/graph_items.h"
 #include "bindings/module.h"
 #include "core/error.h"
 #include "memory/graph_bytes.h"
@@ -25,14 +26,7 @@ namespace py = pybind11;
 namespace embodied_mem {
 namespace {
 
-// One per thread that extracts, whatever the graph.
-KHopScratch& ThreadScratch() {
-  thread_local KHopScratch scratch;
-  return scratch;
-}
-
 using FloatArray = py::array_t<float, py::array::c_style>;
-using GraphPointer = std::shared_ptr<KnowledgeGraph>;
 
 // A snapshot that keeps its graph alive.
 struct SnapshotHandle {
@@ -57,13 +51,6 @@ py::array_t<T> Array(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-py::tuple SubgraphTuple(const Subgraph& subgraph) {
-  std::vector<std::uint32_t> hops;
-  hops.reserve(subgraph.nodes.size());
-  for (std::size_t hop = 0; hop < subgraph.hop_ends.size(); ++hop) hops.resize(subgraph.hop_ends[hop], static_cast<std::uint32_t>(hop));
-  return py::make_tuple(Array(subgraph.nodes), Array(hops), Array(subgraph.facts), subgraph.truncated);
-}
-
 KHopOptions MakeOptions(std::size_t hops, const std::string& direction, const std::optional<std::vector<RelationId>>& relations,
                         std::optional<std::size_t> max_nodes, std::optional<std::int64_t> as_of) {
   KHopOptions options;
@@ -73,70 +60,6 @@ KHopOptions MakeOptions(std::size_t hops, const std::string& direction, const st
   if (max_nodes) options.max_nodes = *max_nodes;
   options.as_of = as_of;
   return options;
-}
-
-// Batches are read item by item rather than by pybind11's casters: a batch of a dozen facts is the hot path, and each
-// error says which item it is about.
-struct Items {
-  Items(py::handle items, const char* name) : what(name), fast(py::reinterpret_steal<py::object>(PySequence_Fast(items.ptr(), "expected a list"))) {
-    if (!fast) throw py::error_already_set();
-  }
-  std::size_t size() const { return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr())); }
-  py::handle operator[](std::size_t i) const { return PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<py::ssize_t>(i)); }
-  // Item i as a sequence of `length` entries.
-  Items Row(std::size_t i, std::size_t length) const {
-    py::handle item = (*this)[i];
-    Items row(item, what);
-    if (row.size() != length)
-      throw InvalidInputError(At(i) + ": expected " + std::to_string(length) + " values, got " + std::to_string(row.size()));
-    return row;
-  }
-  std::string At(std::size_t i) const { return std::string(what) + "[" + std::to_string(i) + "]"; }
-
-  const char* what;
-  py::object fast;
-};
-
-std::int64_t ToInteger(py::handle value, const std::string& where) {
-  const long long number = PyLong_AsLongLong(value.ptr());
-  if (number != -1 || !PyErr_Occurred()) return number;
-  PyErr_Clear();
-  const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));  // numpy's integers
-  if (!index) {
-    PyErr_Clear();
-    throw InvalidInputError(where + ": expected an integer, got " + std::string(py::repr(value)));
-  }
-  const long long other = PyLong_AsLongLong(index.ptr());
-  if (other == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    throw InvalidInputError(where + ": expected 64 bits at most, got " + std::string(py::repr(value)));
-  }
-  return other;
-}
-
-std::uint32_t ToId(py::handle value, const char* where) {
-  const std::int64_t number = ToInteger(value, where);
-  if (number < 0 || number > std::numeric_limits<std::uint32_t>::max())
-    throw InvalidInputError(std::string(where) + ": expected an id from 0 to 4294967295, got " + std::to_string(number));
-  return static_cast<std::uint32_t>(number);
-}
-
-std::string_view ToText(py::handle value, const char* where) {
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_Check(value.ptr()) ? PyUnicode_AsUTF8AndSize(value.ptr(), &size) : nullptr;
-  if (text == nullptr) {
-    PyErr_Clear();
-    throw InvalidInputError(std::string(where) + ": expected a text, got " + std::string(py::repr(value)));
-  }
-  return {text, static_cast<std::size_t>(size)};
-}
-
-std::vector<NodeId> ToIds(py::handle items, const char* what) {
-  const Items list(items, what);
-  std::vector<NodeId> ids;
-  ids.reserve(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) ids.push_back(ToId(list[i], what));
-  return ids;
 }
 
 // The fields of `Triple` in their order.
@@ -150,74 +73,8 @@ Triple ToTriple(const Items& row) {
   return triple;
 }
 
-Node ToNode(const Items& row) {
-  Node node{std::string(ToText(row[0], "nodes.name")), std::string(ToText(row[1], "nodes.type")), {}, kNoEmbedding};
-  for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(row[2])))
-    node.attributes.emplace_back(ToText(key, "nodes.attributes"), ToText(value, "nodes.attributes"));
-  if (!row[3].is_none()) {
-    node.embedding = ToInteger(row[3], "embedding");
-    if (node.embedding < 0)
-      throw InvalidInputError("embedding: expected a handle >= 0 or None, got " + std::to_string(node.embedding));
-  }
-  return node;
-}
-
 using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
-
-// Numbers of relations, each word looked up once a batch.
-class Relations {
- public:
-  explicit Relations(KnowledgeGraph* graph) : graph_(graph) {}
-  RelationId operator()(std::string_view word) {
-    for (const auto& [known, number] : known_)
-      if (known == word) return number;
-    known_.emplace_back(word, graph_->Intern({std::string(word)})[0]);
-    return known_.back().second;
-  }
-
- private:
-  KnowledgeGraph* graph_;
-  std::vector<std::pair<std::string, RelationId>> known_;
-};
-
-// `invalidate` names facts by id, or current ones by (subject, relation, object).
-py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, py::handle add) {
-  Changes changes;
-  const Items new_nodes(nodes, "nodes"), ends(invalidate, "invalidate"), facts(add, "add");
-  for (std::size_t i = 0; i < new_nodes.size(); ++i) changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
-  Relations relations(&graph);
-  std::optional<Snapshot> now;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const Items row = ends.Row(i, 2);
-    FactId fact = kNoFact;
-    if (PyTuple_Check(row[0].ptr()) || PyList_Check(row[0].ptr())) {
-      const Items triple = row.Row(0, 3);
-      if (!now) now.emplace(graph);
-      const std::string_view relation = ToText(triple[1], "invalidate");
-      fact = now->FindFact(ToId(triple[0], "invalidate"), now->FindRelation(relation), ToId(triple[2], "invalidate"));
-      if (fact == kNoFact)
-        throw InvalidInputError(ends.At(i) + ": expected a current fact, got " + std::string(py::repr(row[0])));
-    } else {
-      fact = ToId(row[0], "invalidate");
-    }
-    changes.invalidate.push_back({fact, ToInteger(row[1], "invalidate")});
-  }
-  now.reset();
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const Items row = facts.Row(i, 5);
-    Changes::NewFact fact{ToId(row[0], "subject"), relations(ToText(row[1], "relation")), ToId(row[2], "object"),
-                          ToInteger(row[3], "valid_at"), std::nullopt};
-    if (!row[4].is_none()) fact.source = ToInteger(row[4], "source");
-    changes.add.push_back(fact);
-  }
-  Applied applied;
-  {
-    const py::gil_scoped_release release;
-    applied = graph.Apply(changes);
-  }
-  return py::make_tuple(applied.nodes, applied.facts, applied.repeated);
-}
 
 py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop,
                 VectorIndex* index, float theta, const std::vector<std::string>& names, const FloatArray& rows) {
@@ -245,7 +102,7 @@ py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KH
   answer["added"] = result.added;
   answer["repeated"] = result.repeated;
   answer["ended"] = ended;
-  answer["subgraph"] = extract ? py::object(SubgraphTuple(result.subgraph)) : py::object(py::none());
+  answer["subgraph"] = extract ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
   return answer;
 }
 
@@ -361,24 +218,18 @@ void BindMemory(py::module_& parent) {
           }, py::arg("as_of"))
       .def("khop", [](const SnapshotHandle& self, py::handle sources, const KHopOptions& options) {
             const Snapshot& snapshot = self.get();
-            const std::vector<NodeId> ids = ToIds(sources, "sources");
-            thread_local Subgraph subgraph;
-            {
-              const py::gil_scoped_release release;
-              snapshot.KHop(ids, options, &ThreadScratch(), &subgraph);
-            }
-            return SubgraphTuple(subgraph);
+            return Extract(snapshot, ToIds(sources, "sources"), options);
           }, py::arg("sources"), py::arg("options"));
 
-  py::class_<KnowledgeGraph, GraphPointer>(module, "KnowledgeGraph", "See embodied_mem.memory.graph.KnowledgeGraph.")
-      .def(py::init<>())
+  py::class_<KnowledgeGraph, GraphPointer> graph(module, "KnowledgeGraph", "See embodied_mem.memory.graph.KnowledgeGraph.");
+  BindGraphBatches(module, graph);
+  graph.def(py::init<>())
       .def("snapshot", [](const GraphPointer& self) { return std::make_unique<SnapshotHandle>(self); })
       .def("fork", [](const KnowledgeGraph& self) -> GraphPointer {
             const py::gil_scoped_release release;
             return self.Fork();
           })
       .def("set_rules", &SetRules, py::arg("rules"))
-      .def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
       .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"),

@@ -30,7 +30,8 @@ NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<No
   const std::uint32_t hash = NameHash(name);
   const NameBucket* bucket = names.Read(BucketOf(hash, num_buckets), version);
   if (bucket == nullptr) return kNoNode;
-  for (const NameBucket::Entry& entry : bucket->entries) {
+  for (std::uint32_t i = 0; i < bucket->count; ++i) {
+    const NameBucket::Entry& entry = bucket->entries()[i];
     if (entry.hash == hash && nodes.Read(entry.id, version)->name == name) return entry.id;
   }
   return kNoNode;
@@ -63,19 +64,37 @@ NodeId GraphBatch::FindNode(std::string_view name) const {
 }
 
 void GraphBatch::Prefetch(const Changes& changes) const {
-  if (changes.add.size() + changes.invalidate.size() > 64) return;  // the first would be gone when their turn comes
+  // Beyond this the first would be gone when their turn comes.
+  if (changes.nodes.size() + changes.add.size() + changes.invalidate.size() + changes.end.size() > 64) return;
   const auto out = [](NodeId node) { return 2 * static_cast<std::size_t>(node); };
   const auto in = [](NodeId node) { return 2 * static_cast<std::size_t>(node) + 1; };
+  const auto bucket = [this](const Node& node) { return BucketOf(NameHash(node.name), state_.num_buckets); };
+  // The bucket that a new node splits.
+  std::size_t split = 1;
+  while (2 * split <= state_.num_buckets) split *= 2;
+  split = state_.num_buckets - split;
+  for (const Changes::Ending& end : changes.end) {
+    graph_->edges_.PrefetchSlot(out(end.subject));
+    graph_->edges_.PrefetchSlot(in(end.object));
+  }
   for (const Changes::Invalidation& end : changes.invalidate) graph_->facts_.PrefetchSlot(end.fact);
   for (const Changes::NewFact& fact : changes.add) {
     graph_->edges_.PrefetchSlot(out(fact.subject));
     graph_->edges_.PrefetchSlot(in(fact.object));
+  }
+  for (const Node& node : changes.nodes) graph_->names_.PrefetchSlot(bucket(node));
+  if (!changes.nodes.empty()) graph_->names_.PrefetchSlot(split);
+  for (const Changes::Ending& end : changes.end) {
+    graph_->edges_.PrefetchRecord(out(end.subject));
+    graph_->edges_.PrefetchRecord(in(end.object));
   }
   for (const Changes::Invalidation& end : changes.invalidate) graph_->facts_.PrefetchRecord(end.fact);
   for (const Changes::NewFact& fact : changes.add) {
     graph_->edges_.PrefetchRecord(out(fact.subject));
     graph_->edges_.PrefetchRecord(in(fact.object));
   }
+  for (const Node& node : changes.nodes) graph_->names_.PrefetchRecord(bucket(node));
+  if (!changes.nodes.empty()) graph_->names_.PrefetchRecord(split);
   for (const Changes::Invalidation& end : changes.invalidate) {
     const FactRecord* fact = graph_->facts_.Newest(end.fact);
     if (fact == nullptr) continue;
@@ -87,6 +106,22 @@ void GraphBatch::Prefetch(const Changes& changes) const {
     if (fact == nullptr) continue;
     graph_->edges_.PrefetchRecord(out(fact->subject));
     graph_->edges_.PrefetchRecord(in(fact->object));
+  }
+}
+
+void GraphBatch::FindFacts(const std::vector<Changes::Ending>& ends, std::vector<FactId>* found) const {
+  const std::size_t begin = found->size();
+  for (const Changes::Ending& end : ends) {
+    const EdgeList *out = list(end.subject, false), *in = list(end.object, true);
+    const FactId fact = FindEdge(out, in, end.subject, end.relation, end.object);
+    found->push_back(fact);
+    if (fact == kNoFact) continue;
+    graph_->facts_.PrefetchSlot(fact);
+    out->past.Prefetch();
+    in->past.Prefetch();
+  }
+  for (std::size_t i = begin; i < found->size(); ++i) {
+    if ((*found)[i] != kNoFact) graph_->facts_.PrefetchRecord((*found)[i]);
   }
 }
 
@@ -119,45 +154,52 @@ RelationId GraphBatch::Relation(const std::string& word) {
 TypeId GraphBatch::Type(const std::string& word) { return Number(word, "type", &state_.types, &own_types_); }
 
 EdgeList* GraphBatch::OwnList(std::size_t slot) {
-  EdgeList* list = graph_->edges_.Newest(slot);
+  std::atomic<EdgeList*>* place = graph_->edges_.Own(slot, state_.version, &graph_->versions_);
+  EdgeList* list = place->load(std::memory_order_relaxed);
   if (list != nullptr && list->version == state_.version && list->count < list->capacity) return list;
   EdgeList* fresh = EdgeList::Make(state_.version, list);
-  graph_->edges_.Put(slot, fresh, &graph_->versions_);
+  graph_->edges_.Replace(place, fresh, &graph_->versions_);
   return fresh;
 }
 
 FactRecord* GraphBatch::OwnFact(FactId id) {
-  FactRecord* record = graph_->facts_.Newest(id);
+  std::atomic<FactRecord*>* place = graph_->facts_.Own(id, state_.version, &graph_->versions_);
+  FactRecord* record = place->load(std::memory_order_relaxed);
   if (record->version == state_.version) return record;
   FactRecord* fresh = FactRecord::Make(state_.version, record);
-  graph_->facts_.Put(id, fresh, &graph_->versions_);
+  graph_->facts_.Replace(place, fresh, &graph_->versions_);
   return fresh;
 }
 
-NameBucket* GraphBatch::OwnBucket(std::size_t index) {
-  NameBucket* bucket = graph_->names_.Newest(index);
-  if (bucket != nullptr && bucket->version == state_.version) return bucket;
-  auto fresh = std::make_unique<NameBucket>();
-  fresh->version = state_.version;
-  if (bucket != nullptr) fresh->entries = bucket->entries;
-  bucket = fresh.release();
-  graph_->names_.Put(index, bucket, &graph_->versions_);
-  return bucket;
+// With room for `more` entries.
+NameBucket* GraphBatch::OwnBucket(std::size_t index, std::uint32_t more) {
+  std::atomic<NameBucket*>* place = graph_->names_.Own(index, state_.version, &graph_->versions_);
+  NameBucket* bucket = place->load(std::memory_order_relaxed);
+  if (bucket != nullptr && bucket->version == state_.version && bucket->capacity - bucket->count >= more) return bucket;
+  NameBucket* fresh = NameBucket::Make(state_.version, bucket, more);
+  graph_->names_.Replace(place, fresh, &graph_->versions_);
+  return fresh;
 }
 
 void GraphBatch::InsertName(std::string_view name, NodeId node) {
   const std::uint32_t hash = NameHash(name);
-  OwnBucket(BucketOf(hash, state_.num_buckets))->entries.push_back({hash, node});
+  OwnBucket(BucketOf(hash, state_.num_buckets), 1)->Append({hash, node});
   if (state_.num_nodes <= 4 * state_.num_buckets) return;
   const std::size_t made = state_.num_buckets++;
   std::size_t half = 1;
   while (2 * half <= made) half *= 2;
-  NameBucket* from = OwnBucket(made - half);
-  NameBucket* to = OwnBucket(made);
-  std::vector<NameBucket::Entry> stay;
-  for (const NameBucket::Entry& entry : from->entries)
-    (BucketOf(entry.hash, state_.num_buckets) == made ? to->entries : stay).push_back(entry);
-  from->entries = std::move(stay);
+  NameBucket* from = OwnBucket(made - half, 0);
+  NameBucket* to = OwnBucket(made, from->count);
+  std::uint32_t num_left = 0;
+  for (std::uint32_t i = 0; i < from->count; ++i) {
+    const NameBucket::Entry entry = from->entries()[i];
+    if (BucketOf(entry.hash, state_.num_buckets) == made) {
+      to->Append(entry);
+    } else {
+      from->entries()[num_left++] = entry;
+    }
+  }
+  from->count = num_left;
 }
 
 NodeId GraphBatch::PutNode(const Node& node, NodeId known) {

@@ -42,6 +42,8 @@ class GraphBatch {
   void Prefetch(const Changes& changes) const;
   NodeId FindNode(std::string_view name) const;
   FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;
+  // Appends the facts that `ends` name to `found`, kNoFact for what is not true now. The nodes are known.
+  void FindFacts(const std::vector<Changes::Ending>& ends, std::vector<FactId>* found) const;
 
   // The number of a word, new ones added. Throws InvalidInputError when there are too many, so call these first.
   RelationId Relation(const std::string& word);
@@ -74,7 +76,7 @@ class GraphBatch {
                        std::shared_ptr<Words>* own);
   EdgeList* OwnList(std::size_t slot);
   FactRecord* OwnFact(FactId fact);
-  NameBucket* OwnBucket(std::size_t bucket);
+  NameBucket* OwnBucket(std::size_t bucket, std::uint32_t more);
   void InsertName(std::string_view name, NodeId node);
 
   KnowledgeGraph* graph_;

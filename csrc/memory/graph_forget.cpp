@@ -90,8 +90,10 @@ bool GraphBatch::FilterLists(NodeId node, const std::vector<FactId>& erased) {
 void GraphBatch::ForgetNode(NodeId node) {
   changed_ = touched_ = true;
   const std::string name = graph_->nodes_.Newest(node)->name;
-  auto& entries = OwnBucket(BucketOf(NameHash(name), state_.num_buckets))->entries;
-  entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.id == node; }), entries.end());
+  NameBucket* bucket = OwnBucket(BucketOf(NameHash(name), state_.num_buckets), 0);
+  NameBucket::Entry* const end = bucket->entries() + bucket->count;
+  const auto* const left = std::remove_if(bucket->entries(), end, [&](const auto& entry) { return entry.id == node; });
+  bucket->count = static_cast<std::uint32_t>(left - bucket->entries());
   graph_->nodes_.Put(node, NodeRecord::Make(state_.version, nullptr), &graph_->versions_);
   ++state_.num_forgotten_nodes;
 }

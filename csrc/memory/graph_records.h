@@ -127,18 +127,39 @@ struct FactRecord : Pooled {
 
 // One bucket of the name index, a linear hash table: buckets are split one at a time, so that no insertion costs more
 // than a few of them.
-struct NameBucket : Pooled {
+struct NameBucket {
   struct Entry {
     std::uint32_t hash;
     NodeId id;
   };
-  std::uint64_t version = 0;
+  std::uint64_t version;
   NameBucket* prev = nullptr;
   std::atomic<std::uint32_t> refs{1};
-  std::vector<Entry> entries;
+  std::uint32_t count = 0;
+  std::uint32_t capacity;
 
-  static void Destroy(NameBucket* bucket) { delete bucket; }
+  Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
+  const Entry* entries() const { return reinterpret_cast<const Entry*>(this + 1); }
+  void Append(Entry entry) { entries()[count++] = entry; }
+
+  // A copy of `from` (or an empty bucket) with room for `more` entries.
+  static NameBucket* Make(std::uint64_t version, const NameBucket* from, std::uint32_t more) {
+    const std::uint32_t count = from == nullptr ? 0 : from->count;
+    auto* bucket = new (AllocateBlock(sizeof(NameBucket) + (count + more) * sizeof(Entry))) NameBucket(version, count + more);
+    bucket->count = count;
+    if (from != nullptr) std::memcpy(bucket->entries(), from->entries(), count * sizeof(Entry));
+    return bucket;
+  }
+  static void Destroy(NameBucket* bucket) {
+    const std::size_t bytes = sizeof(NameBucket) + bucket->capacity * sizeof(Entry);
+    bucket->~NameBucket();
+    FreeBlock(bucket, bytes);
+  }
+
+ private:
+  NameBucket(std::uint64_t v, std::uint32_t c) : version(v), capacity(c) {}
 };
+static_assert(sizeof(NameBucket) % alignof(NameBucket::Entry) == 0, "the entries follow the header");
 
 // The bucket of a hash among `num_buckets` (>= 1).
 inline std::size_t BucketOf(std::uint32_t hash, std::size_t num_buckets) {

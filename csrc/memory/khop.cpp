@@ -12,11 +12,15 @@
 namespace embodied_mem {
 namespace {
 
-// How many nodes ahead slots and records are asked for: memory is slower than the loop.
+// How many nodes ahead slots and lists are asked for: memory is slower than the loop.
 constexpr std::size_t kSlotsAhead = 8;
-constexpr std::size_t kRecordsAhead = 4;
+constexpr std::size_t kListsAhead = 4;
 
-inline void Prefetch(const void* address) { __builtin_prefetch(address); }
+// A list of a few facts lies on two cache lines.
+inline void PrefetchList(const EdgeList* list) {
+  __builtin_prefetch(list);
+  __builtin_prefetch(reinterpret_cast<const char*>(list) + 64);
+}
 
 }  // namespace
 
@@ -95,19 +99,29 @@ void Snapshot::Walk(const KHopWalk& walk, const KHopOptions& options, const KHop
   const bool out = options.direction != Direction::kIn, in = options.direction != Direction::kOut;
   const std::uint64_t version = state_->version;
   std::vector<NodeId>& nodes = walk.result->nodes;
+  const std::atomic<EdgeList*>* ahead[kSlotsAhead] = {};  // the slots of the next nodes; a node's two lie side by side
+  const auto ask_slot = [&](std::size_t i) {
+    const auto* slot = ahead[i % kSlotsAhead] = graph_.edges_.Slot(2 * static_cast<std::size_t>(nodes[i]));
+    __builtin_prefetch(slot);
+  };
+  const auto ask_lists = [&](std::size_t i) {
+    const auto* slot = ahead[i % kSlotsAhead];
+    if (slot == nullptr) return;
+    if (out) PrefetchList(slot[0].load(std::memory_order_relaxed));
+    if (in) PrefetchList(slot[1].load(std::memory_order_relaxed));
+  };
   std::size_t begin = 0;
   for (std::size_t hop = 0; hop < options.hops; ++hop) {
     const std::size_t end = nodes.size();
+    for (std::size_t i = begin; i < std::min(begin + kSlotsAhead, end); ++i) ask_slot(i);
+    for (std::size_t i = begin; i < std::min(begin + kListsAhead, end); ++i) ask_lists(i);
     for (std::size_t i = begin; i < end; ++i) {
-      if (i + kSlotsAhead < end) Prefetch(graph_.edges_.Slot(2 * static_cast<std::size_t>(nodes[i + kSlotsAhead])));
-      if (i + kRecordsAhead < end) {
-        const std::size_t ahead = 2 * static_cast<std::size_t>(nodes[i + kRecordsAhead]);
-        if (out) Prefetch(graph_.edges_.Newest(ahead));
-        if (in) Prefetch(graph_.edges_.Newest(ahead + 1));
-      }
-      const std::size_t slot = 2 * static_cast<std::size_t>(nodes[i]);
+      if (i + kListsAhead < end) ask_lists(i + kListsAhead);
+      const auto* slot = ahead[i % kSlotsAhead];
+      if (i + kSlotsAhead < end) ask_slot(i + kSlotsAhead);
+      if (slot == nullptr) continue;
       for (int side = out ? 0 : 1; side < (in ? 2 : 1); ++side) {
-        const EdgeList* list = graph_.edges_.Read(slot + static_cast<std::size_t>(side), version);
+        const EdgeList* list = VersionedTable<EdgeList>::ReadAt(slot[side], version);
         if (list == nullptr) continue;
         const Edge* edge = list->edges();
         for (const Edge* const last = edge + list->count; edge != last; ++edge) {

@@ -101,7 +101,9 @@ void KnowledgeGraph::SetRules(ConflictRules rules) {
   batch.Commit();
 }
 
-Applied KnowledgeGraph::Apply(const Changes& changes) {
+void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
+  Applied& applied = *result;
+  applied.Clear();
   for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
     CheckName(changes.nodes[i].name, At("nodes", i, "name"));
     if (!changes.nodes[i].type.empty()) CheckName(changes.nodes[i].type, At("nodes", i, "type"));
@@ -143,8 +145,28 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
     if (fact.valid_at == kStillValid)
       throw InvalidInputError(At("add", i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
   }
+  for (std::size_t i = 0; i < changes.end.size(); ++i) {
+    const Changes::Ending& end = changes.end[i];
+    if (end.subject >= state.num_nodes) CheckNode(end.subject, state.num_nodes, At("end", i, "subject"));
+    if (end.object >= state.num_nodes) CheckNode(end.object, state.num_nodes, At("end", i, "object"));
+  }
+  batch.FindFacts(changes.end, &applied.ended);
   std::vector<FactId> ended;
-  ended.reserve(changes.invalidate.size());
+  ended.reserve(changes.invalidate.size() + changes.end.size());
+  for (std::size_t i = 0; i < changes.end.size(); ++i) {
+    const Changes::Ending& end = changes.end[i];
+    const FactId id = applied.ended[i];
+    if (id == kNoFact)
+      throw InvalidInputError("end[" + std::to_string(i) + "]: expected a current fact, got (" + std::to_string(end.subject) + ", " +
+                              (end.relation < state.relations->words.size() ? Quote(state.relations->words[end.relation])
+                                                                           : std::to_string(end.relation)) +
+                              ", " + std::to_string(end.object) + ")");
+    const FactRecord& fact = batch.fact(id);
+    if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
+      throw InvalidInputError(At("end", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
+                              " on, since when the fact is valid, got " + std::to_string(end.invalid_at));
+    ended.push_back(id);
+  }
   for (std::size_t i = 0; i < changes.invalidate.size(); ++i) {
     const Changes::Invalidation& end = changes.invalidate[i];
     if (end.fact >= state.num_facts)
@@ -166,12 +188,12 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
   std::sort(ended.begin(), ended.end());
   const auto twice = std::adjacent_find(ended.begin(), ended.end());
   if (twice != ended.end())
-    throw InvalidInputError("invalidate: expected each fact once, got " + std::to_string(*twice) + " twice");
+    throw InvalidInputError(std::string(changes.end.empty() ? "invalidate" : "end") + ": expected each fact once, got " +
+                            std::to_string(*twice) + " twice");
 
   for (const Node& node : changes.nodes)
     if (!node.type.empty()) batch.Type(node.type);
 
-  Applied applied;
   applied.nodes.reserve(changes.nodes.size());
   applied.facts.reserve(changes.add.size());
   applied.repeated.reserve(changes.add.size());
@@ -180,9 +202,10 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
     applied.nodes.push_back(batch.PutNode(node, known[i] == kNoNode && named_twice ? batch.FindNode(node.name) : known[i]));
   }
   for (const Changes::Invalidation& end : changes.invalidate) batch.EndFact(end.fact, end.invalid_at);
+  for (std::size_t i = 0; i < changes.end.size(); ++i) batch.EndFact(applied.ended[i], changes.end[i].invalid_at);
   for (const Changes::NewFact& fact : changes.add) {
     const FactId known = batch.FindFact(fact.subject, fact.relation, fact.object);
-    applied.repeated.push_back(known != kNoFact);
+    applied.repeated.push_back(known != kNoFact ? 1 : 0);
     if (known == kNoFact) {
       applied.facts.push_back(batch.AddFact(fact.subject, fact.relation, fact.object, fact.valid_at, kStillValid, fact.source));
     } else {
@@ -191,7 +214,6 @@ Applied KnowledgeGraph::Apply(const Changes& changes) {
     }
   }
   batch.Commit();
-  return applied;
 }
 
 }  // namespace embodied_mem

@@ -40,6 +40,7 @@ using Attributes = std::vector<std::pair<std::string, std::string>>;
 
 constexpr NodeId kNoNode = std::numeric_limits<NodeId>::max();
 constexpr FactId kNoFact = std::numeric_limits<FactId>::max();
+constexpr RelationId kNoRelation = std::numeric_limits<RelationId>::max();
 constexpr TypeId kNoType = std::numeric_limits<TypeId>::max();
 constexpr std::int64_t kNoEmbedding = -1;
 constexpr std::int64_t kStillValid = std::numeric_limits<std::int64_t>::max();  // invalid_at of a current fact
@@ -77,15 +78,30 @@ struct Changes {
     FactId fact = kNoFact;
     std::int64_t invalid_at = 0;
   };
+  struct Ending {  // of the current fact that says so
+    NodeId subject = kNoNode;
+    RelationId relation = 0;
+    NodeId object = kNoNode;
+    std::int64_t invalid_at = 0;
+  };
   std::vector<Node> nodes;  // a name that exists updates that node: attributes by key, type and embedding if given
   std::vector<Invalidation> invalidate;  // done before `add`
   std::vector<NewFact> add;
+  std::vector<Ending> end = {};  // done after `invalidate`
 };
 
 struct Applied {
-  std::vector<NodeId> nodes;   // of each of Changes::nodes
-  std::vector<FactId> facts;   // of each of Changes::add
-  std::vector<bool> repeated;  // whether that fact was current already and has got a source instead of a copy
+  std::vector<NodeId> nodes;          // of each of Changes::nodes
+  std::vector<FactId> facts;          // of each of Changes::add
+  std::vector<std::uint8_t> repeated; // whether that fact was current already and has got a source instead of a copy
+  std::vector<FactId> ended;          // of each of Changes::end
+
+  void Clear() {
+    nodes.clear();
+    facts.clear();
+    repeated.clear();
+    ended.clear();
+  }
 };
 
 struct KHopOptions {
@@ -178,6 +194,8 @@ class Snapshot {
   NodeId FindNode(std::string_view name) const;
   // Throws InvalidInputError that lists the known ones.
   RelationId FindRelation(std::string_view relation) const;
+  // kNoRelation when there is none.
+  RelationId KnownRelation(std::string_view relation) const;
   // The current fact, or kNoFact.
   FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;
   Node GetNode(NodeId node) const;
@@ -228,7 +246,12 @@ class KnowledgeGraph {
   // Replaces the rules that Update resolves conflicts by; what is stored already is not checked.
   void SetRules(ConflictRules rules);
   // One batch without any rule: what is invalidated and added is what the caller says.
-  Applied Apply(const Changes& changes);
+  Applied Apply(const Changes& changes) {
+    Applied applied;
+    Apply(changes, &applied);
+    return applied;
+  }
+  void Apply(const Changes& changes, Applied* applied);
   // Algorithm 1 of RoboMemory in one call, see graph_update.h.
   void Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch, UpdateResult* result);
 

@@ -51,9 +51,11 @@ NodeId Snapshot::FindNode(std::string_view name) const {
   return FindName(graph_.names_, graph_.nodes_, name, state_->num_buckets, state_->version);
 }
 
+RelationId Snapshot::KnownRelation(std::string_view relation) const { return state_->relations->Find(relation); }
+
 RelationId Snapshot::FindRelation(std::string_view relation) const {
-  const RelationId id = state_->relations->Find(relation);
-  if (id < state_->relations->words.size()) return id;
+  const RelationId id = KnownRelation(relation);
+  if (id != kNoRelation) return id;
   std::string known;
   for (std::size_t i = 0; i < relations().size() && i < 20; ++i)
     if (!relations()[i].empty()) known += (known.empty() ? "" : ", ") + relations()[i];

@@ -130,8 +130,10 @@ class VersionedTable {
   // The record of slot `index` as of `version`, for a reader that is pinned there; nullptr when there was none.
   const Record* Read(std::size_t index, std::uint64_t version) const {
     const std::atomic<Record*>* slot = Slot(index);
-    if (slot == nullptr) return nullptr;
-    const Record* record = slot->load(std::memory_order_acquire);
+    return slot == nullptr ? nullptr : ReadAt(*slot, version);
+  }
+  static const Record* ReadAt(const std::atomic<Record*>& slot, std::uint64_t version) {
+    const Record* record = slot.load(std::memory_order_acquire);
     while (record != nullptr && record->version > version) record = record->prev;
     return record;
   }
@@ -168,20 +170,27 @@ class VersionedTable {
   // Puts `fresh`, whose version is the batch's, in place of the newest record, which is retired. Owns `fresh` even
   // when it throws for want of memory; nothing has changed then.
   void Put(std::size_t index, Record* fresh, Versions* versions) {
-    Page* page = nullptr;
+    std::atomic<Record*>* slot = nullptr;
     try {
-      versions->Reserve(4);
-      page = OwnPage(index, fresh->version, versions);
+      slot = Own(index, fresh->version, versions);
     } catch (...) {
       Record::Destroy(fresh);
       throw;
     }
-    std::atomic<Record*>& slot = page->slots[index % kPageSlots];
-    Record* old = slot.load(std::memory_order_relaxed);
+    Replace(slot, fresh, versions);
+  }
+  // The same in two steps, for who looks at the newest record first: the slot in a page that no copy of this table
+  // shares, with room to retire what is in it; and putting `fresh` there, which throws nothing.
+  std::atomic<Record*>* Own(std::size_t index, std::uint64_t version, Versions* versions) {
+    versions->Reserve(4);
+    return &OwnPage(index, version, versions)->slots[index % kPageSlots];
+  }
+  void Replace(std::atomic<Record*>* slot, Record* fresh, Versions* versions) {
+    Record* old = slot->load(std::memory_order_relaxed);
     if (old != nullptr) versions->Retire(old, &DropRecordErased, fresh->version);
     // A record of the same batch was never visible: readers go past it.
     fresh->prev = old != nullptr && old->version == fresh->version ? old->prev : old;
-    slot.store(fresh, std::memory_order_release);
+    slot->store(fresh, std::memory_order_release);
   }
 
  private:

@@ -124,9 +124,16 @@ void Step(KnowledgeGraph* graph, Model* model, std::int64_t time, std::mt19937_6
     if (model->facts[f].invalid_at == kStillValid) current.push_back(static_cast<FactId>(f));
   std::shuffle(current.begin(), current.end(), *rng);
   current.resize(std::min<std::size_t>(current.size(), (*rng)() % 3));
-  for (const FactId fact : current) {
-    changes.invalidate.push_back({fact, time});
-    model->facts[fact].invalid_at = time;
+  std::vector<FactId> ended;
+  for (const FactId fact : current) {  // by their ids or by what they say
+    Model::Item& item = model->facts[fact];
+    if ((*rng)() % 2 == 0) {
+      changes.invalidate.push_back({fact, time});
+    } else {
+      changes.end.push_back({item.subject, item.relation, item.object, time});
+      ended.push_back(fact);
+    }
+    item.invalid_at = time;
   }
   model->num_nodes += num_new;
   std::vector<FactId> expected;
@@ -142,6 +149,7 @@ void Step(KnowledgeGraph* graph, Model* model, std::int64_t time, std::mt19937_6
   }
   const Applied applied = graph->Apply(changes);
   CHECK(applied.facts == expected);
+  CHECK(applied.ended == ended);
 }
 
 void TestAgainstModel() {

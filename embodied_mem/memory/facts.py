@@ -12,7 +12,7 @@ import dataclasses
 import json
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from ..errors import InvalidInputError
 
@@ -136,20 +136,51 @@ class NewFact(NamedTuple):
     source: int | None = None
 
 
-class Subgraph(NamedTuple):
+class Subgraph(Protocol):
     """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
+
+    The native code makes and holds it; an array is made when it is asked for, over the numbers that are there.
 
     Attributes:
         nodes: uint32[N] node ids.
         hops: uint32[N] facts between a node and the nearest source.
         facts: uint32[E] ids of the facts followed between these nodes, each once.
+        num_facts: E.
         truncated: whether `max_nodes` left something out.
     """
 
-    nodes: np.ndarray
-    hops: np.ndarray
-    facts: np.ndarray
-    truncated: bool
+    @property
+    def nodes(self) -> np.ndarray: ...
+    @property
+    def hops(self) -> np.ndarray: ...
+    @property
+    def facts(self) -> np.ndarray: ...
+    @property
+    def num_facts(self) -> int: ...
+    @property
+    def truncated(self) -> bool: ...
+
+
+class Related(Protocol):
+    """What `relate` did. Arrays as in `Subgraph`.
+
+    Attributes:
+        nodes: uint32[N] ids of the nodes given.
+        ended, facts: uint32[E] ids of the facts ended, and of the facts given to add.
+        repeated: bool[E] whether that fact was current and has got a source, not a copy.
+        around: what lies around them now; None if not asked for.
+    """
+
+    @property
+    def nodes(self) -> np.ndarray: ...
+    @property
+    def ended(self) -> np.ndarray: ...
+    @property
+    def facts(self) -> np.ndarray: ...
+    @property
+    def repeated(self) -> np.ndarray: ...
+    @property
+    def around(self) -> Subgraph | None: ...
 
 
 @dataclasses.dataclass(frozen=True)

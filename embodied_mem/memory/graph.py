@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,12 +41,14 @@ from .facts import (
     NewFact,
     NewNode,
     Node,
+    Related,
     Scope,
     Subgraph,
     Triple,
     scope_from_text,
     scope_text,
 )
+from .graph_snapshot import Direction, Snapshot, around_options, checked_id, khop_options, word_list
 from .observation_buffer import ObservationBuffer
 
 if TYPE_CHECKING:
@@ -67,137 +68,18 @@ __all__ = [
     "NewFact",
     "NewNode",
     "Node",
+    "Related",
     "Scope",
     "Snapshot",
     "Subgraph",
     "Triple",
 ]
 
-Direction = Literal["out", "in", "both"]
 Vectors = Mapping[str, np.ndarray]
+Rows = Iterable[tuple[int, int] | tuple[int, str | int, int]] | np.ndarray
 
 _native = part("memory")
-_NO_EMBEDDING = _native.NO_EMBEDDING
-_STILL_VALID = _native.STILL_VALID
 _NO_ROWS = np.zeros((0, 0), np.float32)
-
-
-class Snapshot:
-    """One version of a graph. Use it in a `with` block: what later batches replace is kept until it is closed."""
-
-    def __init__(self, native: Any):
-        self._native = native
-
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the version; reading raises InvalidInputError from now on."""
-        self._native.close()
-
-    @property
-    def version(self) -> int:
-        """Number of the last batch in it."""
-        return self._native.version
-
-    @property
-    def num_nodes(self) -> int:
-        return self._native.num_nodes
-
-    @property
-    def num_facts(self) -> int:
-        """Facts that are or were true; ids are below it."""
-        return self._native.num_facts
-
-    @property
-    def num_current_facts(self) -> int:
-        return self._native.num_current_facts
-
-    @property
-    def num_forgotten_nodes(self) -> int:
-        """Ids below `num_nodes` that nothing is behind any more."""
-        return self._native.num_forgotten_nodes
-
-    @property
-    def num_erased_facts(self) -> int:
-        """Ids below `num_facts` that nothing is behind any more."""
-        return self._native.num_erased_facts
-
-    def has_node(self, node: int) -> bool:
-        """Return whether something is behind the id, that is, whether the node was not forgotten."""
-        return self._native.has_node(_id(node, "node"))
-
-    def has_fact(self, fact: int) -> bool:
-        """Return whether something is behind the id, that is, whether the fact was not erased."""
-        return self._native.has_fact(_id(fact, "fact"))
-
-    @property
-    def relations(self) -> list[str]:
-        return [word for word in self._native.relations if word]
-
-    def find(self, name: str) -> int | None:
-        """Return the id of the node of exactly this name, or None."""
-        return self._native.find_node(name)
-
-    def find_fact(self, subject: int, relation: str, object: int) -> int | None:
-        """Return the id of the current fact that says so, or None."""
-        return self._native.find_fact(subject, self._native.find_relation(relation), object)
-
-    def node(self, node: int) -> Node:
-        """Return all about a node. Raises InvalidInputError for an unknown id."""
-        name, type_, attributes, embedding = self._native.node(_id(node, "node"))
-        return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
-
-    def name(self, node: int) -> str:
-        """Return the name of a node. Raises InvalidInputError for an unknown id."""
-        return self._native.node(_id(node, "node"))[0]
-
-    def fact(self, fact: int) -> Fact:
-        """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
-        subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(_id(fact, "fact"))
-        end = None if invalid_at == _STILL_VALID else invalid_at
-        return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
-
-    def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
-        """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
-        return self._native.facts_of(_id(node, "node"), direction, as_of)
-
-    def facts(self, as_of: int | None = None) -> np.ndarray:
-        """Return uint32[E] ids of all facts that are true now or were true at `as_of`. Reads the whole graph."""
-        return self._native.all_facts(as_of)
-
-    def khop(
-        self,
-        sources: Iterable[int],
-        hops: int = 2,
-        direction: Direction = "both",
-        relations: Iterable[str] | None = None,
-        max_nodes: int | None = None,
-        as_of: int | None = None,
-    ) -> Subgraph:
-        """Return what lies within `hops` facts of the sources, at a cost that depends on what is visited alone.
-
-        Args:
-            sources: node ids.
-            hops: 0 to 64.
-            direction: follow facts from subject to object ("out"), back ("in"), or both ways.
-            relations: follow only these; None: all.
-            max_nodes: stop when so many nodes are found; None: no limit.
-            as_of: time of the state to look at; None: facts that were not invalidated.
-
-        Raises:
-            InvalidInputError: an unknown node, relation or direction, or a number out of range.
-        """
-        numbers = None if relations is None else [self._native.find_relation(word) for word in _words(relations)]
-        if numbers == []:
-            raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
-        options = _options(hops, direction, numbers, max_nodes, as_of)
-        return Subgraph(*self._native.khop(_listed(sources), options))
 
 
 class KnowledgeGraph:
@@ -321,7 +203,9 @@ class KnowledgeGraph:
             InvalidInputError: an unknown node; nothing has changed.
         """
         with self._buffer.lock:
-            gone = Forgotten(*self._native.forget([_id(node, "nodes") for node in nodes], [int(s) for s in sources]))
+            gone = Forgotten(
+                *self._native.forget([checked_id(node, "nodes") for node in nodes], [int(s) for s in sources])
+            )
             if self._index is not None:
                 self._index.remove([node for node in gone.nodes if node in self._index])
             self._buffer.clear()
@@ -344,6 +228,65 @@ class KnowledgeGraph:
             InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
         """
         return Applied(*self._native.apply(_listed(nodes), _listed(invalidate), _listed(add)))
+
+    def relate(
+        self,
+        relation: str = "",
+        *,
+        add: Rows = (),
+        end: Rows = (),
+        nodes: Iterable[str | NewNode] = (),
+        node_type: str = "",
+        at: int = 0,
+        source: int | None = None,
+        hops: int | None = None,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+    ) -> Related:
+        """Do one batch of facts between ids, without rules, and extract what lies around it, in one native call.
+
+        What `apply` and `khop` do, for many facts with one relation, time and source: nodes first, then `end`, then
+        `add`. It is what costs least.
+
+            got = graph.relate("on", add=[(mug, shelf)], end=[(mug, table)], at=7, hops=2)
+            got.facts, got.ended, got.around.nodes
+
+        Args:
+            relation: of all rows that are (subject, object).
+            add, end: facts that are true from `at` on, and current ones that end then: pairs (subject, object), or rows
+                (subject, relation, object) with a word or a number of `relation_ids`; tuples in a list, or an integer
+                array [E, 2] or [E, 3]. Ids of new nodes count on from `num_nodes`.
+            nodes: names of nodes that are made unless they exist, of type `node_type`; or as for `apply`.
+            hops: how far to extract around `nodes` and both ends of all facts in `add`; None: not at all.
+            direction, max_nodes: of the extraction, see `Snapshot.khop`.
+
+        Raises:
+            InvalidInputError: as `apply`; nothing has changed.
+        """
+        return self._native.relate(
+            relation,
+            add,
+            end,
+            nodes,
+            node_type,
+            at,
+            source,
+            None if hops is None else around_options(hops, direction, max_nodes),
+        )
+
+    def relation_ids(self, words: Iterable[str]) -> list[int]:
+        """Return the numbers of relations, for `relate`; new words are added. A forgotten word loses its number."""
+        return self._native.relation_ids(word_list(words))
+
+    def khop(
+        self,
+        sources: Iterable[int] | np.ndarray,
+        hops: int = 2,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+    ) -> Subgraph:
+        """As `Snapshot.khop` of the newest version, in one native call."""
+        return self._native.khop(sources, around_options(hops, direction, max_nodes))
 
     def update(
         self,
@@ -369,7 +312,7 @@ class KnowledgeGraph:
             InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
                 neither the graph nor the index has changed.
         """
-        return Change(**self._update(triples, vectors, extract, _options(hops, direction, None, max_nodes, None)))
+        return Change(**self._update(triples, vectors, extract, around_options(hops, direction, max_nodes)))
 
     def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
         """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
@@ -400,11 +343,11 @@ class KnowledgeGraph:
 
     def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
         """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
-        options = _options(hops, direction, None, max_nodes, None)
+        options = around_options(hops, direction, max_nodes)
         with self._buffer.lock:
             got = self._buffer.take()
             with self.snapshot() as now:
-                got["subgraph"] = Subgraph(*now._native.khop(got["subjects"] + got["objects"], options))
+                got["subgraph"] = now._native.khop(got["subjects"] + got["objects"], options)
             return Change(**got)
 
     def audit(self) -> Audit:
@@ -437,7 +380,6 @@ class KnowledgeGraph:
             similar = (self._index._native, self._theta, *rows)
         got = self._native.update(_listed(triples), extract, options, *similar)
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
-        got["subgraph"] = None if got["subgraph"] is None else Subgraph(*got["subgraph"])
         return got
 
     @property
@@ -454,25 +396,4 @@ def _listed(items: Iterable[Any]) -> Sequence[Any]:
     return items if isinstance(items, list | tuple) else list(items)
 
 
-def _id(value: int, where: str) -> int:
-    number = int(value)
-    if not 0 <= number < 2**32:
-        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {value}")
-    return number
-
-
-def _words(words: Iterable[str]) -> list[str]:
-    if isinstance(words, str):
-        raise InvalidInputError(f"relations: expected a list of words, got the one str {words!r}")
-    return list(words)
-
-
-def _options(hops: int, direction: str, relations: list[int] | None, max_nodes: int | None, as_of: int | None) -> Any:
-    if hops < 0:
-        raise InvalidInputError(f"hops: expected 0 to {_native.MAX_HOPS}, got {hops}")
-    if max_nodes is not None and max_nodes < 1:
-        raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
-    return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)
-
-
-_NO_HOPS = _options(0, "both", None, None, None)
+_NO_HOPS = khop_options(0, "both", None, None, None)

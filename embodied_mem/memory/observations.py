@@ -18,7 +18,7 @@ PLACED = "placed"
 """Relation of something put down; whether it is "in" or "on" depends on what else is known of the receptacle."""
 
 _ROOM_MARK = "Looking quickly around you, you see "
-_ITEM = re.compile(r"(?:^|, )(?:and )?(?:an? |some )?([^,]+?)(?=, |\Z)")
+_ARTICLES = ("a ", "an ", "some ")
 _SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
 _SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
@@ -68,7 +68,18 @@ def class_of(name: str) -> str:
 def names_in(text: str) -> tuple[str, ...]:
     """Names in "a pen 2, a mug 1, and a cup 3." (articles and the full stop go); none in "nothing"."""
     text = text.strip().removesuffix(".")
-    return () if text in ("", "nothing") else tuple(_ITEM.findall(text))
+    if text in ("", "nothing"):
+        return ()
+    return tuple([_without_article(part) for part in text.split(", ") if part and "," not in part])
+
+
+def _without_article(name: str) -> str:
+    if name.startswith("and ") and len(name) > 4:
+        name = name[4:]
+    for article in _ARTICLES:
+        if name.startswith(article) and len(name) > len(article):
+            return name[len(article) :]
+    return name
 
 
 def is_refusal(text: str) -> bool:

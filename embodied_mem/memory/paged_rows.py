@@ -25,39 +25,47 @@ class PagedRows:
         self.width = width
         self._count = 0
         self._pages: list[np.ndarray] = []  # int64[width, PAGE] each
+        self._views: list[memoryview] = []  # of the pages: single numbers are read and written faster through them
         self._own: set[int] = set()
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, row: int) -> list[int]:
-        return self._pages[row // PAGE][:, row % PAGE].tolist()
+        view, position = self._views[row // PAGE], row % PAGE
+        return [view[column, position] for column in range(self.width)]
 
     def get(self, row: int, column: int) -> int:
-        return int(self._pages[row // PAGE][column, row % PAGE])
+        return self._views[row // PAGE][column, row % PAGE]
 
     def append(self, values: Sequence[int]) -> None:
         """Add a row at the end."""
-        number, position = divmod(self._count, PAGE)
-        if number == len(self._pages):
-            self._pages.append(np.zeros((self.width, PAGE), _TYPE))
-            self._own.add(number)
-        self._writable(number)[:, position] = values
+        if self._count == len(self._pages) * PAGE:
+            self._add_page(np.zeros((self.width, PAGE), _TYPE))
         self._count += 1
+        self.put(self._count - 1, values)
 
     def put(self, row: int, values: Sequence[int]) -> None:
         """Replace a row."""
-        self._writable(row // PAGE)[:, row % PAGE] = values
+        view, position = self._writable(row // PAGE), row % PAGE
+        for column, value in enumerate(values):
+            view[column, position] = value
 
     def set(self, row: int, column: int, value: int) -> None:
         """Replace one number."""
         self._writable(row // PAGE)[column, row % PAGE] = value
 
-    def _writable(self, number: int) -> np.ndarray:
+    def _add_page(self, page: np.ndarray) -> None:
+        self._own.add(len(self._pages))
+        self._pages.append(page)
+        self._views.append(memoryview(page))
+
+    def _writable(self, number: int) -> memoryview:
         if number not in self._own:
             self._pages[number] = self._pages[number].copy()
+            self._views[number] = memoryview(self._pages[number])
             self._own.add(number)
-        return self._pages[number]
+        return self._views[number]
 
     def page(self, number: int) -> tuple[int, np.ndarray]:
         """(number of its first row, int64[width, n]) of a page, to read."""
@@ -77,12 +85,13 @@ class PagedRows:
         for first, page in self.pages():
             new = values[first : first + page.shape[1]]
             if not np.array_equal(page[column], new):
-                self._writable(first // PAGE)[column, : len(new)] = new
+                self._writable(first // PAGE)
+                self._pages[first // PAGE][column, : len(new)] = new
 
     def fork(self) -> PagedRows:
         """An independent copy; both sides copy a page when they first write to it."""
         other = PagedRows(self.width)
-        other._count, other._pages = self._count, list(self._pages)
+        other._count, other._pages, other._views = self._count, list(self._pages), list(self._views)
         self._own = set()
         return other
 
@@ -102,6 +111,5 @@ class PagedRows:
             page = np.zeros((width, PAGE), _TYPE)
             part = values[first : first + PAGE]
             page[:, : len(part)] = part.T
-            rows._own.add(len(rows._pages))
-            rows._pages.append(page)
+            rows._add_page(page)
         return rows

@@ -115,10 +115,11 @@ def pack(
     rest = [position for position in range(len(ranked)) if position not in heads]  # one head for each module
     for position in heads + rest:
         text = ranked[position].text
-        cost = counter(text)
         if text in texts:
             left.append((position, "another item says the same"))
-        elif budget_tokens is not None and used + cost > budget_tokens:
+            continue
+        cost = counter(text)
+        if budget_tokens is not None and used + cost > budget_tokens:
             left.append((position, f"needs {cost} tokens, {budget_tokens - used} were left"))
         else:
             used += cost

@@ -21,13 +21,14 @@ from __future__ import annotations
 import dataclasses
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError
 from .durable import Selector, check_scope, read_state, write_state
 from .facts import HOUSEHOLD_RULES, ConflictRule, Scope
 from .graph import KnowledgeGraph, Snapshot
+from .graph_snapshot import MAX_HOPS
 from .observations import AGENT, PLACED, ROOM, class_of, read_observation
 from .recollection import Item
 from .sightings import HOLDS, PLACING, STATE, Known, Seen, Sightings, joined, split
@@ -49,6 +50,7 @@ Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 _FORMAT = "embodied_mem.spatial_memory"
 _WORD = re.compile(r"[\w']+")
 _MAX_VISITED = 64
+_WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +76,18 @@ class Sighting:
     episode: int
     step: int
     current: bool
+
+
+def _phrases(query: str) -> list[tuple[str, str]]:
+    """(phrase, class it may name) for every one to three words of a query, the longest first."""
+    words = _WORD.findall(query.lower())
+    phrases = []
+    for length in (3, 2, 1):
+        for start in range(len(words) - length + 1):
+            phrase = " ".join(words[start : start + length])
+            kind, _, number = phrase.rpartition(" ")
+            phrases.append((phrase, kind if kind and number.isdigit() else phrase))
+    return phrases
 
 
 class SpatialMemory:
@@ -103,6 +117,7 @@ class SpatialMemory:
         self.place = ""
         self.time = 0
         self._began = 0
+        self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -283,17 +298,15 @@ class SpatialMemory:
     def _named(self, query: str, now: Snapshot) -> dict[int, None]:
         """Ids of the nodes, in the order of `entities`."""
         things = self._sightings.in_place(self.place)
-        words = _WORD.findall(query.lower())
+        if self._asked[0] != query:
+            self._asked = query, _phrases(query)
         found: dict[int, None] = {}
-        for length in (3, 2, 1):
-            for start in range(len(words) - length + 1):
-                phrase = " ".join(words[start : start + length])
-                kind, _, number = phrase.rpartition(" ")
-                if kind and number.isdigit():
-                    names = {node: split(self._sightings.name(node, now))[1] for node in things.get(kind, ())}
-                    found.update((node, None) for node, name in names.items() if name.lower() == phrase)
-                    continue
-                found.update(dict.fromkeys(things.get(phrase) or things.get(phrase.removesuffix("s")) or ()))
+        for phrase, kind in self._asked[1]:
+            if kind in things and kind != phrase:
+                names = {node: split(self._sightings.name(node, now))[1] for node in things[kind]}
+                found.update((node, None) for node, name in names.items() if name.lower() == phrase)
+            elif kind == phrase and (nodes := things.get(phrase) or things.get(phrase.removesuffix("s"))):
+                found.update(dict.fromkeys(nodes))
         return found
 
     def retrieve(self, query: str, hops: int = 2, max_nodes: int = _MAX_VISITED) -> list[Item]:
@@ -319,7 +332,8 @@ class SpatialMemory:
             items = []
             for fact in near.facts.tolist():
                 known = self._sightings.known(fact, now)
-                items.append(self._item(known, min(distance[known.subject_id], distance[known.object_id])))
+                one, other = distance[known.subject_id], distance[known.object_id]
+                items.append(self._item(known, one if one < other else other))
             for node in named:
                 for fact in now.facts_of(node, "out").tolist():
                     known = self._sightings.known(fact, now)
@@ -342,9 +356,11 @@ class SpatialMemory:
         # Nearest first; at one distance what was seen last first; which room furniture is in says little.
         score = 0.5**hop * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
         if hop:
-            why = f"{hop} hops from what the query names or from the agent"
+            why = _WHY[hop]
+        elif known.subject == AGENT:
+            why = "about the agent"
         else:
-            why = "about the agent" if known.subject == AGENT else "about what the query names"
+            why = "about what the query names"
         return Item(known.text, "spatial", score, why, episode, step, (episode,), known.data)
 
     @staticmethod
@@ -383,6 +399,7 @@ class SpatialMemory:
             self._clear()
         elif selector.kind != "user":
             self._sightings.remove(selector)
+            self._asked = ("", ())
             self.place = "" if selector.in_text(self.place) else self.place
         nodes_left, facts_left = self._sightings.counts()
         return {"facts": facts - facts_left, "nodes": nodes - nodes_left}

@@ -3,7 +3,8 @@
     graph = GraphModule()
     with MemoryStore("memory/ann", {"graph": graph}, scope=Scope(user="ann")) as store:
         store.record("graph", {"op": "update", "triples": [["apple", "in", "fridge", 3, 17, "", "", [], []]]})
-        store.snapshot()                                # a restart reads this and the events after it
+        store.snapshot()                                # a restart reads this and the events after it; the store
+                                                        # writes one by itself when the log has grown, too
         receipt = store.forget(episode=17)              # afterwards no file holds it
     print(receipt.removed, receipt.files_removed)
 
@@ -25,6 +26,7 @@ import json
 import os
 import pathlib
 import threading
+import warnings
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal
@@ -106,6 +108,7 @@ class MemoryStore:
         fsync: Literal["always", "interval", "never"] = "always",
         fsync_interval_ms: int = 100,
         segment_bytes: int = 16 << 20,
+        snapshot_bytes: int = 16 << 20,
         read_only: bool = False,
         repair: bool = False,
     ):
@@ -119,6 +122,10 @@ class MemoryStore:
                 those of the last `fsync_interval_ms` do; "never": what the system had written does. A killed process
                 loses no acknowledged event under any of them.
             segment_bytes: a new log file is begun beyond this size.
+            snapshot_bytes: the `record` that takes the events after the last snapshot beyond this, and beyond the size
+                of that snapshot, writes another one before it returns: so a reopened store never replays more than
+                that, and all snapshots together cost a write of about what was recorded. A snapshot that cannot be
+                written is a RuntimeWarning: the events are in the log.
             read_only: look without a lock; nothing is changed, not even a torn end.
             repair: cut the log at damage that acknowledged events lie behind, instead of refusing to open.
 
@@ -132,6 +139,9 @@ class MemoryStore:
         self._read_only = read_only
         self._lock = threading.RLock()
         self._waiting: dict[int, _Item] = {}
+        self._snapshot_bytes = snapshot_bytes
+        self._last_snapshot_bytes = 0  # size of the newest snapshot
+        self._bytes_after = 0  # of the events after it
         self._broken = ""
         self._process = os.getpid()
         if self._folder.exists() and not self._folder.is_dir():
@@ -169,6 +179,8 @@ class MemoryStore:
             for name, state in stored.states.items():
                 self._module(name).restore(state)
             self._applied = stored.sequence
+            self._last_snapshot_bytes = sum(map(len, stored.states.values()))
+            self._bytes_after = 0
             num_rejected, forgets = self._replay()
             damage = tuple(Damage(d.file, d.offset, d.num_bytes, d.reason, d.cut) for d in self._log.damage)
             if not self._read_only:
@@ -189,6 +201,7 @@ class MemoryStore:
                 if sequence <= self._applied:
                     continue
                 self._applied = sequence
+                self._bytes_after += len(payload)
                 if kind == _FORGET:
                     self._remove_in_modules(Selector(**json.loads(payload)))
                     forgets += 1
@@ -240,9 +253,21 @@ class MemoryStore:
             raise
         with self._lock:
             self._apply_through(ticket.sequence)
-        if item.error is not None:
-            raise item.error
+            self._bytes_after += len(payload)
+            if item.error is not None:
+                raise item.error
+            due = self._bytes_after > max(self._snapshot_bytes, self._last_snapshot_bytes)
+            if due:
+                self._bytes_after = 0  # one thread writes it
+        if due:
+            self._snapshot_by_itself()
         return item.result
+
+    def _snapshot_by_itself(self) -> None:
+        try:
+            self.snapshot()
+        except StorageError as error:
+            warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
 
     def _apply_through(self, sequence: int) -> None:
         """Apply what is acknowledged in the order of the log, whichever thread recorded it."""
@@ -290,9 +315,11 @@ class MemoryStore:
             self._log.roll()
             sequence = self._applied
             states = {name: module.state() for name, module in self._modules.items()}
+            self._bytes_after = 0
         path = write_snapshot(self._folder, scope_text(self.scope), sequence, states)
         read_snapshot(path, scope_text(self.scope))  # nothing is removed for a file that cannot be read
         with self._lock:
+            self._last_snapshot_bytes = sum(map(len, states.values()))
             self._remove_covered(sequence)
         return path
 
@@ -334,6 +361,7 @@ class MemoryStore:
         states = {name: module.state() for name, module in self._modules.items()}
         path = write_snapshot(self._folder, scope_text(self.scope), self._applied, states)
         read_snapshot(path, scope_text(self.scope))
+        self._bytes_after, self._last_snapshot_bytes = 0, sum(map(len, states.values()))
         self._remove_covered(self._applied)
         return path
 

@@ -3,7 +3,8 @@
     python -S kill_zygote.py            # reads "MODE FOLDER FSYNC N", one writer at a time
     started 4711                        # then: open 0, ack 1 kept, ..., ended -9
 
-MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone". MODE `snapshot`,
+MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone"; the store writes
+snapshots by itself, too. MODE `snapshot`,
 `forget` or `reopen`: does that once and kills itself at the N-th call that changes the folder. The writers print to the
 zygote's own output, on which "ended" and the exit code come when it has waited for them, after all that they said.
 
@@ -100,7 +101,7 @@ def write(mode, folder, fsync, n):
     if mode == "reopen":
         killer, log = arm(int(n)), store.part("storage").EventLog
         store.part = lambda name: types.SimpleNamespace(EventLog=lambda *a: KillingLog(log(*a), killer))
-    memory = store.MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500)
+    memory = store.MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500, snapshot_bytes=2500)
     say(f"open {memory.last_event}")
     if mode == "run":
         run(memory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from embodied_mem.envs.alfworld_experts import ObservingExpert
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory.observations import names_in
 from embodied_mem.memory.spatial import SpatialMemory
 
 GAMES = generate(num_games=12, seed=3, num_scenes=3, split="train")
@@ -276,3 +278,17 @@ def test_bad_events_and_states():
         memory.restore(memory.state()[:-5])
     with pytest.raises(InvalidInputError, match="selector: expected one of"):
         memory.remove(Selector(object="mug", user="ann"))
+
+
+parts = st.lists(
+    st.sampled_from(["a ", "an ", "some ", "and ", ", ", ",", "a", "mug 1", " ", "thing", "\n", "."]), max_size=12
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(parts)
+def test_names_are_read_as_one_pattern_says(parts):
+    text = "".join(parts)
+    pattern = re.compile(r"(?:^|, )(?:and )?(?:an? |some )?([^,]+?)(?=, |\Z)")
+    whole = text.strip().removesuffix(".")
+    assert names_in(text) == (() if whole in ("", "nothing") else tuple(pattern.findall(whole)))

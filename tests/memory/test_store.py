@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from embodied_mem.memory import (
     NewNode,
     Scope,
     Triple,
+    VectorIndex,
 )
 from embodied_mem.native import part
 
@@ -363,3 +365,79 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("not a store")
     with pytest.raises(StorageError, match=r"notes\.txt: expected a folder"):
         MemoryStore(tmp_path / "notes.txt", {})
+
+
+def test_a_snapshot_is_written_when_the_log_has_grown(tmp_path):
+    """As often as the log outgrows the last snapshot, so more and more seldom; nothing is lost; what is old goes."""
+    store, notes = open_notes(tmp_path, snapshot_bytes=500)
+    written = []
+    for i in range(600):
+        store.record("notes", {"text": f"note {i}"})
+        found = {path.name for path in tmp_path.glob("snapshot-*")}
+        assert len(found) <= 1
+        if found and found != set(written[-1:]):
+            written += found
+    sizes = 600 * len(json.dumps(["notes", {"text": "note 100"}], separators=(",", ":")))
+    assert 3 <= len(written) < sizes / 500 / 2
+    store.close()
+    again, other = open_notes(tmp_path, snapshot_bytes=500)
+    assert other.rows == notes.rows
+    assert 0 < again.report.snapshot <= 600
+    assert again.report.num_events < 600 / 2
+    before = again.report.num_events
+    while len({path.name for path in tmp_path.glob("snapshot-*")} - set(written)) == 0:
+        again.record("notes", {"text": "more"})  # what was replayed counts, too
+    assert again.last_event - 600 + before < 600
+    again.close()
+
+
+def test_a_snapshot_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise StorageError("the disk is full")
+
+    store, notes = open_notes(tmp_path, snapshot_bytes=100)
+    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", refuse)
+    with pytest.warns(RuntimeWarning, match="the disk is full; the next try"):
+        [store.record("notes", {"text": f"note {i}"}) for i in range(5)]
+    monkeypatch.undo()
+    store.close()
+    again, other = open_notes(tmp_path)
+    assert other.rows == notes.rows
+    assert len(other.rows) == 5
+    again.close()
+
+
+def test_vectors_of_a_graph_are_kept(tmp_path):
+    """Names that mean the same are linked alike, whether from the log or from a snapshot; forgotten vectors go."""
+
+    def opened():
+        module = GraphModule(index=VectorIndex(4), theta=0.9)
+        return MemoryStore(tmp_path, {"graph": module}, fsync="never"), module
+
+    store, module = opened()
+    graph = DurableGraph(store, module)
+    secret = np.array([0.125, 0.25, 0.5, 0.75], np.float32)
+    graph.update(
+        [Triple("sofa", "near", "door", 1)], vectors={"sofa": [1, 0, 0, 0], "door": secret, "lamp": [0, 1, 0, 0]}
+    )
+    for how in ("log", "snapshot"):
+        expected = module.graph.to_bytes(), module.graph.index.ids.tolist()
+        if how == "snapshot":
+            store.snapshot()
+        store.close()
+        store, module = opened()
+        graph = DurableGraph(store, module)
+        assert (module.graph.to_bytes(), module.graph.index.ids.tolist()) == expected
+        assert store.report.snapshot == (0 if how == "log" else store.last_event)
+        couch = graph.update([Triple(f"couch {how}", "near", "door", 2)], vectors={f"couch {how}": [0.9, 0.1, 0, 0]})
+        assert couch.similar_nodes == [0]
+    kept = module.graph.index.vector(1)
+    assert any(kept.tobytes() in path.read_bytes() for path in tmp_path.iterdir())
+    store.forget(object="door")
+    assert 1 not in module.graph.index
+    assert not any(kept.tobytes() in path.read_bytes() for path in tmp_path.iterdir())
+    store.close()
+    with pytest.raises(InvalidInputError, match="expected a graph with no vector index"):
+        MemoryStore(tmp_path, {"graph": GraphModule()}, fsync="never")
+    with pytest.raises(InvalidInputError, match=r"expected an index like .*dim=3"):
+        MemoryStore(tmp_path, {"graph": GraphModule(index=VectorIndex(3))}, fsync="never")

@@ -1,0 +1,246 @@
+// Binds batches of the knowledge graph, and extractions in the same call. What they return holds its numbers itself;
+// an array over them is made when it is asked for, without a copy.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bindings/graph_items.h"
+#include "core/error.h"
+#include "memory/graph_checks.h"
+#include "memory/knowledge_graph.h"
+
+namespace embodied_mem {
+namespace {
+
+// What `relate` did.
+struct Related {
+  Applied applied;
+  std::shared_ptr<Subgraph> around;
+};
+
+// An array over numbers that `owner`, a Python object, holds.
+template <typename T>
+py::array_t<T> View(const std::vector<T>& values, py::handle owner) {
+  return py::array_t<T>({static_cast<py::ssize_t>(values.size())}, values.data(), owner);
+}
+
+// A property that is such an array.
+template <typename Owner, typename T>
+auto ViewOf(const std::vector<T>& (*values)(const Owner&)) {
+  return [values](py::object self) { return View(values(self.cast<const Owner&>()), self); };
+}
+
+Node ToNode(const Items& row) {
+  Node node{std::string(ToText(row[0], "nodes.name")), std::string(ToText(row[1], "nodes.type")), {}, kNoEmbedding};
+  for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(row[2])))
+    node.attributes.emplace_back(ToText(key, "nodes.attributes"), ToText(value, "nodes.attributes"));
+  if (!row[3].is_none()) {
+    node.embedding = ToInteger(row[3], "embedding");
+    if (node.embedding < 0)
+      throw InvalidInputError("embedding: expected a handle >= 0 or None, got " + std::to_string(node.embedding));
+  }
+  return node;
+}
+
+// Numbers of relations, each word looked up once a batch. New words are added.
+class Relations {
+ public:
+  explicit Relations(KnowledgeGraph* graph) : graph_(graph) {}
+  RelationId operator()(std::string_view word) {
+    for (const auto& [known, number] : known_)
+      if (known == word) return number;
+    RelationId number = Snapshot(*graph_).KnownRelation(word);
+    if (number == kNoRelation) number = graph_->Intern({std::string(word)})[0];
+    known_.emplace_back(word, number);
+    return number;
+  }
+
+ private:
+  KnowledgeGraph* graph_;
+  std::vector<std::pair<std::string_view, RelationId>> known_;
+};
+
+// `invalidate` names facts by id, or current ones by (subject, relation, object).
+py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, py::handle add) {
+  Changes changes;
+  const Items new_nodes(nodes, "nodes"), ends(invalidate, "invalidate"), facts(add, "add");
+  for (std::size_t i = 0; i < new_nodes.size(); ++i) changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
+  Relations relations(&graph);
+  std::optional<Snapshot> now;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Items row = ends.Row(i, 2);
+    FactId fact = kNoFact;
+    if (PyTuple_Check(row[0].ptr()) || PyList_Check(row[0].ptr())) {
+      const Items triple = row.Row(0, 3);
+      if (!now) now.emplace(graph);
+      const std::string_view relation = ToText(triple[1], "invalidate");
+      fact = now->FindFact(ToId(triple[0], "invalidate"), now->FindRelation(relation), ToId(triple[2], "invalidate"));
+      if (fact == kNoFact)
+        throw InvalidInputError(ends.At(i) + ": expected a current fact, got " + std::string(py::repr(row[0])));
+    } else {
+      fact = ToId(row[0], "invalidate");
+    }
+    changes.invalidate.push_back({fact, ToInteger(row[1], "invalidate")});
+  }
+  now.reset();
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const Items row = facts.Row(i, 5);
+    Changes::NewFact fact{ToId(row[0], "subject"), relations(ToText(row[1], "relation")), ToId(row[2], "object"),
+                          ToInteger(row[3], "valid_at"), std::nullopt};
+    if (!row[4].is_none()) fact.source = ToInteger(row[4], "source");
+    changes.add.push_back(fact);
+  }
+  Applied applied;
+  {
+    const py::gil_scoped_release release;
+    applied = graph.Apply(changes);
+  }
+  return py::make_tuple(applied.nodes, applied.facts, std::vector<bool>(applied.repeated.begin(), applied.repeated.end()));
+}
+
+// Calls visit(subject, relation, object) for each row of `rows`: tuples or an array of (subject, object), which have the
+// relation `common`, or of (subject, relation, object).
+template <typename Visit>
+void VisitRows(py::handle rows, const char* what, std::string_view common, Relations* relations, Visit&& visit) {
+  const auto wrong = [&](const std::string& where, std::size_t length) {
+    throw InvalidInputError(where + ": expected (subject, object) or (subject, relation, object), got " + std::to_string(length) +
+                            " values");
+  };
+  if (py::isinstance<py::array>(rows)) {
+    const py::array_t<std::int64_t> array = ToIntegers(rows, what, 2);
+    const auto length = array.shape(1);
+    if (length != 2 && length != 3) wrong(what, static_cast<std::size_t>(length));
+    const RelationId relation = length == 2 && array.shape(0) > 0 ? (*relations)(common) : 0;
+    const auto at = array.unchecked<2>();
+    for (py::ssize_t i = 0; i < array.shape(0); ++i)
+      visit(CheckedId(at(i, 0), what), length == 2 ? relation : CheckedId(at(i, 1), what), CheckedId(at(i, length - 1), what));
+    return;
+  }
+  const Items list(rows, what);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Items row(list[i], what);
+    if (row.size() == 2) {
+      visit(ToId(row[0], what), (*relations)(common), ToId(row[1], what));
+    } else if (row.size() == 3) {
+      const RelationId relation = PyUnicode_Check(row[1].ptr()) ? (*relations)(ToText(row[1], what)) : ToId(row[1], what);
+      visit(ToId(row[0], what), relation, ToId(row[2], what));
+    } else {
+      wrong(list.At(i), row.size());
+    }
+  }
+}
+
+// Facts with one time and one source, and with `options` what lies around the nodes of the batch and the ends of the
+// facts that were added.
+std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::handle add, py::handle end, py::handle nodes,
+                                py::handle node_type, py::handle at, py::handle source, const KHopOptions* options) {
+  Changes changes;
+  const std::string_view word = ToText(relation, "relation");
+  const std::int64_t time = ToInteger(at, "at");
+  std::optional<std::int64_t> episode;
+  if (!source.is_none()) episode = ToInteger(source, "source");
+  Relations relations(&graph);
+  if (PyUnicode_Check(nodes.ptr()))
+    throw InvalidInputError("nodes: expected a list of names, got the one str " + std::string(py::repr(nodes)));
+  const Items new_nodes(nodes, "nodes");
+  for (std::size_t i = 0; i < new_nodes.size(); ++i) {
+    if (PyUnicode_Check(new_nodes[i].ptr())) {
+      const std::string_view name = ToText(new_nodes[i], "nodes"), type = ToText(node_type, "node_type");
+      changes.nodes.push_back({std::string(name), std::string(type), {}, kNoEmbedding});
+    } else {
+      changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
+    }
+  }
+  VisitRows(end, "end", word, &relations, [&](NodeId subject, RelationId number, NodeId object) {
+    changes.end.push_back({subject, number, object, time});
+  });
+  VisitRows(add, "add", word, &relations, [&](NodeId subject, RelationId number, NodeId object) {
+    changes.add.push_back({subject, number, object, time, episode});
+  });
+  if (options != nullptr) CheckKHop(*options, 0);  // now: afterwards the batch is done
+  auto related = std::make_unique<Related>();
+  {
+    const py::gil_scoped_release release;
+    graph.Apply(changes, &related->applied);
+    if (options != nullptr) {
+      std::vector<NodeId> sources;
+      sources.reserve(related->applied.nodes.size() + 2 * changes.add.size());
+      sources = related->applied.nodes;
+      for (const Changes::NewFact& fact : changes.add) {
+        sources.push_back(fact.subject);
+        sources.push_back(fact.object);
+      }
+      thread_local Subgraph subgraph;
+      Snapshot(graph).KHop(sources, *options, &ThreadScratch(), &subgraph);
+      related->around = std::make_shared<Subgraph>(subgraph);
+    }
+  }
+  return related;
+}
+
+}  // namespace
+
+py::object Extract(const Snapshot& snapshot, const std::vector<NodeId>& sources, const KHopOptions& options) {
+  thread_local Subgraph subgraph;
+  std::shared_ptr<Subgraph> result;
+  {
+    const py::gil_scoped_release release;
+    snapshot.KHop(sources, options, &ThreadScratch(), &subgraph);
+    result = std::make_shared<Subgraph>(subgraph);  // what it needs and no more
+  }
+  return py::cast(std::move(result));
+}
+
+void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPointer>& graph) {
+  py::class_<Subgraph, std::shared_ptr<Subgraph>>(module, "Subgraph", "See embodied_mem.memory.facts.Subgraph.")
+      .def_property_readonly("nodes", ViewOf<Subgraph, NodeId>([](const Subgraph& self) -> const auto& { return self.nodes; }))
+      .def_property_readonly("facts", ViewOf<Subgraph, FactId>([](const Subgraph& self) -> const auto& { return self.facts; }))
+      .def_property_readonly("hops", [](const Subgraph& self) {
+            py::array_t<std::uint32_t> hops(static_cast<py::ssize_t>(self.nodes.size()));
+            std::uint32_t* begin = hops.mutable_data();
+            std::size_t from = 0;
+            for (std::size_t hop = 0; hop < self.hop_ends.size(); from = self.hop_ends[hop++])
+              std::fill(begin + from, begin + self.hop_ends[hop], static_cast<std::uint32_t>(hop));
+            return hops;
+          })
+      .def_property_readonly("num_facts", [](const Subgraph& self) { return self.facts.size(); })
+      .def_readonly("truncated", &Subgraph::truncated)
+      .def("__repr__", [](const Subgraph& self) {
+            return "Subgraph(" + std::to_string(self.nodes.size()) + " nodes, " + std::to_string(self.facts.size()) + " facts" +
+                   (self.truncated ? ", truncated)" : ")");
+          });
+
+  py::class_<Related>(module, "Related", "See embodied_mem.memory.facts.Related.")
+      .def_property_readonly("nodes", ViewOf<Related, NodeId>([](const Related& self) -> const auto& { return self.applied.nodes; }))
+      .def_property_readonly("ended", ViewOf<Related, FactId>([](const Related& self) -> const auto& { return self.applied.ended; }))
+      .def_property_readonly("facts", ViewOf<Related, FactId>([](const Related& self) -> const auto& { return self.applied.facts; }))
+      .def_property_readonly("repeated", [](const Related& self) {
+            py::array_t<bool> repeated(static_cast<py::ssize_t>(self.applied.repeated.size()));
+            std::copy(self.applied.repeated.begin(), self.applied.repeated.end(), repeated.mutable_data());
+            return repeated;
+          })
+      .def_readonly("around", &Related::around);
+
+  graph.def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
+      .def("relate", &Relate, py::arg("relation"), py::arg("add"), py::arg("end"), py::arg("nodes"), py::arg("node_type"),
+           py::arg("at"), py::arg("source"), py::arg("options").none(true))
+      .def("relation_ids", [](KnowledgeGraph& self, const std::vector<std::string>& words) {
+            const py::gil_scoped_release release;
+            return self.Intern(words);
+          }, py::arg("words"))
+      .def("khop", [](const KnowledgeGraph& self, py::handle sources, const KHopOptions& options) {
+            const std::vector<NodeId> ids = ToIds(sources, "sources");
+            return Extract(Snapshot(self), ids, options);
+          }, py::arg("sources"), py::arg("options"));
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,179 @@
+"""One version of a knowledge graph, to read, while others write.
+
+with graph.snapshot() as now:
+    near = now.khop([now.find("apple 1")], hops=2)
+    [now.fact(i) for i in near.facts]
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from ..native import part
+from .facts import Fact, Node, Subgraph
+
+Direction = Literal["out", "in", "both"]
+
+_native = part("memory")
+MAX_HOPS: int = _native.MAX_HOPS
+_NO_EMBEDDING = _native.NO_EMBEDDING
+_STILL_VALID = _native.STILL_VALID
+
+
+class Snapshot:
+    """One version of a graph. Use it in a `with` block: what later batches replace is kept until it is closed."""
+
+    def __init__(self, native: Any):
+        self._native = native
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the version; reading raises InvalidInputError from now on."""
+        self._native.close()
+
+    @property
+    def version(self) -> int:
+        """Number of the last batch in it."""
+        return self._native.version
+
+    @property
+    def num_nodes(self) -> int:
+        return self._native.num_nodes
+
+    @property
+    def num_facts(self) -> int:
+        """Facts that are or were true; ids are below it."""
+        return self._native.num_facts
+
+    @property
+    def num_current_facts(self) -> int:
+        return self._native.num_current_facts
+
+    @property
+    def num_forgotten_nodes(self) -> int:
+        """Ids below `num_nodes` that nothing is behind any more."""
+        return self._native.num_forgotten_nodes
+
+    @property
+    def num_erased_facts(self) -> int:
+        """Ids below `num_facts` that nothing is behind any more."""
+        return self._native.num_erased_facts
+
+    def has_node(self, node: int) -> bool:
+        """Return whether something is behind the id, that is, whether the node was not forgotten."""
+        return self._native.has_node(checked_id(node, "node"))
+
+    def has_fact(self, fact: int) -> bool:
+        """Return whether something is behind the id, that is, whether the fact was not erased."""
+        return self._native.has_fact(checked_id(fact, "fact"))
+
+    @property
+    def relations(self) -> list[str]:
+        return [word for word in self._native.relations if word]
+
+    def find(self, name: str) -> int | None:
+        """Return the id of the node of exactly this name, or None."""
+        return self._native.find_node(name)
+
+    def find_fact(self, subject: int, relation: str, object: int) -> int | None:
+        """Return the id of the current fact that says so, or None."""
+        return self._native.find_fact(subject, self._native.find_relation(relation), object)
+
+    def node(self, node: int) -> Node:
+        """Return all about a node. Raises InvalidInputError for an unknown id."""
+        name, type_, attributes, embedding = self._native.node(checked_id(node, "node"))
+        return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
+
+    def name(self, node: int) -> str:
+        """Return the name of a node. Raises InvalidInputError for an unknown id."""
+        return self._native.node(checked_id(node, "node"))[0]
+
+    def fact(self, fact: int) -> Fact:
+        """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
+        subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(checked_id(fact, "fact"))
+        end = None if invalid_at == _STILL_VALID else invalid_at
+        return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
+
+    def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
+        """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
+        return self._native.facts_of(checked_id(node, "node"), direction, as_of)
+
+    def facts(self, as_of: int | None = None) -> np.ndarray:
+        """Return uint32[E] ids of all facts that are true now or were true at `as_of`. Reads the whole graph."""
+        return self._native.all_facts(as_of)
+
+    def khop(
+        self,
+        sources: Iterable[int],
+        hops: int = 2,
+        direction: Direction = "both",
+        relations: Iterable[str] | None = None,
+        max_nodes: int | None = None,
+        as_of: int | None = None,
+    ) -> Subgraph:
+        """Return what lies within `hops` facts of the sources, at a cost that depends on what is visited alone.
+
+        Args:
+            sources: node ids.
+            hops: 0 to 64.
+            direction: follow facts from subject to object ("out"), back ("in"), or both ways.
+            relations: follow only these; None: all.
+            max_nodes: stop when so many nodes are found; None: no limit.
+            as_of: time of the state to look at; None: facts that were not invalidated.
+
+        Raises:
+            InvalidInputError: an unknown node, relation or direction, or a number out of range.
+        """
+        numbers = None if relations is None else [self._native.find_relation(word) for word in word_list(relations)]
+        if numbers == []:
+            raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
+        if numbers is None and as_of is None:
+            options = around_options(hops, direction, max_nodes)
+        else:
+            options = khop_options(hops, direction, numbers, max_nodes, as_of)
+        return self._native.khop(sources, options)
+
+
+def checked_id(value: int, where: str) -> int:
+    """The id as an int. Raises InvalidInputError for what cannot be one."""
+    number = int(value)
+    if not 0 <= number < 2**32:
+        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {value}")
+    return number
+
+
+def word_list(words: Iterable[str]) -> list[str]:
+    """The words. Raises InvalidInputError for a single text."""
+    if isinstance(words, str):
+        raise InvalidInputError(f"relations: expected a list of words, got the one str {words!r}")
+    return list(words)
+
+
+def khop_options(
+    hops: int, direction: str, relations: list[int] | None, max_nodes: int | None, as_of: int | None
+) -> Any:
+    """The native options of an extraction. Raises InvalidInputError for a number out of range."""
+    if hops < 0:
+        raise InvalidInputError(f"hops: expected 0 to {_native.MAX_HOPS}, got {hops}")
+    if max_nodes is not None and max_nodes < 1:
+        raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
+    return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)
+
+
+@functools.lru_cache(256)
+def around_options(hops: int, direction: str, max_nodes: int | None) -> Any:
+    """The native options of an extraction by all relations now; the last ones are kept."""
+    return khop_options(hops, direction, None, max_nodes, None)
