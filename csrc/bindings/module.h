@@ -6,6 +6,7 @@
 namespace embodied_mem {
 
 void BindAlfworld(pybind11::module_& module);
+void BindHabitat(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindStorage(pybind11::module_& module);
 void BindVectors(pybind11::module_& module);

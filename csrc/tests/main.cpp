@@ -14,6 +14,7 @@
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
 #include "tests/check.h"
+#include "tests/habitat.h"
 #include "tests/household.h"
 #include "tests/kitchen.h"
 #include "tests/knowledge_graph.h"
@@ -296,6 +297,7 @@ int main(int argc, char** argv) {
     TestMutations();
     TestThreadPool();
     TestVectorEnv();
+    TestHabitat();
     TestHousehold();
     TestKnowledgeGraph();
     TestGraphVectors();
