@@ -79,3 +79,18 @@ def memento_recordings(memento_data) -> pathlib.Path:
         return memento_data
     gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces"))
     return gold.parent
+
+
+@pytest.fixture(scope="session")
+def eb_habitat_data() -> pathlib.Path:
+    """Folder with EB-Habitat's converted episodes, `domain.json.xz` and `scenes.json.xz`."""
+    roots = [_SHARED / "eb_habitat"]
+    if os.environ.get("EMBODIED_MEM_DATA"):
+        roots.insert(0, pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "eb_habitat")
+    for root in roots:
+        if (root / "domain.json.xz").is_file():
+            return root
+    pytest.skip(
+        "EB-Habitat is not installed: put the converted episodes, domain.json.xz and scenes.json.xz into "
+        "$EMBODIED_MEM_DATA/eb_habitat"
+    )

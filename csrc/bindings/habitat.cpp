@@ -96,10 +96,11 @@ py::dict DescribeState(const Env& env) {
   return state;
 }
 
-Env::Options OptionsOf(const std::string& reach) {
-  if (reach == "groups") return {Reach::kGroups};
-  if (reach == "distance") return {Reach::kDistance};
-  throw InvalidInputError("reach: expected groups or distance, got '" + reach + "'");
+Env::Options ReadOptions(const std::string& reach, int max_invalid) {
+  if (reach != "group" && reach != "geometry")
+    throw InvalidInputError("reach: expected group or geometry, got '" + reach + "'");
+  if (max_invalid < 1) throw InvalidInputError("max_invalid: expected >= 1, got " + std::to_string(max_invalid));
+  return {reach == "group" ? Reach::kGroup : Reach::kGeometry, max_invalid};
 }
 
 struct HabitatWorld {
@@ -172,12 +173,14 @@ void BindHabitat(py::module_& parent) {
       "The tasks in the content of a converted episode file. Raises GameFileError.");
 
   py::class_<HabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
-      .def(py::init([](std::shared_ptr<HabitatTask> task, std::uint64_t seed, const std::string& reach) {
+      .def(py::init([](std::shared_ptr<HabitatTask> task, std::uint64_t seed, const std::string& reach,
+                       int max_invalid) {
              HabitatEnv handle;
-             handle.env.Reset(task == nullptr ? nullptr : task->task, OptionsOf(reach), seed);
+             handle.env.Reset(task == nullptr ? nullptr : task->task, ReadOptions(reach, max_invalid), seed);
              handle.task = std::move(task);
              return handle;
-           }), py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "groups")
+           }), py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "group",
+           py::arg("max_invalid") = 10)
       .def("step", [](HabitatEnv& self, const py::object& action) {
             self.env.Step(CommandFromPython(action, 0));
             return TextToPython(self.env.observation());
@@ -194,10 +197,12 @@ void BindHabitat(py::module_& parent) {
            "The hidden state as a dict: at, holding, objects, open, near, reached.");
 
   BindVectorEnv<HabitatWorld>(module).def(
-      py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach) {
-        return std::make_unique<VectorEnvHandle<HabitatWorld>>(num_envs, max_steps, num_threads, OptionsOf(reach));
+      py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
+                  int max_invalid) {
+        return std::make_unique<VectorEnvHandle<HabitatWorld>>(num_envs, max_steps, num_threads,
+                                                               ReadOptions(reach, max_invalid));
       }),
-      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"));
+      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("max_invalid"));
 }
 
 }  // namespace embodied_mem

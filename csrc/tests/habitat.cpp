@@ -88,7 +88,7 @@ void TestTask() {
   CHECK_EQ(env.progress(), 1.0);
 
   env.Reset(task, {}, 7);
-  for (int k = 0; k < kMaxInvalidActions; ++k) {
+  for (int k = 0; k < 10; ++k) {
     CHECK(!env.ended());
     say("pick up the cup");
   }
@@ -125,7 +125,7 @@ void TestDoors() {
 // b (0.9, 0.4): 1.2 m away, 48 degrees off: near. c (-0.9, -0.4): 1.84 m away: not near. The sofa: 4.8 m, behind.
 void TestDistance() {
   Env env;
-  env.Reset(Load(kCupOnSofa), {Reach::kDistance}, 3);
+  env.Reset(Load(kCupOnSofa), {Reach::kGeometry, 10}, 3);
   env.Step("navigate to the table 1");
   CHECK(env.Pickable(0) && env.Pickable(1) && !env.Pickable(2));
   CHECK(env.NearTarget(FindTarget(kTable)) && !env.NearTarget(FindTarget(kSofa)));
@@ -136,7 +136,7 @@ void TestDistance() {
   const Point& lies = env.objects()[0].position;
   CHECK(lies.x >= -0.8 && lies.x <= 0.8 && lies.z >= 5.6 && lies.z <= 6.4);
   const auto bare = ReadTasks(Episodes(kCupOnSofa), "episodes", {})[0];
-  CHECK_THROWS(env.Reset(bare, {Reach::kDistance}, 0), InvalidInputError, "expected boxes for the scene 'flat'");
+  CHECK_THROWS(env.Reset(bare, Env::Options({Reach::kGeometry, 10}), 0), InvalidInputError, "expected boxes for the scene 'flat'");
 }
 
 std::string Reason(const std::string& goal) {
@@ -176,8 +176,11 @@ void TestMutations() {
     std::string text = original;
     for (std::size_t k = random() % 3 + 1; k > 0; --k) {
       const std::size_t at = random() % text.size();
-      if (random() % 2) text.insert(at, words[random() % words.size()]);
-      else text.erase(at, random() % 20 + 1);
+      switch (random() % 4) {
+        case 0: text.insert(at, words[random() % words.size()]); break;
+        case 1: text.erase(at, random() % 20 + 1); break;
+        default: text[at] = std::string("0159abc ")[random() % 8];
+      }
     }
     try {
       for (const auto& task : ReadTasks(text, "mutated", ReadScenes(kScenes, "scenes"))) {
@@ -191,9 +194,9 @@ void TestMutations() {
       ++refused;
     }
   }
-  CHECK(played > 100);
+  CHECK(played > 50);
   CHECK(refused > 1000);
-  std::cerr << played << " " << refused << "\n";
+
 }
 
 }  // namespace

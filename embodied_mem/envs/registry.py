@@ -16,6 +16,7 @@ from embodied_mem.errors import InvalidInputError
 
 WORLDS: dict[str, str] = {
     "alfworld": "embodied_mem.envs.alfworld:AlfworldVectorEnv",
+    "eb_habitat": "embodied_mem.envs.eb_habitat:EbHabitatVectorEnv",
     "memento": "embodied_mem.envs.memento:MementoVectorEnv",
 }
 """World id to `module:class`; modules load on first use."""

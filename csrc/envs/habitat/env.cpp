@@ -43,10 +43,10 @@ double Env::Random() {  // splitmix64, in [0, 1)
 
 void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t seed) {
   if (task == nullptr) throw InvalidInputError("expected a task, got none");
-  if (options.reach == Reach::kDistance && task->scene == nullptr)
+  if (options.reach == Reach::kGeometry && task->scene == nullptr)
     throw InvalidInputError("task '" + task->id + "': expected boxes for the scene '" + task->scene_name +
-                            "', which reach by distance needs; install scenes.json beside the episodes, or take "
-                            "reach='groups'");
+                            "', which reach='geometry' needs; install scenes.json beside the episodes, or take "
+                            "reach='group'");
   task_ = std::move(task);
   options_ = options;
   objects_.clear();
@@ -81,7 +81,7 @@ void Env::Step(std::string_view action) {
     if (!Act(id)) ++num_invalid_;
   }
   Tick();
-  ended_ = won_ || num_invalid_ >= kMaxInvalidActions;
+  ended_ = won_ || num_invalid_ >= options_.max_invalid;
   SayView();
 }
 
@@ -148,7 +148,7 @@ bool Env::OpenOrClose(std::uint8_t part, bool open) {
 
 bool Env::NearTarget(std::uint8_t target) const {
   if (at_ == kNowhere) return false;
-  if (options_.reach == Reach::kDistance && at_ >= kNumParts && target >= kNumParts) {
+  if (options_.reach == Reach::kGeometry && at_ >= kNumParts && target >= kNumParts) {
     const Scene& scene = *task_->scene;
     const std::size_t from = at_ - kNumParts, to = target - kNumParts;
     if (scene.known[from] && scene.known[to]) return IsNear(scene.stands[from], scene.boxes[to].Centre(), kNearTarget);
@@ -160,7 +160,7 @@ bool Env::NearObject(std::uint16_t object) const {
   if (at_ == kNowhere) return false;
   if (object == held_) return true;
   const ObjectState& state = objects_[object];
-  if (options_.reach == Reach::kDistance && at_ >= kNumParts && state.position_known) {
+  if (options_.reach == Reach::kGeometry && at_ >= kNumParts && state.position_known) {
     const Scene& scene = *task_->scene;
     const std::size_t from = at_ - kNumParts;
     if (scene.known[from]) return IsNear(scene.stands[from], state.position, kNearObject);

@@ -14,13 +14,12 @@
 
 namespace embodied_mem::habitat {
 
-constexpr int kMaxInvalidActions = 10;
 constexpr std::uint16_t kNoObject = 0xFFFF;
 
 // What decides whether something is near the robot.
 enum class Reach : std::uint8_t {
-  kGroups,    // what the target navigated to serves: itself, the inside of its door, the door of its inside
-  kDistance,  // distances and angles from an estimated standing point; groups where the data has no place
+  kGroup,    // what the target navigated to serves: itself, the inside of its door, the door of its inside
+  kGeometry,  // distances and angles from an estimated standing point; groups where the data has no place
 };
 
 struct ObjectState {
@@ -33,15 +32,16 @@ class Env {
  public:
   using Task = habitat::Task;
   struct Options {
-    Reach reach = Reach::kGroups;
-    bool operator==(const Options& other) const { return reach == other.reach; }
+    Reach reach = Reach::kGroup;
+    int max_invalid = 10;  // invalid actions that end the episode
+    bool operator==(const Options& other) const { return reach == other.reach && max_invalid == other.max_invalid; }
   };
   struct Extra {
     int num_invalid = 0;
   };
-  static constexpr const char* kOptionsName = "reach";
+  static constexpr const char* kOptionsName = "setting";
 
-  // Starts the task from its beginning. Throws InvalidInputError without a task, or for Reach::kDistance and a task
+  // Starts the task from its beginning. Throws InvalidInputError without a task, or for Reach::kGeometry and a task
   // whose scene has no boxes.
   void Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t seed);
   // Plays one action, whatever it says. What is none of the 70 counts as an invalid action and takes no step. After
