@@ -155,7 +155,8 @@ void BindHabitat(py::module_& parent) {
       .def_property_readonly("name", [](const HabitatTask& self) { return self.task->id; })
       .def_property_readonly("task", [](const HabitatTask& self) { return self.task->instruction; })
       .def_property_readonly("scene", [](const HabitatTask& self) { return self.task->scene_name; })
-      .def_property_readonly("satisfied_at_start", [](const HabitatTask& self) { return self.task->satisfied_at_start; })
+      .def_property_readonly("satisfied_at_start",
+                             [](const HabitatTask& self) { return self.task->satisfied_at_start; })
       .def_property_readonly("goal", [](const HabitatTask& self) { return DescribeGoal(*self.task, 0); },
                              "Nested (op, children...) down to (predicate, arguments...), quantifiers expanded.")
       .def_property_readonly("subgoals", [](const HabitatTask& self) { return DescribeSubgoals(*self.task); })

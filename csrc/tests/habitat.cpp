@@ -1,5 +1,6 @@
 #include "tests/habitat.h"
 
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ std::string Episodes(const std::string& goal) {
       {"handle": "a_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [0, 0.8, 0.1]},
       {"handle": "b_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [0.9, 0.8, 0.4]},
       {"handle": "c_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [-0.9, 0.8, -0.4]},
-      {"handle": "d_apple", "category": "apple", "receptacle": ")json" + kSofa + R"json(", "pos": [0, 0.4, 6]}]}]})json";
+      {"handle": "d_apple", "category": "apple", "receptacle": ")json" + kSofa + R"json(",
+       "pos": [0, 0.4, 6]}]}]})json";
 }
 
 const std::string kScenes = R"json({"scenes": {"flat": {"receptacle_boxes_from_objects": {
@@ -53,7 +55,8 @@ void TestActions() {
     CHECK_EQ(FindAction(ActionText(id)), id);
     CHECK_EQ(FindAction(std::to_string(id)), id);
   }
-  for (const char* text : {"", "70", "-1", "007", "1 2", "Pick up the cup", "pick up the table 1"}) CHECK_EQ(FindAction(text), -1);
+  for (const char* text : {"", "70", "-1", "007", "1 2", "Pick up the cup", "pick up the table 1"})
+    CHECK_EQ(FindAction(text), -1);
 }
 
 void TestTask() {
@@ -74,8 +77,9 @@ void TestTask() {
            "Last action executed successfully and you are holding cup.\nOn the table 1, you see a cup, and a cup.\n"
            "You are holding a cup.");
   CHECK_EQ(env.held(), 0);
-  CHECK_EQ(say("no action"), "Last action is invalid. There is no such action.\nOn the table 1, you see a cup, and a cup.\n"
-                             "You are holding a cup.");
+  CHECK_EQ(say("no action"),
+           "Last action is invalid. There is no such action.\nOn the table 1, you see a cup, and a cup.\n"
+           "You are holding a cup.");
   CHECK_EQ(env.num_steps(), 2);
   CHECK_EQ(env.num_invalid(), 1);
   say("navigate to the sofa");
@@ -99,18 +103,24 @@ void TestTask() {
 // Drawers hide what is in them and must be open to take it, the refrigerator's door only hides.
 void TestDoors() {
   Env env;
-  env.Reset(Load(R"json({"op": "NOR", "args": [{"pred": "opened_fridge", "args": ["fridge_push_point"]}]})json"), {}, 0);
+  const std::string closed =
+      R"json({"op": "NOR", "args": [{"pred": "opened_fridge", "args": ["fridge_push_point"]}]})json";
+  env.Reset(Load(closed), {}, 0);
   const auto last = [&env](const char* action) {
     env.Step(action);
     return env.observation().substr(env.observation().find('\n') + 1);
   };
-  for (const char* action : {"navigate to the table 1", "pick up the cup", "navigate to the left drawer of the kitchen counter"}) env.Step(action);
-  CHECK_EQ(last("place at the left drawer of the kitchen counter"), "The left drawer of the kitchen counter is closed.");
+  for (const char* action :
+       {"navigate to the table 1", "pick up the cup", "navigate to the left drawer of the kitchen counter"})
+    env.Step(action);
+  CHECK_EQ(last("place at the left drawer of the kitchen counter"),
+           "The left drawer of the kitchen counter is closed.");
   env.Step("pick up the cup");
   CHECK_EQ(env.num_invalid(), 1);
   CHECK_EQ(last("open the cabinet 7"), "The left drawer of the kitchen counter is open. In it, you see a cup.");
   env.Step("pick up the cup");
-  CHECK_EQ(last("navigate to the refrigerator push point"), "The refrigerator is open. In it, you see nothing.\nYou are holding a cup.");
+  CHECK_EQ(last("navigate to the refrigerator push point"),
+           "The refrigerator is open. In it, you see nothing.\nYou are holding a cup.");
   env.Step("place at the refrigerator");
   CHECK_EQ(last("navigate to the cabinet 6"), "The cabinet 6 is closed.");
   CHECK_EQ(last("open the cabinet 6"), "The cabinet 6 is open. In it, you see nothing.");
@@ -121,13 +131,13 @@ void TestDoors() {
   CHECK_EQ(env.num_invalid(), 1);
 }
 
-// Standing point: the table's centre is (0, 0), the scene's middle (0, 3), so the robot is at (0, 1.2), looking along -z.
-// b (0.9, 0.4): 1.2 m away, 48 degrees off: near. c (-0.9, -0.4): 1.84 m away: not near. The sofa: 4.8 m, behind.
-void TestDistance() {
+// The table's centre is (0, 0), the scene's middle (0, 3), so the robot stands at (0, 1.2) and looks along -z.
+// The sofa is 4.8 m away, behind. Unmoved objects are near from their own place; what is put down lands where it may.
+void TestGeometry() {
   Env env;
   env.Reset(Load(kCupOnSofa), {Reach::kGeometry, 10}, 3);
   env.Step("navigate to the table 1");
-  CHECK(env.Pickable(0) && env.Pickable(1) && !env.Pickable(2));
+  CHECK(env.Pickable(0) && env.Pickable(1) && env.Pickable(2) && !env.Pickable(3));
   CHECK(env.NearTarget(FindTarget(kTable)) && !env.NearTarget(FindTarget(kSofa)));
   env.Step("pick up the cup");
   env.Step("navigate to the sofa");
@@ -135,8 +145,20 @@ void TestDistance() {
   CHECK(env.won());
   const Point& lies = env.objects()[0].position;
   CHECK(lies.x >= -0.8 && lies.x <= 0.8 && lies.z >= 5.6 && lies.z <= 6.4);
+  int near = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    env.Reset(Load(kCupOnSofa), {Reach::kGeometry, 10}, seed);
+    for (const char* action : {"6", "pick up the cup", "place at the table 1"}) env.Step(action);
+    const Point& at = env.objects()[0].position;
+    const double distance = std::hypot(at.x, at.z - 1.2), angle = std::atan2(std::abs(at.x), 1.2 - at.z);
+    CHECK_EQ(env.NearObject(0), distance <= 1.5 && angle <= 1.0);
+    near += env.NearObject(0) ? 1 : 0;
+  }
+  CHECK(near > 100);
+  CHECK(near < 200);
   const auto bare = ReadTasks(Episodes(kCupOnSofa), "episodes", {})[0];
-  CHECK_THROWS(env.Reset(bare, Env::Options({Reach::kGeometry, 10}), 0), InvalidInputError, "expected boxes for the scene 'flat'");
+  const Env::Options geometry = {Reach::kGeometry, 10};
+  CHECK_THROWS(env.Reset(bare, geometry, 0), InvalidInputError, "expected boxes for the scene 'flat'");
 }
 
 std::string Reason(const std::string& goal) {
@@ -149,22 +171,28 @@ std::string Reason(const std::string& goal) {
 }
 
 void TestBadGoals() {
-  CHECK(Reason(R"json({"op": "XOR", "args": []})json").find("expected AND, OR, NAND or NOR, got 'XOR'") != std::string::npos);
-  CHECK_EQ(Reason(R"json({"pred": "near", "args": []})json"), "episodes: line 3, column 22: unknown predicate 'near'");
-  CHECK(Reason(R"json({"pred": "holding", "args": ["X"]})json").find("got 'X'") != std::string::npos);
-  CHECK(Reason(R"json({"pred": "holding", "args": []})json").find("expected 1 arguments, got 0") != std::string::npos);
-  const auto vars = [](int count) {
-    std::string text;
-    for (int k = 0; k < count; ++k) text += (k ? ", " : "") + std::string("{\"name\": \"V") + std::to_string(k) + "\", \"category\": \"cup\"}";
-    return R"json({"op": "AND", "quantifier": "EXISTS", "vars": [)json" + text + R"json(], "args": [{"pred": "not_holding", "args": []}]})json";
+  const auto says = [](const std::string& goal, const char* reason) {
+    return Reason(goal).find(reason) != std::string::npos;
   };
+  CHECK(says(R"json({"op": "XOR", "args": []})json", "expected AND, OR, NAND or NOR, got 'XOR'"));
+  CHECK_EQ(Reason(R"json({"pred": "near", "args": []})json"), "episodes: line 3, column 22: unknown predicate 'near'");
+  CHECK(says(R"json({"pred": "holding", "args": ["X"]})json", "got 'X'"));
+  CHECK(says(R"json({"pred": "holding", "args": []})json", "expected 1 arguments, got 0"));
+  const std::string empty_hand = R"json({"pred": "not_holding", "args": []})json";
+  const auto quantified = [](const std::string& quantifier, int first, int count, const std::string& arg) {
+    std::string vars;
+    for (int k = first; k < first + count; ++k)
+      vars += (k > first ? ", {\"name\": \"V" : "{\"name\": \"V") + std::to_string(k) + "\", \"category\": \"cup\"}";
+    return R"json({"op": "AND", "quantifier": ")json" + quantifier + R"json(", "vars": [)json" + vars +
+           R"json(], "args": [)json" + arg + "]}";
+  };
+  const auto vars = [&](int count) { return quantified("EXISTS", 0, count, empty_hand); };
   CHECK_EQ(Load(vars(2))->goal.nodes[0].count, 6U);  // 3 cups: ordered pairs of different ones
   CHECK_EQ(Load(vars(3))->goal.nodes[0].count, 6U);
-  CHECK(Reason(vars(4)).find("more objects of a category than the episode has") != std::string::npos);
-  std::string deep = R"json({"pred": "not_holding", "args": []})json";
-  for (int k = 0; k < 10; ++k)
-    deep = R"json({"op": "AND", "quantifier": "FORALL", "vars": [{"name": "V)json" + std::to_string(k) + R"json(", "category": "cup"}], "args": [)json" + deep + "]}";
-  CHECK(Reason(deep).find("more than 20000 nodes") != std::string::npos);
+  CHECK(says(vars(4), "more objects of a category than the episode has"));
+  std::string deep = empty_hand;
+  for (int k = 0; k < 10; ++k) deep = quantified("FORALL", k, 1, deep);
+  CHECK(says(deep, "more than 20000 nodes"));
 }
 
 void TestMutations() {
@@ -205,7 +233,7 @@ void TestHabitat() {
   TestActions();
   TestTask();
   TestDoors();
-  TestDistance();
+  TestGeometry();
   TestBadGoals();
   TestMutations();
 }

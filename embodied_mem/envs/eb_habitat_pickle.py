@@ -146,6 +146,7 @@ _ADMITTED = {
     ("numpy", "dtype"): lambda code, *_: _Dtype(code),
     ("numpy", "ndarray"): lambda *_: _Array(),
     ("_codecs", "encode"): _latin1,
+    ("__builtin__", "bytes"): lambda: b"",  # how the oldest protocols write no bytes
     **{(module, "_reconstruct"): lambda *_: _Array() for module in _MULTIARRAY},
     **{(module, "scalar"): lambda dtype, raw: _array(raw, dtype, (), "C").item() for module in _MULTIARRAY},
     **{

@@ -125,7 +125,8 @@ def _next(way: Way, env: Env) -> str | None:
     pending = [name for name in objects if name != held and _destination(name, way, state, pending=()) is not None]
     kept = next((literal[1] for literal, truth in way if truth and literal[0] == "holding"), None)
     if held is not None and (held != kept or pending):
-        receptacle = _destination(held, way, state, pending) or _spare(held, way, state, pending)
+        fetched = [*pending, kept] if kept not in (None, held) else pending
+        receptacle = _destination(held, way, state, fetched) or _spare(held, way, state, fetched)
         if receptacle is None:
             return None
         return f"place at the {_PHRASES[receptacle]}" if receptacle in state["near"] else _go(receptacle)

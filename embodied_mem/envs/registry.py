@@ -21,18 +21,22 @@ WORLDS: dict[str, str] = {
 }
 """World id to `module:class`; modules load on first use."""
 
+SIMULATORS: dict[str, str] = {"scienceworld": "embodied_mem.envs.scienceworld:ScienceWorldVectorEnv"}
+"""The same for worlds that run in a program of others: no snapshots, and rewards of their own."""
+
 
 def make(world: str, **options: Any) -> gymnasium.vector.VectorEnv:
     """Return the vector env of a world.
 
     Args:
-        world: id of the world, one of `WORLDS`.
+        world: id of the world, one of `WORLDS` or `SIMULATORS`.
         **options: arguments of its class; all worlds know `tasks`, `num_envs`, `seed`, `max_steps`.
 
     Raises:
         InvalidInputError: the world is unknown, or an option is.
     """
-    if world not in WORLDS:
-        raise InvalidInputError(f"world: expected one of {', '.join(sorted(WORLDS))}, got {world!r}")
-    module, name = WORLDS[world].split(":")
+    known = WORLDS | SIMULATORS
+    if world not in known:
+        raise InvalidInputError(f"world: expected one of {', '.join(sorted(known))}, got {world!r}")
+    module, name = known[world].split(":")
     return getattr(importlib.import_module(module), name)(**options)

@@ -59,10 +59,10 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
     """Tasks of ScienceWorld stepped together, each in its own Java process; autoreset is disabled.
 
     The first observation is the simulator's first text, a blank line and the task's description; later ones are its
-    answers. `info` holds, each with one entry per env: `goal` (the description), `task_id` ("boil/12"), `won`
-    (bool[B], a score of 100), `progress` (float64[B]: share of the subgoals met, where a file gives them; else the score as a
-    share, 0 where it is negative; 1 when won), `score` (int64[B], the original's, -100 to 100), `crashed` (bool[B]), and
-    `admissible_commands` where they were asked for.
+    answers. `info` holds, each with one entry per env: `goal` (the description), `task_id` ("boil/12"), `won` (bool[B],
+    a score of 100), `progress` (float64[B]: share of the subgoals met, where a file gives them; else the score as a
+    share, 0 where it is negative; 1 when won), `score` (int64[B], the original's, -100 to 100), `crashed` (bool[B]),
+    and `admissible_commands` where they were asked for.
 
     `rewards` is the change of the score, as a share of 100. `terminations` is true when the simulator calls the task
     completed or the score is negative, which is how it says failed; `truncations` after `max_steps` steps, or where the

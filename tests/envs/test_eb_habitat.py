@@ -257,7 +257,7 @@ def test_bad_files_and_arguments_are_refused(tmp_path, monkeypatch):
     assert "ranges over more objects" in refusal(goal=quantified("FORALL", {"X": "lemon"}, placed("X", SOFA)))
     assert "1 to 64 entries in 'subgoals_symbolic', got 0" in refusal(subgoals_symbolic=[])
     (tmp_path / "scenes.json").write_text('{"scenes": {"flat": {"receptacle_boxes_from_objects": {"bed": {}}}}}')
-    with pytest.raises(GameFileError, match=r"scenes\.json: line 1, column 65: no receptacle is called 'bed'"):
+    with pytest.raises(GameFileError, match=r"scenes\.json: line 1, column 63: no receptacle is called 'bed'"):
         load_scenes(tmp_path)
     (tmp_path / "cut.json.xz").write_bytes(b"\xfd7zXZ\x00")
     with pytest.raises(GameFileError, match=r"cut\.json\.xz: cannot be read"):

@@ -39,7 +39,10 @@ def test_places_in_and_out_of_reach(eb_habitat_data):
 
 
 def test_objects_from_where_they_lie(eb_habitat_data):
-    """Of 9,112 objects, 8,837 are within pick distance after walking to the place where they start (97.0 %)."""
+    """By the limits alone 8,838 of 9,112 objects (97.0 %) are near where they start; the env says all, as the traces.
+
+    So the estimate is about right, and what the traces say comes first.
+    """
     stands = load_scenes(eb_habitat_data)
     near = total = 0
     for subset in SUBSETS:
@@ -52,7 +55,7 @@ def test_objects_from_where_they_lie(eb_habitat_data):
                 angle = abs(math.atan2(heading_x * dz - heading_z * dx, heading_x * dx + heading_z * dz))
                 total += 1
                 near += math.hypot(dx, dz) <= 1.5 and angle <= 1.0
-    assert (near, total) == (8837, 9112)
+    assert (near, total) == (8838, 9112)
 
 
 def test_the_env_agrees_with_the_formula_and_the_seed_decides_where_objects_land(eb_habitat_data):

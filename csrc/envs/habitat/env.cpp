@@ -50,7 +50,7 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
   task_ = std::move(task);
   options_ = options;
   objects_.clear();
-  for (const ObjectStart& start : task_->objects) objects_.push_back({start.receptacle, true, start.position});
+  for (const ObjectStart& start : task_->objects) objects_.push_back({start.receptacle, true, false, start.position});
   random_ = seed;
   reached_ = 0;
   num_steps_ = num_invalid_ = 0;
@@ -63,7 +63,8 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
   for (std::size_t r = 0; r < kNumReceptacles; ++r) {
     const Target& place = ReceptacleTarget(static_cast<std::uint8_t>(r));
     observation_.append(r == 0 ? " " : r + 1 == kNumReceptacles ? ", and the " : ", the ").append(place.phrase);
-    if (place.phrase.find(place.looks) == std::string_view::npos) observation_.append(" (").append(place.looks).append(")");
+    if (place.phrase.find(place.looks) == std::string_view::npos)
+      observation_.append(" (").append(place.looks).append(")");
   }
   observation_.append(". You hold nothing and are near none of them.\n\nYour task is to: ").append(task_->instruction);
 }
@@ -122,6 +123,7 @@ bool Env::Place(std::uint8_t receptacle) {
   }
   ObjectState& object = objects_[held_];
   object.receptacle = receptacle;
+  object.moved = true;
   object.position_known = task_->scene != nullptr && task_->scene->known[receptacle];
   if (object.position_known) {
     const Box& box = task_->scene->boxes[receptacle];
@@ -163,6 +165,7 @@ bool Env::NearObject(std::uint16_t object) const {
   if (options_.reach == Reach::kGeometry && at_ >= kNumParts && state.position_known) {
     const Scene& scene = *task_->scene;
     const std::size_t from = at_ - kNumParts;
+    if (!state.moved && state.receptacle == from) return true;
     if (scene.known[from]) return IsNear(scene.stands[from], state.position, kNearObject);
   }
   return ((kTargets[at_].serves >> (kNumParts + state.receptacle)) & 1U) != 0;

@@ -18,13 +18,15 @@ constexpr std::uint16_t kNoObject = 0xFFFF;
 
 // What decides whether something is near the robot.
 enum class Reach : std::uint8_t {
-  kGroup,    // what the target navigated to serves: itself, the inside of its door, the door of its inside
-  kGeometry,  // distances and angles from an estimated standing point; groups where the data has no place
+  kGroup,  // what the target navigated to serves: itself, the inside of its door, the door of its inside
+  // Distances and angles from an estimated standing point. What the traces tell comes first: an object that was never
+  // moved is near from the place it lies on. Groups where the data has no place.
+  kGeometry,
 };
 
 struct ObjectState {
   std::uint8_t receptacle;    // where it lies, or lay before it was taken
-  bool position_known = true;
+  bool position_known = true, moved = false;
   Point position;
 };
 

@@ -67,7 +67,8 @@ std::uint8_t ReadPlace(const JsonValue& word, Arguments kind) {
       place = FindPart(word.text);
       expected = "an articulated part";
   }
-  if (place == kNowhere) throw TextError{word.offset, std::string("expected ") + expected + ", got " + Quote(word.text)};
+  if (place == kNowhere)
+    throw TextError{word.offset, std::string("expected ") + expected + ", got " + Quote(word.text)};
   return place;
 }
 

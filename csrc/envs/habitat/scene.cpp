@@ -27,7 +27,8 @@ std::shared_ptr<const Scene> ReadScene(const std::string& name, const JsonValue&
   scene->name = name;
   Point middle;
   double count = 0;
-  for (const auto& [receptacle, box] : Member(value, "receptacle_boxes_from_objects", JsonValue::Kind::kObject).members) {
+  const JsonValue& boxes = Member(value, "receptacle_boxes_from_objects", JsonValue::Kind::kObject);
+  for (const auto& [receptacle, box] : boxes.members) {
     const std::uint8_t r = FindReceptacle(receptacle);
     if (r == kNowhere) throw TextError{box.offset, "no receptacle is called " + Quote(receptacle)};
     scene->known[r] = true;
