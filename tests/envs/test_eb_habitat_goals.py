@@ -81,7 +81,7 @@ def random_goal(rng, names=(), depth=3):
 @pytest.mark.parametrize("seed", range(4))
 def test_goal_trees_equal_brute_force(seed):
     rng = random.Random(seed)
-    truths = []
+    met = 0  # trees that became true at some time
     for _ in range(NUM_TREES):
         goal = random_goal(rng)
         places = dict(zip(OBJECTS, rng.choices(WHERE, k=len(OBJECTS))))
@@ -91,12 +91,12 @@ def test_goal_trees_equal_brute_force(seed):
         env = Env(task, max_invalid=100)
         assert env.won == task.satisfied_at_start == truth(goal, env.state()), goal
         for _ in range(15):
-            truths.append(env.won)
             if env.ended:
                 break
             env.step(rng.choice(ACTIONS))
             assert env.won == truth(goal, env.state()), goal
-    assert 0.1 < sum(truths) / len(truths) < 0.9
+        met += env.won
+    assert NUM_TREES / 5 < met < NUM_TREES * 4 / 5
 
 
 def test_different_variables_are_different_objects():
