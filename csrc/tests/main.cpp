@@ -13,6 +13,7 @@
 #include "envs/alfworld/env.h"
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
+#include "tests/alfred.h"
 #include "tests/check.h"
 #include "tests/household.h"
 #include "tests/kitchen.h"
@@ -299,6 +300,7 @@ int main(int argc, char** argv) {
     TestThreadPool();
     TestVectorEnv();
     TestHousehold();
+    TestAlfred();
     TestKnowledgeGraph();
     TestGraphVectors();
     TestEventLog();
