@@ -34,6 +34,7 @@ PYBIND11_MODULE(_native, module) {
       Raise("InternalError", error.what());
     }
   });
+  embodied_mem::BindAlfred(module);
   embodied_mem::BindAlfworld(module);
   embodied_mem::BindHabitat(module);
   embodied_mem::BindMemory(module);

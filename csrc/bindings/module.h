@@ -5,6 +5,7 @@
 
 namespace embodied_mem {
 
+void BindAlfred(pybind11::module_& module);
 void BindAlfworld(pybind11::module_& module);
 void BindHabitat(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);

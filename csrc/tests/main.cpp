@@ -13,6 +13,7 @@
 #include "envs/alfworld/env.h"
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
+#include "tests/alfred.h"
 #include "tests/check.h"
 #include "tests/habitat.h"
 #include "tests/household.h"
@@ -301,6 +302,7 @@ int main(int argc, char** argv) {
     TestVectorEnv();
     TestHabitat();
     TestHousehold();
+    TestAlfred();
     TestKnowledgeGraph();
     TestGraphVectors();
     TestEventLog();

@@ -109,6 +109,7 @@ class AlfworldVectorEnv(NativeVectorEnv):
     stands where it is (0, 1/3, 2/3, 1).
     """
 
+    default_tasks = "valid_seen"
     extra_info = ("admissible_commands",)
 
     def __init__(

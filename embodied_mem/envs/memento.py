@@ -50,6 +50,7 @@ class MementoVectorEnv(NativeVectorEnv):
     `max_steps` actions were played without one.
     """
 
+    default_tasks = "acquisition"
     extra_info = ("sim_steps",)
     has_chance = True
 

@@ -36,6 +36,8 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
     metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": []}  # noqa: RUF012 (gymnasium's own name)
     extra_info: tuple[str, ...] = ()
     """Names in `info` of what the native side answers after `progress`."""
+    default_tasks = ""
+    """Tasks that a demonstration or a benchmark takes."""
     has_chance = False
     """Whether the seed decides more than the order of tasks."""
 
