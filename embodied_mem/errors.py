@@ -39,6 +39,10 @@ class StorageError(EmbodiedMemError, OSError):
     """A memory store's files cannot be read or written: damaged, of another version, in use, or the disk refuses."""
 
 
+class SimulatorError(EmbodiedMemError, RuntimeError):
+    """A simulator's process does not start, died, does not answer, or failed inside."""
+
+
 class InternalError(EmbodiedMemError, RuntimeError):
     """An invariant of the library is broken. This is a bug of ours, please report it."""
 

@@ -1,11 +1,12 @@
 """Play a game in the terminal.
 
     python -m embodied_mem.play alfworld --tasks valid_seen
+    python -m embodied_mem.play eb_alfred --tasks base
     python -m embodied_mem.play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
     printf 'look\\ninventory\\n' | python -m embodied_mem.play alfworld --tasks valid_seen --task 3
 
-Type a command as the game words it (`go to fridge 1`). Lines that start with a slash are for this program:
-`/commands` lists what can be done now, `/undo` takes the last command back, `/progress` tells how much of the goal
+Type a command as the game words it (`go to fridge 1`, `find a Fridge`). Lines that start with a slash are for this
+program: `/commands` lists what can be done, `/undo` takes the last command back, `/progress` tells how much of the goal
 holds, `/restart` and `/quit` do what they say.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from embodied_mem.envs import WORLDS, make
+from embodied_mem.envs.registry import world_class
 from embodied_mem.errors import EmbodiedMemError
 
 
@@ -45,7 +47,7 @@ def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: s
         if command == "/quit":
             break
         if command == "/commands":
-            say("\n".join(info["admissible_commands"][0]))
+            say("\n".join(info.get("admissible_commands", [["this world lists none"]])[0]))
         elif command == "/progress":
             say(f"{info['progress'][0]:.0%} of the goal holds: {info['goal'][0]}")
         elif command in ("/undo", "/restart"):
@@ -59,8 +61,9 @@ def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: s
             observations, _, terminations, _, info = envs.step([command])
             history.append(envs.snapshot(0))
             if terminations[0]:
-                print(f"{observations[0]}\n\nYou won after {len(history) - 1} commands.", file=output)
-                return True
+                ending = "You won" if info["won"][0] else "The episode ended, not won,"
+                print(f"{observations[0]}\n\n{ending} after {len(history) - 1} commands.", file=output)
+                return bool(info["won"][0])
             say(observations[0])
     print("\nThe game is not won.", file=output)
     return False
@@ -72,13 +75,16 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m embodied_mem.play", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("world", choices=sorted(WORLDS))
-    parser.add_argument("--tasks", default="valid_seen", help="a split, a folder or a game file (default valid_seen)")
+    parser.add_argument("--tasks", help="a split, a folder or a file of games (default the world's own choice)")
+    parser.add_argument("--data", help="the world's data folder (default below $EMBODIED_MEM_DATA)")
     parser.add_argument("--task", type=int, help="index of the task among them; default one drawn with --seed")
-    parser.add_argument("--grammar", default="0.4", choices=["0.4", "0.3"], help="ALFWorld's wording (default 0.4)")
+    parser.add_argument("--grammar", choices=["0.4", "0.3"], help="ALFWorld's wording (default 0.4)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
     try:
-        envs = make(args.world, tasks=args.tasks, num_envs=1, seed=args.seed, max_steps=None, grammar=args.grammar)
+        options = {"tasks": args.tasks or world_class(args.world).default_tasks, "data": args.data}
+        options = {name: value for name, value in (options | {"grammar": args.grammar}).items() if value is not None}
+        envs = make(args.world, num_envs=1, seed=args.seed, max_steps=None, **options)
         play(envs, args.task, sys.stdin, sys.stdout)
     except EmbodiedMemError as error:
         print(f"error: {error}", file=sys.stderr)

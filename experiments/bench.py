@@ -1,6 +1,7 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
-Suite `memory` is described in bench_memory.py, suite `graph` in bench_graph_native.py.
+Suite `memory` is described in bench_memory.py, suite `graph` in bench_graph_native.py, suite `worlds` in
+bench_worlds.py.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -169,10 +170,18 @@ def bench_graph(args: argparse.Namespace) -> dict[str, Any]:
     return suite.bench_graph(args)
 
 
+def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of the suite `worlds`."""
+    from experiments import bench_worlds as suite
+
+    return suite.bench_worlds(args)
+
+
 SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "alfworld": bench_alfworld,
     "graph": bench_graph,
     "memory": bench_memory,
+    "worlds": bench_worlds,
 }
 
 
@@ -198,6 +207,7 @@ def _commit() -> str:
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
     from experiments import bench_graph_native, bench_memory
+    from experiments import bench_worlds as worlds
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
@@ -213,6 +223,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     bench_memory.add_arguments(parser)
     bench_graph_native.add_arguments(parser)
+    worlds.add_arguments(parser)
     parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
     args = parser.parse_args()
     args.output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import tarfile
 import tempfile
 
@@ -43,9 +44,9 @@ def alfworld_data() -> pathlib.Path:
     return _find_alfworld()
 
 
-def _unpacked(archive: pathlib.Path, name: str) -> pathlib.Path:
+def _unpacked(archive: pathlib.Path, name: str, world: str = "memento") -> pathlib.Path:
     """Return the folder `name` of an archive, unpacked once to the cache of this user."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / "memento"
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / world
     if not (cache / name).is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as partial:
@@ -70,6 +71,25 @@ def memento_data() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def eb_alfred_data() -> pathlib.Path:
+    """Folder with EB-ALFRED's `floorplans.json`, `splits.json` and `json_2.1.0`."""
+    if os.environ.get("EMBODIED_MEM_DATA"):
+        root = pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "eb_alfred"
+        if (root / "json_2.1.0").is_dir():
+            return root
+    archive = _SHARED / "eb_alfred" / "trials.tar.xz"
+    if not archive.is_file():
+        pytest.skip(
+            "EB-ALFRED is not installed: put floorplans.json, splits.json and json_2.1.0/ into "
+            "$EMBODIED_MEM_DATA/eb_alfred"
+        )
+    root = _unpacked(archive, "json_2.1.0", "eb_alfred").parent
+    for name in ("floorplans.json", "splits.json"):
+        shutil.copyfile(archive.parent / name, root / name)
+    return root
+
+
+@pytest.fixture(scope="session")
 def memento_recordings(memento_data) -> pathlib.Path:
     """Folder with the recorded runs of MEMENTO: `gold` and `traces`."""
     for name in ("gold", "traces"):
@@ -79,3 +99,18 @@ def memento_recordings(memento_data) -> pathlib.Path:
         return memento_data
     gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces"))
     return gold.parent
+
+
+@pytest.fixture(scope="session")
+def eb_habitat_data() -> pathlib.Path:
+    """Folder with EB-Habitat's converted episodes, `domain.json.xz` and `scenes.json.xz`."""
+    roots = [_SHARED / "eb_habitat"]
+    if os.environ.get("EMBODIED_MEM_DATA"):
+        roots.insert(0, pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "eb_habitat")
+    for root in roots:
+        if (root / "domain.json.xz").is_file():
+            return root
+    pytest.skip(
+        "EB-Habitat is not installed: put the converted episodes, domain.json.xz and scenes.json.xz into "
+        "$EMBODIED_MEM_DATA/eb_habitat"
+    )

@@ -51,9 +51,9 @@ int Run(int argc, char** argv) {
     Env env;
     env.Reset(games[rng() % games.size()], Wording::k04);
     for (int step = 0; step < 50 && done < num_steps; ++step, ++done) {
-      env.Admissible(&commands);
-      for (const Command& command : commands) bytes += CommandText(*env.game(), Wording::k04, command).size();
-      env.Step(CommandText(*env.game(), Wording::k04, commands[rng() % commands.size()]));
+      env.FillExtra(&commands);
+      for (const Command& command : commands) bytes += CommandText(*env.task(), Wording::k04, command).size();
+      env.Step(CommandText(*env.task(), Wording::k04, commands[rng() % commands.size()]));
       bytes += env.observation().size();
     }
   }

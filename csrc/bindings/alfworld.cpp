@@ -1,16 +1,20 @@
 // Binds Game and Env of the ALFWorld engine.
-#include "bindings/alfworld.h"
-
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "bindings/module.h"
+#include "bindings/vector_env.h"
 #include "core/error.h"
+#include "envs/alfworld/env.h"
 
 namespace py = pybind11;
 
 namespace embodied_mem {
+namespace {
 
 using alfworld::Command;
 using alfworld::Env;
@@ -18,7 +22,26 @@ using alfworld::Game;
 using alfworld::kNone;
 using alfworld::Wording;
 
-GameHandle::GameHandle(std::shared_ptr<const Game> game) : game_(std::move(game)) {}
+// A Game with its commands as Python strings, each made once. Used only while the GIL is held.
+class GameHandle {
+ public:
+  explicit GameHandle(std::shared_ptr<const Game> game) : game_(std::move(game)) {}
+  ~GameHandle();
+  GameHandle(const GameHandle&) = delete;
+  GameHandle& operator=(const GameHandle&) = delete;
+
+  const Game& game() const { return *game_; }
+  const std::shared_ptr<const Game>& shared() const { return game_; }
+  // A new list of the commands as Python strings.
+  py::list Texts(Wording wording, const std::vector<Command>& commands);
+
+ private:
+  PyObject* Text(Wording wording, const Command& command);
+
+  std::shared_ptr<const Game> game_;
+  std::vector<PyObject*> short_[2];                           // by verb and first thing; owned, null until asked for
+  std::unordered_map<std::uint64_t, PyObject*> long_[2];      // commands with two things; owned
+};
 
 GameHandle::~GameHandle() {
   for (int w = 0; w < 2; ++w) {
@@ -66,20 +89,6 @@ Wording ParseWording(const std::string& grammar) {
   throw InvalidInputError("grammar: expected \"0.4\" or \"0.3\", got \"" + grammar + "\"");
 }
 
-std::string_view CommandFromPython(py::handle object, std::size_t env_index) {
-  if (!PyUnicode_Check(object.ptr())) {
-    throw InvalidInputError("actions[" + std::to_string(env_index) + "]: expected a str, got " +
-                            std::string(py::str(py::type::handle_of(object).attr("__name__"))));
-  }
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
-  if (text == nullptr) {  // lone surrogates
-    PyErr_Clear();
-    return "?";
-  }
-  return {text, static_cast<std::size_t>(size)};
-}
-
 py::dict DescribeGoal(const Game& game) {
   py::dict goal;
   goal["task_type"] = alfworld::TaskTypeName(game.goal.type);
@@ -90,7 +99,7 @@ py::dict DescribeGoal(const Game& game) {
 }
 
 py::dict DescribeState(const Env& env) {
-  const Game& game = *env.game();
+  const Game& game = *env.task();
   const std::uint16_t here = env.agent_location();
   py::dict objects, receptacles;
   py::list holding, at;
@@ -138,16 +147,27 @@ py::dict DescribeState(const Env& env) {
   return state;
 }
 
-namespace {
-
 std::shared_ptr<GameHandle> MakeHandle(std::shared_ptr<const Game> game) {
   return std::make_shared<GameHandle>(std::move(game));
 }
 
-Env& Ready(EnvHandle& self) {
-  if (self.env.game() == nullptr) throw InternalError("an Env without a game");
-  return self.env;
-}
+struct AlfworldWorld {
+  using Env = alfworld::Env;
+  using Task = GameHandle;
+
+  // admissible_commands, a list per env.
+  static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>& games,
+                        std::vector<py::object>* answers) {
+    py::list lists(games.size());
+    for (std::size_t i = 0; i < games.size(); ++i) {
+      py::list commands = games[i] == nullptr ? py::list() : games[i]->Texts(envs.options(), envs.extra(i));
+      PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), commands.release().ptr());
+    }
+    answers->push_back(std::move(lists));
+  }
+};
+using GameEnv = EnvHandle<AlfworldWorld>;
+using GameVectorEnv = VectorEnvHandle<AlfworldWorld>;
 
 }  // namespace
 
@@ -203,37 +223,40 @@ void BindAlfworld(py::module_& parent) {
             return "<alfworld.Game " + self.game().name + ": " + self.game().task + ">";
           });
 
-  py::class_<EnvHandle>(module, "Env", "Plays one game, one command at a time. copy() is its snapshot.")
+  py::class_<GameEnv>(module, "Env", "Plays one game, one command at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<GameHandle> game, const std::string& grammar) {
              if (game == nullptr) throw InvalidInputError("game: expected a Game, got None");
-             EnvHandle handle;
+             GameEnv handle;
              handle.env.Reset(game->shared(), ParseWording(grammar));
-             handle.game = std::move(game);
+             handle.task = std::move(game);
              return handle;
            }), py::arg("game"), py::arg("grammar") = "0.4")
-      .def("reset", [](EnvHandle& self) {
-            Ready(self).Reset(self.game->shared(), self.env.wording());
+      .def("reset", [](GameEnv& self) {
+            self.env.Reset(self.task->shared(), self.env.options());
             return self.env.observation();
           }, "The first observation; the game is at its beginning.")
-      .def("step", [](EnvHandle& self, const py::object& command) {
-            Ready(self).Step(CommandFromPython(command, 0));
+      .def("step", [](GameEnv& self, const py::object& command) {
+            self.env.Step(CommandFromPython(command, 0));
             return self.env.observation();
           }, py::arg("command"), "What the game answers to one command.")
-      .def("copy", [](const EnvHandle& self) { return self; }, "An independent copy at the same state.")
-      .def_property_readonly("game", [](const EnvHandle& self) { return self.game; })
-      .def_property_readonly("observation", [](const EnvHandle& self) { return self.env.observation(); })
-      .def_property_readonly("won", [](const EnvHandle& self) { return self.env.won(); })
-      .def_property_readonly("score", [](const EnvHandle& self) { return self.env.won() ? 1 : 0; })
-      .def_property_readonly("progress", [](const EnvHandle& self) { return self.env.Progress(); })
-      .def_property_readonly("num_steps", [](const EnvHandle& self) { return self.env.num_steps(); })
-      .def_property_readonly("admissible_commands", [](const EnvHandle& self) {
+      .def("copy", [](const GameEnv& self) { return self; }, "An independent copy at the same state.")
+      .def_property_readonly("game", [](const GameEnv& self) { return self.task; })
+      .def_property_readonly("observation", [](const GameEnv& self) { return self.env.observation(); })
+      .def_property_readonly("won", [](const GameEnv& self) { return self.env.won(); })
+      .def_property_readonly("score", [](const GameEnv& self) { return self.env.won() ? 1 : 0; })
+      .def_property_readonly("progress", [](const GameEnv& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const GameEnv& self) { return self.env.num_steps(); })
+      .def_property_readonly("admissible_commands", [](const GameEnv& self) {
             std::vector<Command> commands;
-            self.env.Admissible(&commands);
-            return self.game->Texts(self.env.wording(), commands);
+            self.env.FillExtra(&commands);
+            return self.task->Texts(self.env.options(), commands);
           })
-      .def("state", [](const EnvHandle& self) { return DescribeState(self.env); },
+      .def("state", [](const GameEnv& self) { return DescribeState(self.env); },
           "The hidden state as a dict: location, at, holding, objects, receptacles, goal.");
-  BindVectorEnv(module);
+  BindVectorEnv<AlfworldWorld>(module).def(
+      py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& grammar) {
+        return std::make_unique<GameVectorEnv>(num_envs, max_steps, num_threads, ParseWording(grammar));
+      }), py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("grammar"));
 }
 
 }  // namespace embodied_mem

@@ -34,7 +34,9 @@ PYBIND11_MODULE(_native, module) {
       Raise("InternalError", error.what());
     }
   });
+  embodied_mem::BindAlfred(module);
   embodied_mem::BindAlfworld(module);
+  embodied_mem::BindHabitat(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindStorage(module);
   embodied_mem::BindVectors(module);

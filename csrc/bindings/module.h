@@ -5,7 +5,9 @@
 
 namespace embodied_mem {
 
+void BindAlfred(pybind11::module_& module);
 void BindAlfworld(pybind11::module_& module);
+void BindHabitat(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindStorage(pybind11::module_& module);
 void BindVectors(pybind11::module_& module);

@@ -1,17 +1,13 @@
 // Binds the household world: houses, tasks, one env, the vector env. The GIL is released while files are read and
 // actions are played.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "bindings/alfworld.h"
 #include "bindings/module.h"
+#include "bindings/vector_env.h"
 #include "core/error.h"
-#include "envs/partnr/vector_env.h"
+#include "envs/partnr/env.h"
 
 namespace py = pybind11;
 
@@ -28,6 +24,8 @@ struct HousesHandle {
 };
 struct TaskHandle {
   TaskPointer task;
+
+  const TaskPointer& shared() const { return task; }
 };
 
 const char* PredicateName(Predicate predicate) {
@@ -157,90 +155,41 @@ Labels LabelsFromPython(const std::vector<std::tuple<std::string, std::string, s
   return labels;
 }
 
-class VectorHandle {
- public:
-  VectorHandle(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) : envs_(num_envs, max_steps,
-      num_threads) {}
+struct PartnrWorld {
+  using Env = partnr::Env;
+  using Task = TaskHandle;
 
-  void Reset(const std::vector<std::size_t>& indices, const std::vector<TaskHandle>& tasks,
-      const std::vector<std::uint64_t>& seeds) {
-    std::vector<TaskPointer> plain;
-    for (const TaskHandle& task : tasks) plain.push_back(task.task);
-    const py::gil_scoped_release release;
-    envs_.Reset(indices, plain, seeds);
+  // sim_steps int64[B].
+  static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
+                        std::vector<py::object>* answers) {
+    py::array_t<std::int64_t> sim_steps(static_cast<py::ssize_t>(envs.num_envs()));
+    std::int64_t* data = sim_steps.mutable_data();
+    for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = envs.env(i).sim_steps();
+    answers->push_back(std::move(sim_steps));
   }
-
-  py::tuple Step(const py::object& actions, const py::object& recorded) {
-    if (PyUnicode_Check(actions.ptr()))
-      throw InvalidInputError("actions: expected a sequence of str, one per env, got one str");
-    PyObject* sequence = PySequence_Tuple(actions.ptr());  // keeps the strings alive whatever the caller's list does
-    if (sequence == nullptr) throw py::error_already_set();
-    const auto held = py::reinterpret_steal<py::tuple>(sequence);
-    actions_.clear();
-    for (std::size_t i = 0; i < held.size(); ++i)
-      actions_.push_back(CommandFromPython(PyTuple_GET_ITEM(sequence, static_cast<Py_ssize_t>(i)), i));
-    std::vector<Recorded> answers;
-    std::vector<const Recorded*> pointers;
-    if (!recorded.is_none()) {
-      const auto entries = py::cast<std::vector<std::optional<py::dict>>>(recorded);
-      answers.reserve(entries.size());
-      for (const auto& entry : entries) {
-        answers.push_back(entry ? RecordedFromPython(*entry) : Recorded());
-        pointers.push_back(entry ? &answers.back() : nullptr);
-      }
-      if (pointers.empty()) throw InvalidInputError("recorded: expected one entry per env, got none");
-    }
-    {
-      const py::gil_scoped_release release;
-      envs_.Step(actions_, pointers);
-    }
-    return Answers();
-  }
-
-  // (observations, rewards float64[B], terminations bool[B], truncations bool[B], won bool[B], progress float64[B],
-  // sim_steps int64[B]).
-  py::tuple Answers() const {
-    const std::size_t count = envs_.num_envs();
-    const auto size = static_cast<py::ssize_t>(count);
-    py::list observations(count);
-    py::array_t<bool> won(size), terminated(size), truncated(size);
-    py::array_t<double> rewards(size), progress(size);
-    py::array_t<std::int64_t> sim_steps(size);
-    bool *won_data = won.mutable_data(), *terminated_data = terminated.mutable_data(),
-        *truncated_data = truncated.mutable_data();
-    double *rewards_data = rewards.mutable_data(), *progress_data = progress.mutable_data();
-    std::int64_t* sim_steps_data = sim_steps.mutable_data();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Env& env = envs_.env(i);
-      const bool started = env.task() != nullptr;
-      PyObject* text = PyUnicode_DecodeUTF8(env.observation().data(), static_cast<Py_ssize_t>(env.observation().size()),
-          "replace");
-      if (text == nullptr) throw py::error_already_set();
-      PyList_SET_ITEM(observations.ptr(), static_cast<Py_ssize_t>(i), text);
-      won_data[i] = started && env.won();
-      rewards_data[i] = won_data[i] ? 1.0 : 0.0;
-      terminated_data[i] = env.ended();
-      truncated_data[i] = started && envs_.truncated(i);
-      progress_data[i] = started ? env.percent_complete() : 0.0;
-      sim_steps_data[i] = env.sim_steps();
-    }
-    return py::make_tuple(std::move(observations), std::move(rewards), std::move(terminated), std::move(truncated),
-        std::move(won),
-                          std::move(progress), std::move(sim_steps));
-  }
-
-  const HouseholdVectorEnv& envs() const { return envs_; }
-  void Restore(std::size_t i, const Env& snapshot) { envs_.Restore(i, snapshot); }
-
- private:
-  HouseholdVectorEnv envs_;
-  std::vector<std::string_view> actions_;  // kept to spare an allocation per step
 };
+using HouseEnv = EnvHandle<PartnrWorld>;
 
-const Env& Ready(const Env& env) {
-  if (env.task() == nullptr) throw InvalidInputError("the env was never reset");
-  return env;
-}
+// Steps may be recorded ones.
+class HouseVectorEnv : public VectorEnvHandle<PartnrWorld> {
+ public:
+  using VectorEnvHandle::VectorEnvHandle;
+
+  py::tuple StepRecorded(const py::object& actions, const py::object& recorded) {
+    if (recorded.is_none()) return Step(actions);
+    const auto entries = py::cast<std::vector<std::optional<py::dict>>>(recorded);
+    if (entries.size() != envs().num_envs()) {
+      throw InvalidInputError("recorded: expected one entry for each of " + std::to_string(envs().num_envs()) +
+                              " envs, got " + std::to_string(entries.size()));
+    }
+    std::vector<std::optional<Recorded>> answers(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i]) answers[i] = RecordedFromPython(*entries[i]);
+    }
+    return Step(
+        actions, [&](Env& env, std::size_t i) { env.Step(command(i), answers[i] ? &*answers[i] : nullptr); });
+  }
+};
 
 }  // namespace
 
@@ -264,7 +213,7 @@ void BindPartnr(py::module_& parent) {
             return found->second->text;
           }, py::arg("scene_id"), "What a prompt says of the house.");
 
-  py::class_<TaskHandle>(module, "Task", "One episode, immutable, shared by any number of envs.")
+  py::class_<TaskHandle, std::shared_ptr<TaskHandle>>(module, "Task", "One episode, immutable, shared by any number of envs.")
       .def_property_readonly("name", [](const TaskHandle& self) { return self.task->id; })
       .def_property_readonly("task", [](const TaskHandle& self) { return self.task->instruction; })
       .def_property_readonly("scene_id", [](const TaskHandle& self) { return self.task->house->id; })
@@ -286,49 +235,40 @@ void BindPartnr(py::module_& parent) {
       }, py::arg("json"), py::arg("name"), py::arg("houses"), py::arg("labels"), py::arg("text_places"),
       "The tasks in the content of an episode file; labels are (template, category, caption or None). Raises GameFileError.");
 
-  py::class_<Env>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
-      .def(py::init([](const TaskHandle& task, std::uint64_t seed) {
-             Env env;
-             env.Reset(task.task, seed);
-             return env;
+  py::class_<HouseEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+      .def(py::init([](std::shared_ptr<TaskHandle> task, std::uint64_t seed) {
+             HouseEnv handle;
+             handle.env.Reset(task == nullptr ? nullptr : task->task, {}, seed);
+             handle.task = std::move(task);
+             return handle;
            }), py::arg("task"), py::arg("seed") = 0)
-      .def("step", [](Env& self, const py::object& action, const std::optional<py::dict>& recorded) {
+      .def("step", [](HouseEnv& self, const py::object& action, const std::optional<py::dict>& recorded) {
             const std::string_view text = CommandFromPython(action, 0);
             Recorded answer;
             if (recorded) answer = RecordedFromPython(*recorded);
-            self.Step(text, recorded ? &answer : nullptr);
-            return py::bytes(self.observation()).attr("decode")("utf-8", "replace");
+            self.env.Step(text, recorded ? &answer : nullptr);
+            return TextToPython(self.env.observation());
           }, py::arg("action"), py::arg("recorded") = py::none(), "What the world says to one action.")
-      .def("copy", [](const Env& self) { return self; }, "An independent copy at the same state.")
-      .def("place_agent", [](Env& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
-            self.PlaceAgent(room, {std::get<0>(xyz), std::get<1>(xyz), std::get<2>(xyz)});
+      .def("copy", [](const HouseEnv& self) { return self; }, "An independent copy at the same state.")
+      .def("place_agent", [](HouseEnv& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
+            self.env.PlaceAgent(room, {std::get<0>(xyz), std::get<1>(xyz), std::get<2>(xyz)});
           }, py::arg("room"), py::arg("position"), "Puts the agent where a recorded run started.")
-      .def_property_readonly("observation", [](const Env& self) {
-          return py::bytes(self.observation()).attr("decode")("utf-8", "replace"); })
-      .def_property_readonly("response", [](const Env& self) {
-          return py::bytes(self.response()).attr("decode")("utf-8", "replace"); })
-      .def_property_readonly("task", [](const Env& self) { return TaskHandle{self.task()}; })
-      .def_property_readonly("ended", &Env::ended)
-      .def_property_readonly("won", [](const Env& self) { return Ready(self).won(); })
-      .def_property_readonly("progress", [](const Env& self) { return Ready(self).percent_complete(); })
-      .def_property_readonly("num_steps", &Env::num_steps)
-      .def_property_readonly("sim_steps", &Env::sim_steps)
-      .def("state", [](const Env& self) { return DescribeState(Ready(self)); },
+      .def_property_readonly("observation", [](const HouseEnv& self) { return TextToPython(self.env.observation()); })
+      .def_property_readonly("response", [](const HouseEnv& self) { return TextToPython(self.env.response()); })
+      .def_property_readonly("task", [](const HouseEnv& self) { return self.task; })
+      .def_property_readonly("ended", [](const HouseEnv& self) { return self.env.ended(); })
+      .def_property_readonly("won", [](const HouseEnv& self) { return self.env.won(); })
+      .def_property_readonly("progress", [](const HouseEnv& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const HouseEnv& self) { return self.env.num_steps(); })
+      .def_property_readonly("sim_steps", [](const HouseEnv& self) { return self.env.sim_steps(); })
+      .def("state", [](const HouseEnv& self) { return DescribeState(self.env); },
            "The hidden state as a dict: room, position, at, holding, objects, opened, propositions.");
 
-  py::class_<VectorHandle>(module, "VectorEnv", "Several tasks stepped together; see embodied_mem.envs.make.")
+  BindVectorEnv<PartnrWorld, HouseVectorEnv>(module)
       .def(py::init<std::size_t, std::size_t, std::size_t>(), py::arg("num_envs"), py::arg("max_steps"),
-          py::arg("num_threads"))
-      .def_property_readonly("num_envs", [](const VectorHandle& self) { return self.envs().num_envs(); })
-      .def_property_readonly("num_threads", [](const VectorHandle& self) { return self.envs().num_threads(); })
-      .def("reset", &VectorHandle::Reset, py::arg("indices"), py::arg("tasks"), py::arg("seeds"))
-      .def("step", &VectorHandle::Step, py::arg("actions"), py::arg("recorded") = py::none(),
-           "Plays one action per env; returns the same as answers().")
-      .def("answers", &VectorHandle::Answers,
-           "(observations, rewards, terminations, truncations, won, progress, sim_steps) as they stand.")
-      .def("snapshot", [](const VectorHandle& self, std::size_t i) { return self.envs().env(i); }, py::arg("index"),
-          "A copy of one env.")
-      .def("restore", &VectorHandle::Restore, py::arg("index"), py::arg("snapshot"));
+           py::arg("num_threads"))
+      .def("step", &HouseVectorEnv::StepRecorded, py::arg("actions"), py::arg("recorded"),
+           "The same, with what a recorded run says of each env's step, or None.");
 }
 
 }  // namespace embodied_mem

@@ -1,53 +1,140 @@
-// Several ALFWorld envs stepped together on a thread pool.
+// Several envs of one world stepped together on a thread pool.
 //
-// No autoreset: an env goes on answering after its end until it is reset. Results do not depend on the number of
-// threads. One call at a time; the caller keeps the commands alive during Step.
+// No autoreset: what an env answers after its end is its world's business, until it is reset. Results do not depend on
+// the number of threads. One call at a time; the caller keeps the actions alive during Step.
+//
+// An `Env` is a value (copying it is its snapshot) with
+//   Task, Options     what it plays, shared and immutable; how it plays, compared with ==
+//   Extra             what one step answers beside text and score; it and the progress are asked for on the pool
+//   kOptionsName      what the options are called in errors
+//   void Reset(std::shared_ptr<const Task>, const Options&, std::uint64_t seed)
+//   void Step(std::string_view action)
+//   void FillExtra(Extra*) const
+//   task() (null before the first Reset), options(), observation(), ended(), won(), progress(), num_steps()
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "core/thread_pool.h"
-#include "envs/alfworld/env.h"
 
 namespace embodied_mem {
 
+template <typename Env>
 class VectorEnv {
  public:
+  using Task = typename Env::Task;
+  using Options = typename Env::Options;
+  using Extra = typename Env::Extra;
+
   // `max_steps` 0 means no limit.
-  VectorEnv(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, alfworld::Wording wording);
+  VectorEnv(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, Options options = {})
+      : slots_(num_envs), max_steps_(max_steps), options_(options), pool_(num_threads) {
+    if (num_envs < 1) throw InvalidInputError("num_envs: expected at least 1, got 0");
+  }
 
-  std::size_t num_envs() const { return envs_.size(); }
-  std::size_t max_steps() const { return max_steps_; }
+  std::size_t num_envs() const { return slots_.size(); }
   std::size_t num_threads() const { return pool_.num_threads(); }
+  const Options& options() const { return options_; }
 
-  // Starts games[k] in env indices[k]. Throws InvalidInputError for an index out of range or given twice.
-  void Reset(const std::vector<std::size_t>& indices, const std::vector<std::shared_ptr<const alfworld::Game>>& games);
-  // Plays one command in every env. Throws InvalidInputError for another number of commands, or before each env
-  // was reset once; nothing has moved then.
-  void Step(const std::vector<std::string_view>& commands);
+  // Starts tasks[k] in env indices[k] with chance from seeds[k]. Throws InvalidInputError for an index out of range or
+  // given twice, no task, or lists of different lengths; nothing has changed then.
+  void Reset(const std::vector<std::size_t>& indices, const std::vector<std::shared_ptr<const Task>>& tasks,
+             const std::vector<std::uint64_t>& seeds) {
+    if (indices.size() != tasks.size() || indices.size() != seeds.size()) {
+      throw InvalidInputError("expected one task and one seed per env to reset, got " + std::to_string(tasks.size()) +
+                              " tasks and " + std::to_string(seeds.size()) + " seeds for " +
+                              std::to_string(indices.size()) + " envs");
+    }
+    std::vector<bool> named(slots_.size(), false);
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      Check(indices[k]);
+      if (named[indices[k]]) throw InvalidInputError("env " + std::to_string(indices[k]) + " is to be reset twice");
+      if (tasks[k] == nullptr) throw InvalidInputError("no task for env " + std::to_string(indices[k]));
+      named[indices[k]] = true;
+    }
+    pool_.Run(indices.size(), [&](std::size_t k) {
+      Slot& slot = slots_[indices[k]];
+      slot.env.Reset(tasks[k], options_, seeds[k]);
+      slot.Refresh();
+    });
+  }
+
+  // Plays one action in every env. Throws InvalidInputError for another number of actions, or before each env was
+  // reset once; nothing has moved then.
+  void Step(const std::vector<std::string_view>& actions) {
+    Step(actions, [&](Env& env, std::size_t i) { env.Step(actions[i]); });
+  }
+  // The same where `play(env, i)` plays actions[i], e.g. with what a recording says of it.
+  template <typename Play>
+  void Step(const std::vector<std::string_view>& actions, const Play& play) {
+    if (actions.size() != slots_.size()) {
+      throw InvalidInputError("actions: expected one action for each of " + std::to_string(slots_.size()) +
+                              " envs, got " + std::to_string(actions.size()));
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].env.task() == nullptr)
+        throw InvalidInputError("env " + std::to_string(i) + " was never reset; call reset() before step()");
+    }
+    pool_.Run(slots_.size(), [&](std::size_t i) {
+      play(slots_[i].env, i);
+      slots_[i].Refresh();
+    });
+  }
 
   // The env, to read it. Throws InvalidInputError for an index out of range.
-  const alfworld::Env& env(std::size_t i) const;
-  // Puts env i where `snapshot` is, its game and step count included.
-  void Restore(std::size_t i, const alfworld::Env& snapshot);
-  // Admissible commands of env i, computed with its last step.
-  const std::vector<alfworld::Command>& admissible(std::size_t i) const { return admissible_[i]; }
-  double progress(std::size_t i) const { return progress_[i]; }
-  // Whether env i has used up max_steps without having won.
-  bool truncated(std::size_t i) const;
+  const Env& env(std::size_t i) const {
+    Check(i);
+    return slots_[i].env;
+  }
+  // What FillExtra and progress() said of env i after its last step or reset; 0 before.
+  const Extra& extra(std::size_t i) const { return slots_[i].extra; }
+  double progress(std::size_t i) const { return slots_[i].progress; }
+  bool started(std::size_t i) const { return slots_[i].env.task() != nullptr; }
+  // Whether env i has used up max_steps without having ended.
+  bool truncated(std::size_t i) const {
+    const Env& env = slots_[i].env;
+    return max_steps_ != 0 && !env.ended() && static_cast<std::size_t>(env.num_steps()) >= max_steps_;
+  }
+
+  // Puts env i where `snapshot` is, its task and step count included. Throws InvalidInputError for one that was never
+  // reset or has other options.
+  void Restore(std::size_t i, const Env& snapshot) {
+    Check(i);
+    if (snapshot.task() == nullptr) throw InvalidInputError("the snapshot is of an env that was never reset");
+    if (!(snapshot.options() == options_))
+      throw InvalidInputError(std::string("the snapshot has another ") + Env::kOptionsName + " than these envs");
+    slots_[i].env = snapshot;
+    slots_[i].Refresh();
+  }
 
  private:
-  void Check(std::size_t i) const;
-  void Refresh(std::size_t i);
+  struct Slot {
+    Env env;
+    Extra extra{};
+    double progress = 0;
 
-  std::vector<alfworld::Env> envs_;
-  std::vector<std::vector<alfworld::Command>> admissible_;
-  std::vector<double> progress_;
+    void Refresh() {
+      env.FillExtra(&extra);
+      progress = env.progress();
+    }
+  };
+
+  void Check(std::size_t i) const {
+    if (i >= slots_.size()) {
+      throw InvalidInputError("env index: expected 0 to " + std::to_string(slots_.size() - 1) + ", got " +
+                              std::to_string(i));
+    }
+  }
+
+  std::vector<Slot> slots_;
   std::size_t max_steps_;
-  alfworld::Wording wording_;
+  Options options_;
   ThreadPool pool_;
 };
 

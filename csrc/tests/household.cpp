@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "envs/partnr/vector_env.h"
+#include "envs/partnr/env.h"
+#include "envs/vector_env.h"
 #include "tests/check.h"
 
 namespace embodied_mem {
@@ -70,8 +71,8 @@ void TestTask() {
   const auto task = Load(kScenes, kEpisodes);
   Env env;
   CHECK_THROWS(env.Step("Wait[]"), InternalError, "before the first Reset");
-  CHECK_THROWS(env.Reset(nullptr, 0), InvalidInputError, "got none");
-  env.Reset(task, 7);
+  CHECK_THROWS(env.Reset(nullptr, {}, 0), InvalidInputError, "got none");
+  env.Reset(task, {}, 7);
   for (const char* action : {"Explore[kitchen_1]", "Navigate[cup_0]", "Pick[cup_0]", "Navigate[bed_4]",
                              "Place[cup_0, on, bed_4, None, None]", "Navigate[book_1]", "Pick[book_1]",
                                  "Navigate[bed_4]",
@@ -90,7 +91,7 @@ void TestThreads() {
   const auto task = Load(kScenes, kEpisodes);
   std::vector<std::string> seen[2];
   for (int run = 0; run < 2; ++run) {
-    HouseholdVectorEnv envs(16, 0, run == 0 ? 1 : 4);
+    VectorEnv<Env> envs(16, 0, run == 0 ? 1 : 4);
     std::vector<std::size_t> indices;
     std::vector<std::uint64_t> seeds;
     for (std::size_t i = 0; i < 16; ++i) indices.push_back(i), seeds.push_back(i);
@@ -137,9 +138,9 @@ void TestMutations() {
     if (task == nullptr) continue;
     ++played;
     Env env;
-    env.Reset(task, random());
+    env.Reset(task, {}, random());
     for (int step = 0; step < 30; ++step) env.Step(RandomAction(random));
-    CHECK(env.percent_complete() >= 0 && env.percent_complete() <= 1);
+    CHECK(env.progress() >= 0 && env.progress() <= 1);
   }
   CHECK(played > 100);
   CHECK(refused > 1000);

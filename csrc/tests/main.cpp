@@ -13,7 +13,9 @@
 #include "envs/alfworld/env.h"
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
+#include "tests/alfred.h"
 #include "tests/check.h"
+#include "tests/habitat.h"
 #include "tests/household.h"
 #include "tests/kitchen.h"
 #include "tests/knowledge_graph.h"
@@ -89,9 +91,9 @@ std::shared_ptr<const Game> Kitchen() { return Game::FromProblem(KitchenProblem(
 
 std::string Commands(const Env& env) {
   std::vector<Command> commands;
-  env.Admissible(&commands);
+  env.FillExtra(&commands);
   std::string text;
-  for (const Command& command : commands) text += alfworld::CommandText(*env.game(), env.wording(), command) + "|";
+  for (const Command& command : commands) text += alfworld::CommandText(*env.task(), env.options(), command) + "|";
   return text;
 }
 
@@ -123,7 +125,7 @@ void TestGame() {
   CHECK_EQ(say("cool apple 2 with fridge 1"), "Nothing happens.");
   CHECK_EQ(say("go to fridge 1"), "You arrive at fridge 1. The fridge 1 is closed.");
   CHECK_EQ(say("cool apple 2 with fridge 1"), "You cool the apple 2 using the fridge 1.");
-  CHECK_EQ(env.Progress(), 0.5);
+  CHECK_EQ(env.progress(), 0.5);
   CHECK_EQ(say("examine apple 2"), "This is a cold apple 2.");
   CHECK_EQ(say("go to sinkbasin 1"), "You arrive at sinkbasin 1. On the sinkbasin 1, you see nothing.");
   CHECK_EQ(say("clean apple 2 with sinkbasin 1"), "You clean the apple 2 using the sinkbasin 1.");
@@ -132,7 +134,7 @@ void TestGame() {
   CHECK(!env.won());
   CHECK_EQ(say("move apple 2 to countertop 1"), "You move the apple 2 to the countertop 1.");
   CHECK(env.won());
-  CHECK_EQ(env.Progress(), 1.0);
+  CHECK_EQ(env.progress(), 1.0);
   CHECK_EQ(say("take knife 1 from countertop 1"), "You pick up the knife 1 from the countertop 1.");
   CHECK_EQ(say("slice apple 2 with knife 1"), "You sliced the apple 2 with the knife 1.");
   CHECK_EQ(say("move knife 1 to countertop 1"), "You move the knife 1 to the countertop 1.");
@@ -220,7 +222,7 @@ void Mutate(const std::string& text, int count, unsigned seed, Load load) {
       env.Reset(game, Wording::k04);
       for (int step = 0; step < 8; ++step) {
         std::vector<Command> commands;
-        env.Admissible(&commands);
+        env.FillExtra(&commands);
         env.Step(alfworld::CommandText(*game, Wording::k04, commands[rng() % commands.size()]));
         CHECK(env.observation() != "Nothing happens.");
       }
@@ -250,24 +252,26 @@ void TestThreadPool() {
 }
 
 void TestVectorEnv() {
-  std::vector<std::unique_ptr<VectorEnv>> sides;
-  for (const std::size_t threads : {1U, 3U}) sides.push_back(std::make_unique<VectorEnv>(9, 20, threads, Wording::k04));
+  using Envs = VectorEnv<Env>;
+  std::vector<std::unique_ptr<Envs>> sides;
+  for (const std::size_t threads : {1U, 3U}) sides.push_back(std::make_unique<Envs>(9, 20, threads, Wording::k04));
   CHECK_THROWS(sides[0]->Step(std::vector<std::string_view>(9, "look")), InvalidInputError, "never reset");
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < 9; ++i) all.push_back(i);
-  for (auto& side : sides) side->Reset(all, std::vector<std::shared_ptr<const Game>>(9, Kitchen()));
-  CHECK_THROWS(sides[0]->Step({"look"}), InvalidInputError, "expected one command for each of 9 envs, got 1");
-  CHECK_THROWS(sides[0]->Reset({9}, {Kitchen()}), InvalidInputError, "expected 0 to 8, got 9");
-  CHECK_THROWS(sides[0]->Reset({1, 1}, {Kitchen(), Kitchen()}), InvalidInputError, "twice");
-  CHECK_THROWS(sides[0]->Reset({1}, {nullptr}), InvalidInputError, "no game");
+  for (auto& side : sides) side->Reset(all, std::vector<std::shared_ptr<const Game>>(9, Kitchen()),
+                                       std::vector<std::uint64_t>(9));
+  CHECK_THROWS(sides[0]->Step({"look"}), InvalidInputError, "expected one action for each of 9 envs, got 1");
+  CHECK_THROWS(sides[0]->Reset({9}, {Kitchen()}, {0}), InvalidInputError, "expected 0 to 8, got 9");
+  CHECK_THROWS(sides[0]->Reset({1, 1}, {Kitchen(), Kitchen()}, {0, 0}), InvalidInputError, "twice");
+  CHECK_THROWS(sides[0]->Reset({1}, {nullptr}, {0}), InvalidInputError, "no task");
   CHECK_THROWS(sides[0]->env(9), InvalidInputError, "got 9");
   CHECK_THROWS(sides[0]->Restore(0, Env()), InvalidInputError, "never reset");
   std::mt19937 rng(5);
   for (int step = 0; step < 60; ++step) {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < 9; ++i) {
-      const auto& commands = sides[0]->admissible(i);
-      texts.push_back(alfworld::CommandText(*sides[0]->env(i).game(), Wording::k04, commands[rng() % commands.size()]));
+      const auto& commands = sides[0]->extra(i);
+      texts.push_back(alfworld::CommandText(*sides[0]->env(i).task(), Wording::k04, commands[rng() % commands.size()]));
     }
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     for (auto& side : sides) side->Step(views);
@@ -296,7 +300,9 @@ int main(int argc, char** argv) {
     TestMutations();
     TestThreadPool();
     TestVectorEnv();
+    TestHabitat();
     TestHousehold();
+    TestAlfred();
     TestKnowledgeGraph();
     TestGraphVectors();
     TestEventLog();

@@ -12,17 +12,11 @@ What is exact, and how that was checked, is in docs/envs.md.
 from __future__ import annotations
 
 import collections
-import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import gymnasium
-import numpy as np
-from gymnasium.vector import AutoresetMode
-
-from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
+from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.native import part
 
@@ -98,7 +92,7 @@ def task_id_of(path: str | os.PathLike) -> str:
     return "/".join(path.parts[-3:-1]) if path.name == GAME_FILE and len(path.parts) >= 3 else path.stem
 
 
-class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
+class AlfworldVectorEnv(NativeVectorEnv):
     """ALFWorld games stepped together; autoreset is disabled, results do not depend on the number of threads.
 
     A finished env goes on answering as the original does until it is reset. `info` holds, each with one entry per env:
@@ -115,7 +109,8 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
     stands where it is (0, 1/3, 2/3, 1).
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": []}  # noqa: RUF012 (gymnasium's own name)
+    default_tasks = "valid_seen"
+    extra_info = ("admissible_commands",)
 
     def __init__(
         self,
@@ -140,34 +135,9 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
             DataNotFoundError: the split is not installed.
             InvalidInputError: any other argument is out of range.
         """
-        if num_envs < 1:
-            raise InvalidInputError(f"num_envs: expected >= 1, got {num_envs}")
-        if max_steps is not None and max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1 or None, got {max_steps}")
-        if num_threads is None:
-            num_threads = max(1, min(os.cpu_count() or 1, num_envs // 64))
-        if num_threads < 1:
-            raise InvalidInputError(f"num_threads: expected >= 1 or None, got {num_threads}")
-        self._tasks = _task_list(tasks)
-        self._native = _native.VectorEnv(num_envs, max_steps or 0, num_threads, grammar)
-        self.num_envs = num_envs
-        self.max_steps = max_steps
+        super().__init__(_native.VectorEnv, _task_list(tasks), num_envs, seed, max_steps, num_threads, grammar)
         self.grammar = grammar
-        text = gymnasium.spaces.Text(max_length=1 << 16)
-        self.single_observation_space = self.single_action_space = text
-        self.observation_space = self.action_space = gymnasium.spaces.Tuple([text] * num_envs)
-        self._seed = checked_seed(seed)
-        self._episodes = np.zeros(num_envs, dtype=np.int64)
-        self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._cache: collections.OrderedDict[int, Game] = collections.OrderedDict()
-        self._goals = [""] * num_envs
-        self._task_ids = [""] * num_envs
-        self._started = np.zeros(num_envs, dtype=bool)
-
-    @property
-    def num_tasks(self) -> int:
-        """Number of tasks to draw from."""
-        return len(self._tasks)
 
     def task_id(self, task_index: int) -> str:
         """Return the id of one task."""
@@ -181,9 +151,7 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
             InvalidInputError: no task has this index.
             GameFileError: its file cannot be played.
         """
-        if not 0 <= task_index < len(self._tasks):
-            raise InvalidInputError(f"task index: expected 0 to {len(self._tasks) - 1}, got {task_index}")
-        task = self._tasks[task_index]
+        task = super().load(task_index)
         if isinstance(task, Game):
             return task
         game = self._cache.get(task_index)
@@ -194,106 +162,6 @@ class AlfworldVectorEnv(gymnasium.vector.VectorEnv):
         else:
             self._cache.move_to_end(task_index)
         return game
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start episodes and return `(observations, info)` of all envs.
-
-        Args:
-            seed: a new seed; every env's episode count starts again at 0. None goes on with the present one.
-            options: `reset_mask` bool[num_envs]: only these envs start anew, default all. `task_indices` int[num_envs]:
-                the tasks they get (entries of other envs are not read), default the seeded order: env i's episode e
-                plays task number `e * num_envs + i` of an endless row of shuffles of all tasks.
-
-        Raises:
-            InvalidInputError: an option is unknown or has another shape or range.
-            GameFileError: a game file cannot be played; no env has changed then.
-        """
-        options = dict(options or {})
-        mask = checked_mask(options.pop("reset_mask", None), self.num_envs)
-        indices = options.pop("task_indices", None)
-        if options:
-            raise InvalidInputError(
-                f"options: expected reset_mask and task_indices, got also {', '.join(map(str, options))}"
-            )
-        if not mask.all() and not (self._started | mask).all():
-            missing = int(np.flatnonzero(~(self._started | mask))[0])
-            raise InvalidInputError(f"reset_mask: env {missing} was never reset and is left out; reset all envs first")
-        if indices is not None:
-            indices = checked_indices(indices, mask, self.num_envs, len(self._tasks))
-        new_seed = self._seed if seed is None else checked_seed(seed)
-        episodes = self._episodes if seed is None else np.zeros_like(self._episodes)
-        chosen = np.flatnonzero(mask)
-        if indices is None:
-            drawn = [self._draw(new_seed, int(i), int(episodes[i])) for i in chosen]
-        else:
-            drawn = [int(indices[i]) for i in chosen]
-        games = [self.load(index) for index in drawn]
-        self._native.reset(chosen.tolist(), games)
-        self._seed = new_seed
-        self._episodes = episodes + mask
-        self._started |= mask
-        for i, index, game in zip(chosen.tolist(), drawn, games):
-            self._goals[i] = game.task
-            self._task_ids[i] = self.task_id(index)
-        return self.answers()
-
-    def step(self, actions: Sequence[str]):
-        """Play one command in every env and return `(observations, rewards, terminations, truncations, info)`.
-
-        Args:
-            actions: one command per env; any string at all.
-
-        Raises:
-            InvalidInputError: not one `str` per env, or `reset` was never called. No env has moved then.
-        """
-        observations, rewards, terminations, truncations, *rest = self._native.step(actions)
-        return observations, rewards, terminations, truncations, self._info(*rest)
-
-    def answers(self):
-        """Return `(observations, info)` as they stand, e.g. after `restore`."""
-        observations, _, _, _, *rest = self._native.answers()
-        return observations, self._info(*rest)
-
-    def snapshot(self, index: int) -> tuple:
-        """Return env `index` as it stands; the handle stays valid whatever the env does afterwards."""
-        index = self._checked_env(index)
-        return self._native.snapshot(index), self._goals[index], self._task_ids[index]
-
-    def restore(self, index: int, snapshot: tuple) -> None:
-        """Put env `index` where `snapshot` (of any env with the same grammar) is, its game and step count included."""
-        index = self._checked_env(index, started=False)
-        state, goal, task_id = snapshot
-        self._native.restore(index, state)
-        self._goals[index], self._task_ids[index] = goal, task_id
-        self._started[index] = True
-
-    def env(self, index: int) -> Env:
-        """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
-        return self._native.snapshot(self._checked_env(index))
-
-    def _info(self, won: np.ndarray, progress: np.ndarray, admissible: list[list[str]]) -> dict[str, Any]:
-        return {
-            "goal": self._goals.copy(),
-            "task_id": self._task_ids.copy(),
-            "admissible_commands": admissible,
-            "won": won,
-            "progress": progress,
-        }
-
-    def _checked_env(self, index: int, started: bool = True) -> int:
-        index = operator.index(index)
-        if not 0 <= index < self.num_envs:
-            raise InvalidInputError(f"env index: expected 0 to {self.num_envs - 1}, got {index}")
-        if started and not self._started[index]:
-            raise InvalidInputError(f"env {index} was never reset; call reset() first")
-        return index
-
-    def _draw(self, seed: int, env: int, episode: int) -> int:
-        """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
-        number, place = divmod(episode * self.num_envs + env, len(self._tasks))
-        if self._order is None or self._order[0] != (seed, number):
-            self._order = ((seed, number), np.random.default_rng([seed, number]).permutation(len(self._tasks)))
-        return int(self._order[1][place])
 
 
 def _task_list(tasks: Tasks) -> list[Path | Game]:
@@ -307,6 +175,4 @@ def _task_list(tasks: Tasks) -> list[Path | Game]:
             result.append(Path(task))
         else:
             raise InvalidInputError(f"tasks[{i}]: expected a path or a Game, got {type(task).__name__}")
-    if not result:
-        raise InvalidInputError("tasks: expected at least one game, got none")
     return result

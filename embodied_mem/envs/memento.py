@@ -10,18 +10,15 @@ What is exact, what is fitted, and on how many recorded steps, is in docs/envs.m
 from __future__ import annotations
 
 import collections
-import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
-from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
 from embodied_mem.envs.memento_data import Task, find_episodes, load_tasks
+from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.native import part
 
@@ -39,7 +36,7 @@ _FIND = re.compile(r"(FindReceptacleTool|FindObjectTool|FindRoomTool)\s*\[(.*)\]
 Tasks = str | os.PathLike | Sequence[Task]
 
 
-class MementoVectorEnv(gymnasium.vector.VectorEnv):
+class MementoVectorEnv(NativeVectorEnv):
     """Household tasks stepped together; autoreset is disabled, results do not depend on the number of threads.
 
     The first observation is `Task: <instruction>`, a blank line and the house text of the original's prompt; later
@@ -53,7 +50,9 @@ class MementoVectorEnv(gymnasium.vector.VectorEnv):
     `max_steps` actions were played without one.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": []}  # noqa: RUF012 (gymnasium's own name)
+    default_tasks = "acquisition"
+    extra_info = ("sim_steps",)
+    has_chance = True
 
     def __init__(
         self,
@@ -81,89 +80,8 @@ class MementoVectorEnv(gymnasium.vector.VectorEnv):
             GameFileError: a data file is malformed.
             InvalidInputError: any other argument is out of range.
         """
-        if num_envs < 1:
-            raise InvalidInputError(f"num_envs: expected >= 1, got {num_envs}")
-        if max_steps is not None and max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1 or None, got {max_steps}")
-        if num_threads is None:
-            num_threads = max(1, min(os.cpu_count() or 1, num_envs // 64))
-        if num_threads < 1:
-            raise InvalidInputError(f"num_threads: expected >= 1 or None, got {num_threads}")
-        self._seed = checked_seed(seed)
-        self._tasks = _task_list(tasks, data)
-        self._native = _native.VectorEnv(num_envs, max_steps or 0, num_threads)
-        self.num_envs = num_envs
-        self.max_steps = max_steps
+        super().__init__(_native.VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads)
         self._finder = finder
-        text = gymnasium.spaces.Text(max_length=1 << 16)
-        self.single_observation_space = self.single_action_space = text
-        self.observation_space = self.action_space = gymnasium.spaces.Tuple([text] * num_envs)
-        self._episodes = np.zeros(num_envs, dtype=np.int64)
-        self._order: tuple[tuple[int, int], np.ndarray] | None = None
-        self._goals = [""] * num_envs
-        self._task_ids = [""] * num_envs
-        self._started = np.zeros(num_envs, dtype=bool)
-
-    @property
-    def num_tasks(self) -> int:
-        """Number of tasks to draw from."""
-        return len(self._tasks)
-
-    def task_id(self, task_index: int) -> str:
-        """Return the episode id of one task."""
-        return self.load(task_index).name
-
-    def load(self, task_index: int) -> Task:
-        """Return one task.
-
-        Raises:
-            InvalidInputError: no task has this index.
-        """
-        if not 0 <= task_index < len(self._tasks):
-            raise InvalidInputError(f"task index: expected 0 to {len(self._tasks) - 1}, got {task_index}")
-        return self._tasks[task_index]
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start episodes and return `(observations, info)` of all envs.
-
-        Args:
-            seed: a new seed; every env's episode count starts again at 0. None goes on with the present one.
-            options: `reset_mask` bool[num_envs]: only these envs start anew, default all. `task_indices` int[num_envs]:
-                the tasks they get (entries of other envs are not read), default the seeded order: env i's episode e
-                plays task number `e * num_envs + i` of an endless row of shuffles of all tasks.
-
-        Raises:
-            InvalidInputError: an option is unknown or has another shape or range.
-        """
-        options = dict(options or {})
-        mask = checked_mask(options.pop("reset_mask", None), self.num_envs)
-        indices = options.pop("task_indices", None)
-        if options:
-            raise InvalidInputError(
-                f"options: expected reset_mask and task_indices, got also {', '.join(map(str, options))}"
-            )
-        if not mask.all() and not (self._started | mask).all():
-            missing = int(np.flatnonzero(~(self._started | mask))[0])
-            raise InvalidInputError(f"reset_mask: env {missing} was never reset and is left out; reset all envs first")
-        if indices is not None:
-            indices = checked_indices(indices, mask, self.num_envs, len(self._tasks))
-        new_seed = self._seed if seed is None else checked_seed(seed)
-        episodes = self._episodes if seed is None else np.zeros_like(self._episodes)
-        chosen = np.flatnonzero(mask).tolist()
-        if indices is None:
-            drawn = [self._draw(new_seed, i, int(episodes[i])) for i in chosen]
-        else:
-            drawn = [int(indices[i]) for i in chosen]
-        tasks = [self._tasks[index] for index in drawn]
-        seeds = [_episode_seed(new_seed, i, int(episodes[i])) for i in chosen]
-        self._native.reset(chosen, tasks, seeds)
-        self._seed = new_seed
-        self._episodes = episodes + mask
-        self._started |= mask
-        for i, task in zip(chosen, tasks):
-            self._goals[i] = task.task
-            self._task_ids[i] = task.name
-        return self.answers()
 
     def step(self, actions: Sequence[str], recorded: Sequence[Mapping[str, Any] | None] | None = None):
         """Play one action in every env and return `(observations, rewards, terminations, truncations, info)`.
@@ -180,30 +98,7 @@ class MementoVectorEnv(gymnasium.vector.VectorEnv):
             recorded = [None if entry is None else dict(entry) for entry in recorded]
         elif self._finder is not None:
             recorded = self._found(actions)
-        observations, rewards, terminations, truncations, *rest = self._native.step(actions, recorded)
-        return observations, rewards, terminations, truncations, self._info(*rest)
-
-    def answers(self):
-        """Return `(observations, info)` as they stand, e.g. after `restore`."""
-        observations, _, _, _, *rest = self._native.answers()
-        return observations, self._info(*rest)
-
-    def snapshot(self, index: int) -> tuple:
-        """Return env `index` as it stands; the handle stays valid whatever the env does afterwards."""
-        index = self._checked_env(index)
-        return self._native.snapshot(index), self._goals[index], self._task_ids[index]
-
-    def restore(self, index: int, snapshot: tuple) -> None:
-        """Put env `index` where `snapshot` (of any MEMENTO env) is, its task and step count included."""
-        index = self._checked_env(index, started=False)
-        state, goal, task_id = snapshot
-        self._native.restore(index, state)
-        self._goals[index], self._task_ids[index] = goal, task_id
-        self._started[index] = True
-
-    def env(self, index: int) -> Env:
-        """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
-        return self._native.snapshot(self._checked_env(index))
+        return self._answered(self._native.step(actions, recorded))
 
     def _found(self, actions: Sequence[str]) -> list[dict[str, str] | None] | None:
         answers: list[dict[str, str] | None] = [None] * self.num_envs
@@ -218,30 +113,6 @@ class MementoVectorEnv(gymnasium.vector.VectorEnv):
                     None if env.ended else {"response": self._finder(tool, query.strip(), candidates(env, tool))}
                 )
         return answers if any(answers) else None
-
-    def _info(self, won: np.ndarray, progress: np.ndarray, sim_steps: np.ndarray) -> dict[str, Any]:
-        return {
-            "goal": self._goals.copy(),
-            "task_id": self._task_ids.copy(),
-            "won": won,
-            "progress": progress,
-            "sim_steps": sim_steps,
-        }
-
-    def _checked_env(self, index: int, started: bool = True) -> int:
-        index = operator.index(index)
-        if not 0 <= index < self.num_envs:
-            raise InvalidInputError(f"env index: expected 0 to {self.num_envs - 1}, got {index}")
-        if started and not self._started[index]:
-            raise InvalidInputError(f"env {index} was never reset; call reset() first")
-        return index
-
-    def _draw(self, seed: int, env: int, episode: int) -> int:
-        """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
-        number, place = divmod(episode * self.num_envs + env, len(self._tasks))
-        if self._order is None or self._order[0] != (seed, number):
-            self._order = ((seed, number), np.random.default_rng([seed, number]).permutation(len(self._tasks)))
-        return int(self._order[1][place])
 
 
 def candidates(env: Env, tool: str) -> str:
@@ -269,10 +140,6 @@ def candidates(env: Env, tool: str) -> str:
     return "\n".join(lines)
 
 
-def _episode_seed(seed: int, env: int, episode: int) -> int:
-    return int(np.random.SeedSequence([seed, env, episode]).generate_state(1, np.uint64)[0])
-
-
 def _task_list(tasks: Tasks, data: str | os.PathLike | None) -> list[Task]:
     if isinstance(tasks, str | os.PathLike):
         loaded = load_tasks(tasks, data)
@@ -282,6 +149,4 @@ def _task_list(tasks: Tasks, data: str | os.PathLike | None) -> list[Task]:
     for i, task in enumerate(tasks):
         if not isinstance(task, Task):
             raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
-    if not tasks:
-        raise InvalidInputError("tasks: expected at least one task, got none")
     return list(tasks)

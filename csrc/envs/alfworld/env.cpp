@@ -159,7 +159,7 @@ void Env::Apply(const Command& command) {
   }
 }
 
-void Env::Admissible(std::vector<Command>* commands) const {
+void Env::FillExtra(std::vector<Command>* commands) const {
   commands->clear();
   const Game& game = *game_;
   const auto rank_of = [&game](std::size_t o) { return game.objects[o].rank; };
@@ -239,7 +239,7 @@ void Env::Admissible(std::vector<Command>* commands) const {
   for (const std::uint16_t lamp : lamps) commands->push_back({Verb::kUse, lamp, kNone});
 }
 
-void Env::Reset(std::shared_ptr<const Game> game, Wording wording) {
+void Env::Reset(std::shared_ptr<const Game> game, Wording wording, std::uint64_t /*seed*/) {
   if (game == nullptr) throw InvalidInputError("expected a game, got none");
   game_ = std::move(game);
   wording_ = wording;
@@ -349,7 +349,7 @@ void Env::UpdateWon() {
   won_ = ConditionsHeld(&total) == total;
 }
 
-double Env::Progress() const {
+double Env::progress() const {
   int total = 1;
   const int held = ConditionsHeld(&total);
   return static_cast<double>(held) / total;

@@ -35,19 +35,26 @@ std::string CommandText(const Game& game, Wording wording, const Command& comman
 
 class Env {
  public:
+  // What VectorEnv (envs/vector_env.h) asks of a world; Extra are the admissible commands.
+  using Task = Game;
+  using Options = Wording;
+  using Extra = std::vector<Command>;
+  static constexpr const char* kOptionsName = "grammar";
+
   Env() = default;
 
-  // Starts the game from its beginning.
-  void Reset(std::shared_ptr<const Game> game, Wording wording);
+  // Starts the game from its beginning; nothing in it is left to chance.
+  void Reset(std::shared_ptr<const Game> game, Wording wording, std::uint64_t seed = 0);
   // Plays one command, whatever it says. A game that is won goes on answering, as the original does.
   // Throws InternalError before the first Reset.
   void Step(std::string_view command);
 
   const std::string& observation() const { return observation_; }
   bool won() const { return won_; }
+  bool ended() const { return won_; }
   int num_steps() const { return num_steps_; }
-  Wording wording() const { return wording_; }
-  const std::shared_ptr<const Game>& game() const { return game_; }
+  Wording options() const { return wording_; }
+  const std::shared_ptr<const Game>& task() const { return game_; }
   const std::vector<std::uint64_t>& state() const { return state_; }
 
   // Share of the goal's conditions that hold, in [0, 1]; 1 exactly when won. One way to count is fixed per task type:
@@ -55,10 +62,10 @@ class Env {
   //   clean, heat, cool     2 of one object, the best one: treated; in a receptacle of the type
   //   place two             2: objects of the type in one receptacle of the type, the best one, at most two
   //   look                  3: the object is held; and of one lamp, the best one, it is on; the agent is where it is
-  double Progress() const;
+  double progress() const;
 
   // Appends the admissible commands to *commands (cleared first) in the original's order: sorted by text.
-  void Admissible(std::vector<Command>* commands) const;
+  void FillExtra(std::vector<Command>* commands) const;
 
   // Reading the state, for experts and checks. Indices must be in range.
   std::uint16_t agent_location() const { return static_cast<std::uint16_t>(state_[0]); }

@@ -87,7 +87,7 @@ std::uint64_t Env::Random() {  // splitmix64
 
 bool Env::Chance(double probability) { return static_cast<double>(Random() >> 11U) * 0x1.0p-53 < probability; }
 
-void Env::Reset(std::shared_ptr<const Task> task, std::uint64_t seed) {
+void Env::Reset(std::shared_ptr<const Task> task, const Options& /*options*/, std::uint64_t seed) {
   if (task == nullptr) throw InvalidInputError("expected a task, got none");
   *this = Env();
   task_ = std::move(task);

@@ -56,20 +56,31 @@ Action ParseAction(std::string_view text);
 
 class Env {
  public:
+  // What VectorEnv (envs/vector_env.h) asks of a world.
+  using Task = partnr::Task;
+  struct Options {
+    bool operator==(const Options&) const { return true; }
+  };
+  struct Extra {};
+  static constexpr const char* kOptionsName = "option";
+
   Env() = default;
 
   // Starts the task from its beginning; chance follows from `seed`.
-  void Reset(std::shared_ptr<const Task> task, std::uint64_t seed);
+  void Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t seed);
   // Plays one action, whatever it says. After the end nothing changes any more and the last observation is repeated.
   // Throws InternalError before the first Reset.
   void Step(std::string_view action, const Recorded* recorded = nullptr);
 
+  void FillExtra(Extra*) const {}
+
   const std::shared_ptr<const Task>& task() const { return task_; }
+  Options options() const { return {}; }
   const std::string& observation() const { return observation_; }
   const std::string& response() const { return response_; }
   bool ended() const { return ended_; }  // Done[], or five malformed answers in a row
   bool won() const { return score_.Success(*task_); }
-  double percent_complete() const { return score_.PercentComplete(*task_); }
+  double progress() const { return score_.PercentComplete(*task_); }
   const Score& score() const { return score_; }
   int num_steps() const { return num_steps_; }
   std::int64_t sim_steps() const { return sim_steps_; }

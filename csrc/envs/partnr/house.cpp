@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "envs/partnr/fields.h"
+#include "core/json_fields.h"
 
 namespace embodied_mem::partnr {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/json.h"
 #include "core/text.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem {
 
 constexpr std::size_t kMaxMembers = 4096;  // an episode lists the states of hundreds of handles
 
@@ -75,4 +75,4 @@ auto ReadJson(std::string_view text, const std::string& file, Read read) {
   }
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem

@@ -1,0 +1,214 @@
+"""EB-ALFRED, EmbodiedBench's household tasks on ALFRED's trials, natively and without the 3-D engine.
+
+    envs = embodied_mem.envs.make("eb_alfred", tasks="base", num_envs=16, seed=0)
+    observations, info = envs.reset()
+    observations, rewards, terminations, truncations, info = envs.step(["find a Fridge"] * 16)
+
+What follows the original and what is decided here is in docs/envs.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from embodied_mem.envs.vector_env import NativeVectorEnv
+from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.native import part
+
+_native = part("alfred")
+Task = _native.Task
+Env = _native.Env
+Catalog = _native.Catalog
+
+SUBSETS = ("base", "common_sense", "long_horizon")
+"""Evaluation subsets at hand; `train` is every annotation of the trials that no subset uses."""
+
+MAX_STEPS = 30
+"""Actions after which the original ends an episode."""
+
+MAX_INVALID = 10
+"""Invalid actions after which the original ends an episode."""
+
+MAX_FILE_BYTES = 64 << 20
+"""Size above which a file is refused."""
+
+Tasks = str | Sequence[Task]
+
+
+def data_root(data: str | os.PathLike | None = None) -> Path:
+    """Return the folder with `floorplans.json`, `splits.json` and `json_2.1.0/`.
+
+    Args:
+        data: that folder; None takes `$EMBODIED_MEM_DATA/eb_alfred`.
+
+    Raises:
+        DataNotFoundError: there is no such folder, or it lacks one of them.
+    """
+    base = os.environ.get("EMBODIED_MEM_DATA")
+    root = Path(data) if data is not None else Path(base) / "eb_alfred" if base else None
+    if root is None or not root.is_dir():
+        raise DataNotFoundError(
+            "EB-ALFRED is not installed: expected floorplans.json, splits.json and json_2.1.0/ in "
+            f"{'$EMBODIED_MEM_DATA/eb_alfred' if root is None else root}; docs/envs.md says what they are"
+        )
+    for name in ("floorplans.json", "splits.json", "json_2.1.0"):
+        if not (root / name).exists():
+            raise DataNotFoundError(f"EB-ALFRED is not complete: expected {root / name}; docs/envs.md says what it is")
+    return root
+
+
+def load_catalog(root: str | os.PathLike) -> Catalog:
+    """Return the floor plans of a data folder, read once per change of the file.
+
+    Raises:
+        GameFileError: `floorplans.json` is malformed.
+    """
+    path = Path(root) / "floorplans.json"
+    try:
+        return _catalog(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+
+
+def load_tasks(tasks: str, data: str | os.PathLike | None = None) -> list[Task]:
+    """Return the tasks of a subset in its order, or of `train`, sorted by file.
+
+    Args:
+        tasks: one of `SUBSETS`, or `train`.
+        data: as for `data_root`.
+
+    Raises:
+        DataNotFoundError: the data, the subset or a trial is not installed.
+        GameFileError: a file is malformed; the message names the file, the position and the reason.
+    """
+    root = data_root(data)
+    catalog = load_catalog(root)
+    splits = _read_splits(root / "splits.json")
+    if tasks == "train":
+        used = {entry["task"] for entries in splits.values() for entry in entries}
+        found = []
+        for trial in catalog.trials:
+            if trial not in used:
+                files = sorted((root / "json_2.1.0" / trial / "pp").glob("ann_*.json"))
+                found += [(trial, path, f"{trial}/{path.stem}", "") for path in files]
+    elif tasks in splits:
+        found = []
+        for i, entry in enumerate(splits[tasks]):
+            path = annotation_file(root, entry["task"], entry["repeat_idx"])
+            found.append((entry["task"], path, f"{tasks}/{i}", entry["instruction"]))
+    else:
+        known = ", ".join((*SUBSETS, "train"))
+        raise DataNotFoundError(f"tasks: expected one of {known} or a list of Task, got {str(tasks)!r}")
+    return [
+        Task.from_text(_read_bytes(path), str(path), catalog, trial, name, text) for trial, path, name, text in found
+    ]
+
+
+def annotation_file(root: str | os.PathLike, trial: str, repeat_idx: int) -> Path:
+    """Return the file of one annotation of a trial: its scene, goal, expert plan and sentence."""
+    return Path(root) / "json_2.1.0" / trial / "pp" / f"ann_{repeat_idx}.json"
+
+
+class EbAlfredVectorEnv(NativeVectorEnv):
+    """EB-ALFRED's tasks stepped together; autoreset is disabled, results do not depend on the number of threads.
+
+    Observations: first `Your task is to: <instruction>`, then the original's feedback line; after it, unless
+    `shows_view` is off, `In view: ...` and `In hand: ...`, which stand for the image.
+
+    An action is a line of the list of actions or its number. What is neither counts as an invalid action and costs no
+    step. An episode ends (`terminations`) when the goal holds or after `max_invalid` invalid actions; it is cut
+    (`truncations`) after `max_steps` steps. After its end an env changes nothing and repeats its last observation.
+
+    `info` holds beside `goal`, `task_id`, `won`, `progress` (goal conditions met by their number, as of now):
+    `admissible_commands` (the whole list of actions, of which many are invalid at a given moment: so the original
+    gives it to agents), `action_valid` (bool[B], of the last action), `num_invalid` (int64[B]).
+    """
+
+    default_tasks = "base"
+    extra_info = ("admissible_commands", "action_valid", "num_invalid")
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        num_envs: int = 1,
+        seed: int = 0,
+        max_steps: int | None = MAX_STEPS,
+        data: str | os.PathLike | None = None,
+        reach: str = "group",
+        instance: str = "found",
+        needs_knife: bool = False,
+        shows_view: bool = True,
+        max_invalid: int = MAX_INVALID,
+        num_threads: int | None = None,
+    ):
+        """Read the tasks and make the envs.
+
+        Args:
+            tasks: `base`, `common_sense`, `long_horizon`, `train`, or `Task` objects.
+            num_envs: number of tasks played side by side, B.
+            seed: decides, with env and episode number, which task is drawn; nothing else is left to chance.
+            max_steps: steps after which an episode is truncated; None for no limit.
+            data: folder as for `data_root`; None takes `$EMBODIED_MEM_DATA/eb_alfred`.
+            reach: what is in view after a find. "group": what shares the standing pose; "geometry": what is within
+                1.5 m and 45 degrees.
+            instance: which one `pick up` and `slice` mean. "found": the one just found if it fits, else the nearest in
+                view; "nearest": the original's rule by distance alone.
+            needs_knife: whether `slice` needs a knife in the hand; the original asks for none.
+            shows_view: whether the observation says what is in view and in the hand.
+            max_invalid: invalid actions that end an episode.
+            num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
+
+        Raises:
+            DataNotFoundError: the data is not installed.
+            GameFileError: a data file is malformed.
+            InvalidInputError: any other argument is out of range.
+        """
+        loaded = load_tasks(tasks, data) if isinstance(tasks, str) else list(tasks)
+        for i, task in enumerate(loaded):
+            if not isinstance(task, Task):
+                raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
+        options = (reach, instance, needs_knife, shows_view, max_invalid)
+        super().__init__(_native.VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
+
+
+@functools.lru_cache(maxsize=4)
+def _catalog(path: Path, stamp: int) -> Catalog:
+    return Catalog.from_text(_read_bytes(path), str(path))
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise DataNotFoundError(f"EB-ALFRED is not complete: expected {path}") from error
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no file of this kind is")
+    return content
+
+
+def _read_splits(path: Path) -> dict[str, list[dict[str, Any]]]:
+    try:
+        splits = json.loads(_read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise GameFileError(f"{path}: not JSON: {error}") from error
+    if not isinstance(splits, dict):
+        raise GameFileError(f"{path}: expected an object of subsets, got {type(splits).__name__}")
+    kinds = {"task": str, "repeat_idx": int, "instruction": str}
+    for subset, entries in splits.items():
+        if not isinstance(entries, list):
+            raise GameFileError(f"{path}: {subset}: expected a list, got {type(entries).__name__}")
+        for i, entry in enumerate(entries):
+            for key, kind in kinds.items():
+                if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
+                    raise GameFileError(f"{path}: {subset}[{i}]: expected '{key}' to be a {kind.__name__}")
+            if not entry["instruction"] or ".." in entry["task"].split("/"):
+                raise GameFileError(f"{path}: {subset}[{i}]: expected an instruction and a trial below json_2.1.0")
+    return splits

@@ -1,0 +1,75 @@
+"""ALFRED's expert plans as actions of EB-ALFRED, for teacher data and for checks of the world.
+
+actions = expert_actions(task, json.loads(annotation_file(root, task.trial, 0).read_bytes()))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from embodied_mem.envs.eb_alfred import Task
+from embodied_mem.errors import InvalidInputError
+
+_WORDS = {
+    "PickupObject": "pick up the",
+    "OpenObject": "open the",
+    "CloseObject": "close the",
+    "ToggleObjectOn": "turn on the",
+    "ToggleObjectOff": "turn off the",
+    "SliceObject": "slice the",
+}
+_BY_TYPE = ("PickupObject", "ToggleObjectOn", "ToggleObjectOff", "SliceObject")
+
+
+def expert_actions(task: Task, annotation: Mapping[str, Any]) -> list[str]:
+    """Return the expert's plan as a list of actions of `task`.
+
+    Walking becomes `find` of the thing the next action is about, left out where it was the last one found; putting
+    down always needs a find of its own, since picking something up clears the current receptacle.
+
+    Args:
+        task: the task; its names say how the things of the plan are called.
+        annotation: content of an annotation file of its trial, with `plan.low_actions`.
+
+    Raises:
+        InvalidInputError: the plan names a thing that the scene does not hold.
+    """
+    names = task.names
+    known = set(task.actions)
+    actions: list[str] = []
+    at = ""
+
+    def find(thing: str) -> str:
+        whole = "|".join(thing.split("|")[:4])
+        name = names.get(thing) or names.get(whole)
+        if name is None:
+            raise InvalidInputError(f"{task.name}: the plan names {thing!r}, which the scene does not hold")
+        if thing not in names or "Sliced" in name:  # a slice is found under the name of its whole
+            name = names[whole]
+        if f"find a {name}" not in known:
+            name = name.partition("_")[0].removesuffix("Basin")
+        if f"find a {name}" not in known:
+            raise InvalidInputError(f"{task.name}: the plan needs {thing!r}, which no find action names")
+        actions.append(f"find a {name}")
+        return name
+
+    name = ""
+    for step in annotation["plan"]["low_actions"]:
+        action = step["api_action"]
+        kind = action["action"]
+        if "objectId" not in action:
+            continue
+        thing = action["receptacleObjectId"] if kind == "PutObject" else action["objectId"]
+        if kind == "PutObject":
+            if actions[-1] != f"open the {name}" or at != thing:
+                name, at = find(thing), thing
+            actions.append("put down the object in hand")
+            continue
+        if at != thing:
+            name, at = find(thing), thing
+        word = name.partition("_")[0] if kind in _BY_TYPE else name
+        actions.append(f"{_WORDS[kind]} {word}")
+        if kind == "SliceObject":
+            at = ""  # its slices are what is found next
+    return actions

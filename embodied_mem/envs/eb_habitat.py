@@ -1,0 +1,100 @@
+"""EB-Habitat (EmbodiedBench) without its 3-D simulator: household rearrangement by 70 actions, natively.
+
+    envs = embodied_mem.envs.make("eb_habitat", tasks="base", num_envs=16, seed=0)
+    observations, info = envs.reset()
+    observations, rewards, terminations, truncations, info = envs.step(["navigate to the sofa"] * 16)
+
+What is the original's and what is ours is in docs/envs.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from embodied_mem.envs.eb_habitat_data import ACTIONS, Task, load_tasks
+from embodied_mem.envs.vector_env import NativeVectorEnv
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.native import part
+
+_native = part("habitat")
+Env = _native.Env
+
+MAX_STEPS = 30
+"""Environment steps of an episode in the original, valid or not."""
+
+MAX_INVALID = 10
+"""Invalid actions that end an episode in the original."""
+
+Tasks = str | os.PathLike | Sequence[Task]
+
+
+class EbHabitatVectorEnv(NativeVectorEnv):
+    """Rearrangement tasks stepped together; autoreset is disabled, results do not depend on the number of threads.
+
+    The first observation names the places and the task; later ones are the original's feedback, what is in view from
+    where the robot stands, and what it holds. An action is its words or its number, blanks around it aside; anything
+    else counts as an invalid action and takes no step.
+
+    `info` holds, each with one entry per env: `goal` (the instruction), `task_id`, `won` (bool[B], the goal holds),
+    `progress` (float64[B], share of the recorded subgoals reached so far, 1 when won), `invalid_actions` (int64[B]),
+    `admissible_commands` (the 70 actions, the same at every step: the original does not tell which are valid now).
+    `terminations` is true once the goal held after a step, or after `max_invalid` invalid actions; an env then changes
+    nothing and repeats its last observation until it is reset.
+    """
+
+    default_tasks = "base"
+    extra_info = ("invalid_actions",)
+    has_chance = True
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        num_envs: int = 1,
+        seed: int = 0,
+        max_steps: int | None = MAX_STEPS,
+        data: str | os.PathLike | None = None,
+        reach: str = "group",
+        max_invalid: int = MAX_INVALID,
+        num_threads: int | None = None,
+    ):
+        """Read the tasks and make the envs.
+
+        Args:
+            tasks: a subset (`base`, `common_sense`, `long_horizon`, `train_validation`, ...) or an episode file, of
+                which tasks that are satisfied at the start are left out; or `Task` objects, which are all played.
+            num_envs: number of tasks played side by side, B.
+            seed: decides, with env and episode number, the task drawn and where placed objects land.
+            max_steps: steps after which an episode is truncated; None for no limit.
+            data: folder with the episode files; None takes `$EMBODIED_MEM_DATA/eb_habitat`.
+            reach: `group`: what the place navigated to serves is near, nothing else is; `geometry`: the original's
+                distances and angles, from an estimated standing point.
+            max_invalid: invalid actions that end an episode.
+            num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
+
+        Raises:
+            DataNotFoundError: the data is not installed.
+            GameFileError: a data file is malformed.
+            InvalidInputError: any other argument is out of range.
+        """
+        options = (reach, max_invalid)
+        super().__init__(_native.VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads, *options)
+        self._actions = list(ACTIONS)
+
+    def _answered(self, answers: tuple) -> tuple[Any, ...]:
+        *rest, info = super()._answered(answers)
+        info["admissible_commands"] = [self._actions] * self.num_envs
+        return *rest, info
+
+
+def _task_list(tasks: Tasks, data: str | os.PathLike | None) -> list[Task]:
+    if isinstance(tasks, str | os.PathLike):
+        loaded = [task for task in load_tasks(tasks, data) if not task.satisfied_at_start]
+        if not loaded:
+            raise InvalidInputError(f"tasks: {str(tasks)!r} has no episode that is not satisfied at the start")
+        return loaded
+    for i, task in enumerate(tasks):
+        if not isinstance(task, Task):
+            raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
+    return list(tasks)

@@ -1,0 +1,176 @@
+"""EB-Habitat's files: episodes converted to JSON (plain or .xz) or as the official pickles, found and read.
+
+tasks = load_tasks("base")
+records = load_records("base")  # the converted entries, in the same order
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from embodied_mem.envs.eb_habitat_pickle import convert_episodes, load_pickle
+from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.native import part
+
+_native = part("habitat")
+Task = _native.Task
+Scenes = _native.Scenes
+read_tasks = _native.read_tasks
+ACTIONS: tuple[str, ...] = _native.ACTIONS
+"""The words of the 70 actions; an action's place is its number."""
+
+SUBSETS = (
+    "base",
+    "common_sense",
+    "complex_instruction",
+    "spatial_relationship",
+    "visual_appearance",
+    "long_horizon",
+    "train_validation",
+)
+"""EmbodiedBench's evaluation subsets, and the training-side episodes that come with it."""
+
+MAX_FILE_BYTES = 256 << 20
+"""Unpacked size above which a file is refused."""
+
+_SUFFIXES = (".json", ".json.xz", ".pickle")
+
+
+def data_root() -> Path | None:
+    """Return the folder `$EMBODIED_MEM_DATA/eb_habitat` where there is one, else None."""
+    base = os.environ.get("EMBODIED_MEM_DATA")
+    root = Path(base) / "eb_habitat" if base else None
+    return root if root is not None and root.is_dir() else None
+
+
+def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
+    """Return the episode file and the folder where `scenes.json` and `domain.json` are looked for.
+
+    Args:
+        tasks: one of `SUBSETS`, or an episode file (`.json`, `.json.xz` or `.pickle`).
+        data: the data folder; None takes `$EMBODIED_MEM_DATA/eb_habitat`, or for a file the folder it lies in.
+
+    Raises:
+        DataNotFoundError: the file is not installed.
+    """
+    path = Path(tasks)
+    if str(tasks) not in SUBSETS:
+        if not path.is_file():
+            raise DataNotFoundError(
+                f"tasks: expected one of {', '.join(SUBSETS)} or an episode file, got {str(tasks)!r}"
+            )
+        return path, Path(data) if data is not None else path.parent
+    root = Path(data) if data is not None else data_root()
+    if root is None:
+        raise DataNotFoundError(
+            "EB-Habitat is not installed: expected its episode files in $EMBODIED_MEM_DATA/eb_habitat; "
+            "docs/envs.md says which files go there"
+        )
+    names = [root / f"{tasks}{suffix}" for suffix in _SUFFIXES]
+    for name in names:
+        if name.is_file():
+            return name, root
+    raise DataNotFoundError(
+        f"EB-Habitat's {str(tasks)!r} is not installed: expected one of {', '.join(map(str, names))}"
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, unpacked if its name ends in `.xz`.
+
+    Raises:
+        GameFileError: it cannot be read or unpacked, or is larger than `MAX_FILE_BYTES`.
+    """
+    try:
+        with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no episode file is")
+    return content
+
+
+def _beside(root: Path, stem: str) -> Path | None:
+    found = [root / f"{stem}{suffix}" for suffix in (".json", ".json.xz") if (root / f"{stem}{suffix}").is_file()]
+    return found[0] if found else None
+
+
+def load_scenes(root: str | os.PathLike) -> Scenes:
+    """Return the receptacles' boxes of `scenes.json` or `scenes.json.xz` in a folder, none without such a file.
+
+    Raises:
+        GameFileError: the file is malformed.
+    """
+    path = _beside(Path(root), "scenes")
+    return Scenes() if path is None else Scenes.from_text(read_bytes(path), str(path))
+
+
+def load_categories(root: str | os.PathLike) -> Mapping[str, str]:
+    """Return category by asset, from `domain.json` or `domain.json.xz`; only pickles need it.
+
+    Raises:
+        DataNotFoundError: there is no such file.
+        GameFileError: it is malformed.
+    """
+    path = _beside(Path(root), "domain")
+    if path is None:
+        raise DataNotFoundError(
+            f"official pickles name no categories: expected domain.json or domain.json.xz with asset_to_category in "
+            f"{root}; pass data=<folder>"
+        )
+    categories = _json(path).get("asset_to_category")
+    if not isinstance(categories, dict) or not all(isinstance(word, str) for word in categories.values()):
+        raise GameFileError(f"{path}: 'asset_to_category': expected an object of strings")
+    return categories
+
+
+def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[dict[str, Any]]:
+    """Return the converted entries of an episode file; a pickle is converted.
+
+    Raises:
+        DataNotFoundError: the file, or what it needs, is not installed.
+        GameFileError: it is malformed; the message names the file, the position and what was expected.
+    """
+    path, root = find_episodes(tasks, data)
+    if path.suffix == ".pickle":
+        content = load_pickle(read_bytes(path), str(path))
+        return convert_episodes(content, load_categories(root), path.stem, str(path))
+    episodes = _json(path).get("episodes")
+    if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
+        raise GameFileError(f"{path}: 'episodes': expected a list of objects")
+    return episodes
+
+
+def load_tasks(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[Task]:
+    """Return the tasks of a subset or an episode file, in the file's order.
+
+    Those with `satisfied_at_start` belong in no score: their goal holds before anything is done.
+
+    Args:
+        tasks: as for `find_episodes`.
+        data: as for `find_episodes`.
+
+    Raises:
+        DataNotFoundError: the files are not installed.
+        GameFileError: a file is malformed; the message names the file, the position and what was expected.
+    """
+    path, root = find_episodes(tasks, data)
+    if path.suffix == ".pickle":
+        return read_tasks(json.dumps({"episodes": load_records(tasks, data)}).encode(), str(path), load_scenes(root))
+    return read_tasks(read_bytes(path), str(path), load_scenes(root))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise GameFileError(f"{path}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise GameFileError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    return value

