@@ -26,7 +26,7 @@ class Thing:
 
     Attributes:
         phrase: how it is called.
-        said: what is said of it, descriptions and personal facts.
+        said: sentences about it, descriptions and personal facts.
         captions: how the world described it in a memory.
         kind: its category, where a memory tells.
         start: piece it was found on in a memory.
@@ -37,7 +37,7 @@ class Thing:
     """
 
     phrase: str
-    said: str = ""
+    said: tuple[str, ...] = ()
     captions: tuple[str, ...] = ()
     kind: str = ""
     start: str = ""
@@ -48,7 +48,7 @@ class Thing:
 
     def text(self) -> str:
         """All words about it."""
-        return " ".join((self.phrase, self.said, *self.captions, self.kind))
+        return " ".join((self.phrase, *self.said, *self.captions, self.kind))
 
 
 @dataclasses.dataclass(eq=False)
@@ -119,7 +119,7 @@ def moves_of(asked: Asked) -> list[Move]:
                 return known
         said = [what for name, what in asked.descriptions if core_of(name) == core]
         said = said or [what for name, what in asked.descriptions if same_thing(name, phrase) or content(name)[-1:] == content(core)[-1:]]
-        things.append(Thing(phrase, " ".join(dict.fromkeys(said))))
+        things.append(Thing(phrase, tuple(dict.fromkeys(said))))
         return things[-1]
 
     moves: list[Move] = []

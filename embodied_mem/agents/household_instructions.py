@@ -191,6 +191,7 @@ class _Reader:
         self.placements: list[Placement] = []
         self.last: list[str] = []
         self.context: PlaceMention | None = None
+        self.source: PlaceMention | None = None
         self.then = False
         self.number = -1
 
@@ -216,6 +217,8 @@ class _Reader:
         mentions = self.words.find(marked)
         if header and not any(m.relation != "from" for m in mentions if m.relation):
             self.context = next(iter(self.words.find(body, bare=True)), self.context)
+            if "up" in verb.split() and "set" not in verb or verb.startswith(("clean", "tidy")):
+                self.source = self.context
             if verb not in ("put away",):
                 return
         beside, beside_place, marked = self._beside(marked, mentions)
@@ -283,7 +286,7 @@ class _Reader:
             place = self.context
         inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
         asked = Placement(
-            tuple(things), place, inside, together, beside, beside_place, sources[0] if sources else None, verb in _LEAVE, self.number
+            tuple(things), place, inside, together, beside, beside_place, sources[0] if sources else self.source, verb in _LEAVE, self.number
         )
         if verb in _LEAVE and place is None:
             return

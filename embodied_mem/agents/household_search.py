@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from .household import Reply
 from .household_goals import Move, Thing, core_of, kind_score
 from .household_view import HouseView, kind_of
-from .household_words import PlaceWords, content, overlap, room_type
+from .household_words import PlaceWords, content, room_type
 
 _KITCHEN = frozenset(
     """cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
     food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge""".split()
 )
 _LIKELY = ("living room", "tv", "lounge", "family room", "bedroom", "office", "kitchen", "dining room", "hallway", "entryway", "bathroom")
-_SURE, _UNLIKE = 0.6, 0.25
+_SURE, _UNLIKE = 0.6, 0.3
+_THOROUGH = 8
+"""Actions to spare from which on every object that fits is looked at before one is chosen."""
 
 
 class Search:
@@ -42,7 +45,7 @@ class Search:
             reply = self._choose(thing, move, pool, bool(unseen), spare)
             if reply is not None or thing.name:
                 return reply
-        room = next(iter(unseen), None) or self._next_room(thing)
+        room = next(iter(unseen), None) or self._next_room(thing, taken)
         if room is not None:
             why = f"{thing.phrase} is not found yet" if not fits else f"I am not sure that I have seen {thing.phrase}"
             return Reply(f"{why[0].upper()}{why[1:]}; I explore {room}.", f"Explore[{room}]")
@@ -76,36 +79,47 @@ class Search:
         return [name for score, name in found if score == best or least >= 2.0]
 
     def likeness(self, thing: Thing, name: str) -> float:
-        """Share of what is known of a thing that an object's description has, in [0, 1]; 0 before it was described."""
+        """How much of what is said of a thing the object's description has, in [0, 1]; 0 before it was described."""
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
         if caption in thing.captions:
             return 1.0
         kind = set(content(kind_of(name)))
-        said = thing.captions or (f"{thing.phrase} {thing.said}",)
-        texts = [" ".join(w for w in content(text) if w not in kind) for text in said]
-        return max(overlap_stems(text, caption) for text in texts)
+        has = set(content(caption)) - kind
+        best = 0.0
+        for text in thing.captions or (*thing.said, thing.phrase):
+            words = set(content(text)) - kind
+            if words and has:
+                best = max(best, 0.99 * len(words & has) / math.sqrt(len(words) * len(has)))
+        return best
 
     def _choose(self, thing: Thing, move: Move, pool: list[str], unseen: bool, spare: int) -> Reply | None:
+        """Decide for one of the objects, or look at one closely, or at its room."""
         view = self.view
-        evidence = bool(thing.said or thing.captions or set(content(thing.phrase)) - set(content(kind_of(pool[0]))))
-        if not evidence or (len(pool) == 1 and not unseen) or spare <= 0:
-            if len(pool) > 1 and not evidence and len({view.objects[n].start for n in pool}) >= 1:
-                thing.known = False
+        told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
+        rooms = [view.objects[name].start_room for name in pool]
+        part = [room for room in rooms if room not in view.explored and room in view.floors]
+        if not (told or thing.captions) or (len(pool) == 1 and not part) or spare <= 0:
+            thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)
             return None
-        ranked = sorted(pool, key=lambda name: -self.likeness(thing, name))
-        if self.likeness(thing, ranked[0]) >= _SURE:
-            thing.name = ranked[0]
-            return None
+        likeness = {name: self.likeness(thing, name) for name in pool}
+        top = max(likeness, key=lambda name: likeness[name])
         open_ = [name for name in pool if not view.objects[name].described]
-        if open_ and not (len(open_) == 1 and len(pool) == 2 and 0 < self.likeness(thing, ranked[0]) >= 0.45):
+        thorough = spare >= _THOROUGH
+        if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
+            thing.name = top
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and not thorough:
+            thing.name = open_[0]
+        elif open_:
             name = self._best(thing, move, open_)
             return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
-        if unseen and self.likeness(thing, ranked[0]) < _UNLIKE:
-            return None
-        thing.name = ranked[0]
+        elif part:
+            return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
+        else:
+            thing.known = likeness[top] >= _UNLIKE
+            thing.name = top
         return None
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
@@ -124,20 +138,12 @@ class Search:
 
         return min(names, key=rank)
 
-    def _next_room(self, thing: Thing) -> str | None:
+    def _next_room(self, thing: Thing, taken: set[str]) -> str | None:
         """The unexplored room that the thing is most likely in; None if all are explored."""
         view = self.view
         kitchen = bool(_KITCHEN & set((thing.kind or core_of(thing.phrase)).split()))
         order = ("kitchen", "dining room", *_LIKELY) if kitchen else _LIKELY
         rank = {kind: i for i, kind in reversed(list(enumerate(order)))}
         rooms = [room for room in view.rooms if room not in view.explored and room in view.floors and view.rooms[room]]
-        return min(rooms, key=lambda room: rank.get(room_type(room), 50), default=None)
-
-
-def overlap_stems(said: str, caption: str) -> float:
-    """As `overlap`, for words that are stems already."""
-    words, known = set(said.split()), set(content(caption))
-    return len(words & known) / max(1, min(len(words), len(known)))
-
-
-__all__ = ["Search", "overlap"]
+        mates = {self.view.objects[name].start_room for name in taken if name in self.view.objects}
+        return min(rooms, key=lambda room: (room not in mates, rank.get(room_type(room), 50)), default=None)
