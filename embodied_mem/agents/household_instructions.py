@@ -71,7 +71,6 @@ _ADJECTIVES = frozenset(
 _LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
 _LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
-_BARE_DETERMINED = re.compile(r"(?:the|my|our|his|her|a|an|two|both|another|one|some)\b", re.IGNORECASE)
 _MODIFIED = re.compile(r"\b(?:with|of|featuring|that|which|who|from|in|on|called|titled|named|made|gifted|given|has)\b", re.IGNORECASE)
 _RELATIVE = re.compile(r"(?:which|that|who|from|with|named|called|featuring|a gift|given|gifted|part of)\b", re.IGNORECASE)
 
@@ -129,7 +128,7 @@ def things_in(text: str) -> list[str]:
     """The things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
     parts: list[str] = []
     for chunk in _LIST_COMMA.split(text.strip(" ,;.")):
-        chunk = chunk.strip(" ,;.")
+        chunk = re.sub(r"\A(?:and|then)\s+", "", chunk.strip(" ,;."), flags=re.IGNORECASE)
         if not chunk:
             continue
         if parts and (_RELATIVE.match(chunk) or content(chunk) and all(w in _ADJECTIVES for w in chunk.lower().split())):
@@ -151,7 +150,7 @@ def _split_and(chunk: str) -> list[str]:
         elif words and words[-1] in _ADJECTIVES:
             split = False
         else:
-            split = bool(_BARE_DETERMINED.match(right)) or right.lower().split()[:1] != [] 
+            split = bool(right)
         if split and left:
             pieces.append(left)
             start = match.end()
@@ -275,7 +274,7 @@ class _Reader:
         text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE).strip(" ,")
         pronoun = not _NOUN.search(text) or bool(_PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
-            text = re.sub(r"\s+with\s+(?=the\b|my\b|a\b)", " and ", text)
+            text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
         things = self.last if pronoun else things_in(re.sub(r"\b(?:there|here)\b", "", text))
         if not things:
             return

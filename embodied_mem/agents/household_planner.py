@@ -34,7 +34,8 @@ class MemoryPlanner:
     Args:
         embedder: compares what users say; None for words alone.
         max_actions: actions of a run; what is only for later memory is left out when they run short.
-        look_back: whether to describe, at the end and where actions are left, what was moved, so that memory keeps it.
+        look_back: whether to describe, at the end and where actions are left, what was moved, so that memory keeps it;
+            done where the user told something about himself.
     """
 
     def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40, look_back: bool = True):
@@ -54,6 +55,7 @@ class MemoryPlanner:
         self.words = PlaceWords(self.view)
         asked = read_instruction(instruction, self.words)
         self.moves, self._notes = recall(instruction, asked, self.words, memories, profile, self._embedder)
+        self._told = bool(asked.descriptions or asked.preferences)
         self._search = Search(self.view, self.words)
         self._current = 0
         self._action = ""
@@ -264,7 +266,7 @@ class MemoryPlanner:
     def _finish(self) -> Reply:
         if self.view.held is not None:
             return self._put_away()
-        if self._look_back and self._spare() > 0:
+        if self._look_back and self._told and self._spare() > 0:
             for move in self.moves:
                 seen = self.view.objects.get(move.thing.name)
                 if seen is not None and not seen.described and not move.thing.captions:
