@@ -66,6 +66,8 @@ class Move:
         carry: enough to carry it there, since it goes on from there.
         piece: the piece a memory used.
         group: number of the request; things of one request go to one piece.
+        arrange: whether the thing may be the name of an arrangement.
+        part: number of the part of the instruction that it belongs to.
     """
 
     thing: Thing
@@ -78,7 +80,8 @@ class Move:
     carry: bool = False
     piece: str = ""
     group: int = 0
-    sentence: int = 0
+    arrange: bool = False
+    part: int = 0
 
 
 def core_of(phrase: str) -> str:
@@ -140,7 +143,7 @@ def moves_of(asked: Asked) -> list[Move]:
                     asked_for.source,
                     asked_for.stay,
                     group=number,
-                    sentence=asked_for.sentence,
+                    arrange=asked_for.arrange,
                 )
             )
             previous = one

@@ -52,6 +52,7 @@ _VERB = re.compile(
 _COMMAND = re.compile(_COMMAND.pattern.replace("{verbs}", f"(?:{_VERBS}|{_GERUNDS})"), re.IGNORECASE)
 _HEADERS = ("set up", "tidy", "tidy up", "organize", "organise", "prepare", "clean", "clean up", "put away", "decorate", "make",
             "enhance", "ready", "refresh", "create", "style", "tidying", "tidying up", "preparing", "arrange up", "have")  # fmt: skip
+_ARRANGE = ("arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get")
 _TOGETHER = re.compile(
     r"\b(?:right\s+)?(?:next\s+to|beside|near|close\s+to|alongside|close\s+by|by)\s+(?:each|one)\s+(?:other|another)\b"
     r"|\bside[\s-]by[\s-]side\b|\btogether\b|\bclose\s+together\b",
@@ -87,6 +88,7 @@ class Placement:
         beside: phrase of the thing or furniture they are to be next to; empty for none.
         source: where they are now, as far as it is said.
         stay: whether it is enough that they are there already ("leave the book on the table").
+        arrange: whether the verb asks for an arrangement ("set up", "prepare"), so that a thing may be the name of one.
         sentence: which of the commands asks for it.
     """
 
@@ -98,6 +100,7 @@ class Placement:
     beside_place: PlaceMention | None = None
     source: PlaceMention | None = None
     stay: bool = False
+    arrange: bool = False
     sentence: int = 0
 
 
@@ -285,7 +288,8 @@ class _Reader:
             place = self.context
         inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
         asked = Placement(
-            tuple(things), place, inside, together, beside, beside_place, sources[0] if sources else self.source, verb in _LEAVE, self.number
+            tuple(things), place, inside, together, beside, beside_place, sources[0] if sources else self.source, verb in _LEAVE,
+            verb in _HEADERS or verb in _ARRANGE, self.number
         )
         if verb in _LEAVE and place is None:
             return

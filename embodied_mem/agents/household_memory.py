@@ -10,14 +10,15 @@ memories, neighbouring sentences preferring the same one. What the sentence leav
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..memory.lexical import Embedder
 from ..memory.profile import UserProfile
 from ..memory.traces import Trace
-from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
+from .household_goals import Move, Thing, core_of, kind_score, moves_of
 from .household_instructions import Asked, read_instruction
 from .household_traces import Remembered, remembered
 from .household_words import PlaceMention, PlaceWords, content
@@ -27,8 +28,25 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE)
-_SWITCH = 0.12
-_LEAST = 0.12
+_LIGHT = frozenset("arrang organiz setup prepar decorat enhanc tidy room hous spot area item".split())
+_SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
+_DOUBT = 0.5
+"""Memories whose likeness is less than this below the best one's are tried when its objects are not there."""
+
+
+@dataclasses.dataclass
+class Part:
+    """Some sentences of an instruction that are about one thing.
+
+    Attributes:
+        moves: what is wanted, as far as is known.
+        notes: what is to be said about it.
+        others: other memories that may be meant, best first.
+    """
+
+    moves: list[Move]
+    notes: list[str]
+    others: list[Callable[[], Part]] = dataclasses.field(default_factory=list)
 
 
 def recall(
@@ -38,8 +56,8 @@ def recall(
     memories: Sequence[Trace],
     profile: UserProfile | None,
     embedder: Embedder | None,
-) -> tuple[list[Move], list[str]]:
-    """The moves that are wanted, in order, and what is to be said about them.
+) -> list[Part]:
+    """What is wanted, part by part in order.
 
     Args:
         instruction: what the user said.
@@ -52,28 +70,29 @@ def recall(
     plain = moves_of(asked)
     told = bool(asked.descriptions or asked.preferences)
     if plain and told:
-        return plain, []
+        return [Part(plain, [])]
     known = [remembered(trace, words) for trace in memories]
     for rank, one in enumerate(known):
         one.prior = -0.01 * rank
     known += _from_profile(instruction, words, profile)
     known = [one for one in known if one.moves]
     if not known or not asked.commands:
-        return plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2]
-    chosen = _assign(asked.commands, known, embedder)
-    moves: list[Move] = []
-    notes: list[str] = []
+        return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
+    scores = _likeness(asked.commands, known, words, embedder)
+    chosen = _assign(scores)
+    parts = []
     start = 0
     for i in range(1, len(chosen) + 1):
-        if i == len(chosen) or chosen[i] is not chosen[start]:
-            part = _Request(asked, range(start, i), words, known)
-            found, said = part.resolve(chosen[start])
-            for move in found:
-                move.group += 100 * (start + 1)
-            moves += found
-            notes += said
+        if i == len(chosen) or chosen[i] != chosen[start]:
+            request = _Request(asked, range(start, i), words, known)
+            total = [sum(row[j] for row in scores[start:i]) / (i - start) for j in range(len(known))]
+            order = sorted(range(len(known)), key=lambda j: (j != chosen[start], -total[j]))
+            first, *others = [known[j] for j in order if total[j] > total[chosen[start]] - _DOUBT]
+            part = request.resolve(first)
+            part.others = [functools.partial(request.resolve, one) for one in others]
+            parts.append(part)
             start = i
-    return with_carries(_unified(moves)), notes
+    return parts
 
 
 def _unknown(thing: Thing) -> str:
@@ -107,25 +126,26 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
     return known
 
 
-def _assign(commands: Sequence[str], known: list[Remembered], embedder: Embedder | None) -> list[Remembered]:
+def _assign(scores: list[list[float]]) -> list[int]:
     """The memory that each sentence is about: the best row of choices, with a price for each change."""
-    scores = _likeness(commands, known, embedder)
-    best = [list(scores[0])]
+    count = len(scores[0])
+    best = list(scores[0])
     back: list[list[int]] = []
     for row in scores[1:]:
-        previous = best[-1]
-        top = max(range(len(known)), key=lambda j: previous[j])
-        came = [top if previous[top] - _SWITCH > previous[j] else j for j in range(len(known))]
-        best.append([row[j] + max(previous[j], previous[top] - _SWITCH) for j in range(len(known))])
+        top = max(range(count), key=lambda j: best[j])
+        came = [top if best[top] - _SWITCH > best[j] else j for j in range(count)]
+        best = [row[j] + max(best[j], best[top] - _SWITCH) for j in range(count)]
         back.append(came)
-    path = [max(range(len(known)), key=lambda j: best[-1][j])]
+    path = [max(range(count), key=lambda j: best[j])]
     for came in reversed(back):
         path.append(came[path[-1]])
-    return [known[j] for j in reversed(path)]
+    return path[::-1]
 
 
-def _likeness(commands: Sequence[str], known: list[Remembered], embedder: Embedder | None) -> list[list[float]]:
-    """How much each sentence is like each memory: shared words by their rarity, meaning, and the kind of request."""
+def _likeness(
+    commands: Sequence[str], known: list[Remembered], words: PlaceWords, embedder: Embedder | None
+) -> list[list[float]]:
+    """How much each sentence is like each memory: shared words by their rarity, meaning, places, kind of request."""
     bags = [set(one.words()) for one in known]
     rarity: dict[str, float] = {}
     for word in {word for bag in bags for word in bag}:
@@ -135,13 +155,16 @@ def _likeness(commands: Sequence[str], known: list[Remembered], embedder: Embedd
     for i, sentence in enumerate(commands):
         said = list(dict.fromkeys(content(sentence)))
         described = len(said) > 9
+        mentions = [m for m in words.find(sentence) if m.relation != "from"]
+        weights = [rarity.get(w, math.log(len(bags) + 1) * 0.7) * (0.2 if w in _LIGHT else 1.0) for w in said]
         row = []
         for j, (one, bag) in enumerate(zip(known, bags)):
-            weights = [rarity.get(word, math.log(len(bags) + 1) * 0.7) for word in said]
-            hits = [w * _match(word, bag) for word, w in zip(said, weights)]
-            score = sum(hits) / sum(weights) if sum(weights) > 0 else 0.0
-            cue = 0.08 if described == bool(one.asked.descriptions) else 0.0
-            row.append(score + cosines[i][j] + cue + one.prior)
+            hits = sum(w * _match(word, bag) for word, w in zip(said, weights))
+            score = hits / sum(weights) if sum(weights) > 0 else 0.0
+            cue = _CUE if described == bool(one.asked.descriptions) else 0.0
+            agree = [any(agrees(m, move, words) for move in one.moves) for m in mentions]
+            place = _PLACE * (2 * sum(agree) / len(agree) - 1) if agree else 0.0
+            row.append(score + cosines[i][j] + cue + place + one.prior)
         rows.append(row)
     return rows
 
@@ -170,6 +193,18 @@ def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedde
     return rows
 
 
+def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
+    """Whether a place named now may be the one of a remembered move."""
+    place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
+    if place is None:
+        return True
+    if mention.piece and mention.piece != place.piece:
+        return False
+    if not mention.room or not place.room or mention.room == place.room:
+        return True
+    return bool(set(words.pieces(mention)) & set(words.pieces(place))) if mention.piece else False
+
+
 class _Request:
     """Some sentences of an instruction that are about one memory."""
 
@@ -184,39 +219,29 @@ class _Request:
     def _exists(self, mention: PlaceMention) -> bool:
         return bool(self.words.pieces(mention) if mention.piece else self.words.rooms(mention))
 
-    def resolve(self, one: Remembered) -> tuple[list[Move], list[str]]:
+    def resolve(self, one: Remembered) -> Part:
         """Moves and notes, with what one memory says."""
         pairs = [(thing, _aligned(thing, one)) for thing in dict.fromkeys(move.thing for move in self.moves)]
         placed = [move for move in self.moves if move.place is not None]
         named = {move.thing for move in placed}
         strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
         if placed and strange and not any(found for _, found in pairs):
-            return self._plain()
+            return Part(*self._plain())
         note = f"I remember the task '{one.label}...' and do it as then."
-        if all(any(self._agrees(m, move) for move in one.moves) for m in self.mentions):
-            return [*self._subset(one, pairs), *self._extra(strange)], [note]
+        if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
+            return Part([*self._subset(one, pairs), *self._extra(strange)], [note])
         if placed and all(found for _, found in pairs) and all(len(found) == 1 for _, found in pairs):
             for thing, found in pairs:
                 _enrich(thing, found[0])
-            return self.moves, [f"{note[:-12]}; where things go is new."]
-        return self._elsewhere(one), [f"{note[:-12]}; this time in another place."]
+            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."])
+        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."])
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
         if any(kind_score(thing.phrase, kind) >= 2 for other in self.known for kind in other.kinds):
             return True
-        return not set(content(core_of(thing.phrase))) & set(one.words())
-
-    def _agrees(self, mention: PlaceMention, move: Move) -> bool:
-        """Whether a place named now may be the one of a remembered move."""
-        place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
-        if place is None:
-            return True
-        if mention.piece and mention.piece != place.piece:
-            return False
-        if not mention.room or not place.room or mention.room == place.room:
-            return True
-        return bool(set(self.words.pieces(mention)) & set(self.words.pieces(place))) if mention.piece else False
+        arrange = any(move.thing is thing and move.arrange for move in self.moves)
+        return not arrange and not set(content(core_of(thing.phrase))) & set(one.words())
 
     def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
         """The remembered moves, only those of the things named where all that are meant are named."""
@@ -250,7 +275,7 @@ class _Request:
 
     def _elsewhere(self, one: Remembered) -> list[Move]:
         """The remembered moves with the place named now, as far as it is another one."""
-        new = [m for m in self.mentions if not any(self._agrees(m, move) for move in one.moves)][-1]
+        new = [m for m in self.mentions if not any(agrees(m, move, self.words) for move in one.moves)][-1]
         last = {move.thing: move for move in one.moves}
         moves = []
         for move in one.moves:
@@ -295,7 +320,7 @@ def _enrich(thing: Thing, other: Thing) -> None:
         thing.kind = core_of(other.phrase)
 
 
-def _unified(moves: list[Move]) -> list[Move]:
+def unified(moves: list[Move]) -> list[Move]:
     """The same moves with one `Thing` for one object: same category and same look."""
     seen: list[Thing] = []
     for move in moves:

@@ -17,9 +17,9 @@ from ..memory.lexical import Embedder
 from ..memory.profile import UserProfile
 from ..memory.traces import Trace
 from .household import Reply
-from .household_goals import Move
+from .household_goals import Move, with_carries
 from .household_instructions import read_instruction
-from .household_memory import recall
+from .household_memory import recall, unified
 from .household_search import Search
 from .household_view import HELD, HouseView, kind_of
 from .household_words import PlaceWords
@@ -54,7 +54,9 @@ class MemoryPlanner:
         self.view = HouseView(observation)
         self.words = PlaceWords(self.view)
         asked = read_instruction(instruction, self.words)
-        self.moves, self._notes = recall(instruction, asked, self.words, memories, profile, self._embedder)
+        self._parts = recall(instruction, asked, self.words, memories, profile, self._embedder)
+        self._notes = [note for part in self._parts for note in part.notes]
+        self.moves = self._joined()
         self._told = bool(asked.descriptions or asked.preferences)
         self._search = Search(self.view, self.words)
         self._current = 0
@@ -63,6 +65,15 @@ class MemoryPlanner:
         self._failures = 0
         self._bad: set[tuple[str, ...]] = set()
         self._detour: set[int] = set()
+
+    def _joined(self) -> list[Move]:
+        """The moves of all parts, in order."""
+        moves = []
+        for number, part in enumerate(self._parts):
+            for move in part.moves:
+                move.part = number
+                moves.append(move)
+        return with_carries(unified(moves))
 
     def act(self, observation: str) -> Reply:
         """As `HouseholdAgent.act`."""
@@ -93,6 +104,8 @@ class MemoryPlanner:
         """The next action for a move; None if it is done or cannot be done."""
         thing = move.thing
         if not thing.name:
+            if self._doubtful(move):
+                return self._step(self.moves[self._current]) if self._current < len(self.moves) else None
             taken = {other.thing.name for other in self.moves if other.thing is not thing}
             reply = self._search.look_for(move, taken, self._spare())
             if reply is not None or not thing.name:
@@ -116,6 +129,26 @@ class MemoryPlanner:
         if target == thing.name:
             self.view.at = seen.place
         return Reply(f"{thing.name} is on {seen.place} in {seen.room}; I go there.", f"Navigate[{target}]")
+
+    def _doubtful(self, move: Move) -> bool:
+        """Whether what memory says turned out wrong: its object is not where it was, and another memory may be meant.
+
+        The part's moves are then another memory's, best of those whose objects may be there.
+        """
+        part = self._parts[move.part]
+        started = any(m.part == move.part for m in self.moves[: self._current])
+        if started or not self._search.missing(move.thing):
+            return False
+        while part.others:
+            other = part.others.pop(0)()
+            if other.moves and not any(self._search.missing(m.thing) for m in other.moves):
+                self._notes += [f"{move.thing.phrase} is not where I remember it, so something else may be meant."]
+                self._notes += other.notes
+                other.others = part.others
+                self._parts[move.part] = other
+                self.moves = self.moves[: self._current] + [m for m in self._joined() if m.part >= move.part]
+                return True
+        return False
 
     def _step_beside(self, move: Move) -> Reply | None:
         if not move.beside.name:

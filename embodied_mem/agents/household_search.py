@@ -55,6 +55,15 @@ class Search:
             return None
         return None
 
+    def missing(self, thing: Thing) -> bool:
+        """Whether memory says where a thing was, that room was explored, and nothing like it is or was there."""
+        view = self.view
+        if thing.start_room not in view.explored or thing.name:
+            return False
+        return not any(
+            seen.start_room == thing.start_room and kind_of(name) == thing.kind for name, seen in view.objects.items()
+        )
+
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
         rooms = []
