@@ -30,8 +30,6 @@ _OPEN = re.compile(
 _PERSONAL = re.compile(r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE)
 _LIGHT = frozenset("arrang organiz setup prepar decorat enhanc tidy room hous spot area item".split())
 _SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
-_DOUBT = 0.5
-"""Memories whose likeness is less than this below the best one's are tried when its objects are not there."""
 
 
 @dataclasses.dataclass
@@ -87,7 +85,7 @@ def recall(
             request = _Request(asked, range(start, i), words, known)
             total = [sum(row[j] for row in scores[start:i]) / (i - start) for j in range(len(known))]
             order = sorted(range(len(known)), key=lambda j: (j != chosen[start], -total[j]))
-            first, *others = [known[j] for j in order if total[j] > total[chosen[start]] - _DOUBT]
+            first, *others = [known[j] for j in order]
             part = request.resolve(first)
             part.others = [functools.partial(request.resolve, one) for one in others]
             parts.append(part)

@@ -56,13 +56,11 @@ class Search:
         return None
 
     def missing(self, thing: Thing) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing like it is or was there."""
+        """Whether memory says where a thing was, that room was explored, and nothing like it was seen there or elsewhere."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
-        return not any(
-            seen.start_room == thing.start_room and kind_of(name) == thing.kind for name, seen in view.objects.items()
-        )
+        return not any(kind_of(name) == thing.kind for name in view.objects)
 
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
