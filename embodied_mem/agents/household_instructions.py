@@ -37,14 +37,14 @@ _DESCRIBED_PART = re.compile(
 _VERBS = (
     "move|put|place|bring|take|set|arrange|return|relocate|transfer|carry|swap|leave|keep|organize|organise|position|"
     "display|store|lay|get|grab|fetch|tidy|clean|prepare|rearrange|gather|stack|switch|exchange|shift|decorate|pick up|drop|stay|make|change|"
-    "enhance|ready|stage|refresh|create|style|have"
+    "enhance|ready|stage|refresh|create|style|have|add"
 )
 _GERUNDS = (
     "moving|putting|placing|bringing|taking|setting|arranging|returning|relocating|transferring|carrying|swapping|"
     "leaving|keeping|organizing|positioning|displaying|storing|getting|tidying|preparing|gathering|shifting"
 )
 _VERB = re.compile(
-    r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|,)\s+,?\s*)"
+    r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)\s+,?\s*)"
     rf"(?P<verb>(?:{_VERBS}|{_GERUNDS})\b(?:\s+(?:up|away|out|down|over|aside|off|together)\b(?!\s+(?:to|on)\s+each))*)"
     r"(?P<change>\s+(?:the\s+)?positions?\s+of)?",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ _HEADERS = ("set up", "tidy", "tidy up", "organize", "organise", "prepare", "cle
             "enhance", "ready", "refresh", "create", "style", "tidying", "tidying up", "preparing", "arrange up", "have")  # fmt: skip
 _ARRANGE = ("arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get")
 _TOGETHER = re.compile(
-    r"\b(?:right\s+)?(?:next\s+to|beside|near|close\s+to|alongside|close\s+by|by)\s+(?:each|one)\s+(?:other|another)\b"
+    r"\b(?:right\s+)?(?:next\s+to|beside|near|close\s+to|alongside|close\s+by|by)\s+(?:the\s+)?(?:each|one)\s+(?:other|another)\b"
     r"|\bside[\s-]by[\s-]side\b|\btogether\b|\bclose\s+together\b",
     re.IGNORECASE,
 )
@@ -62,6 +62,7 @@ _BESIDE = re.compile(r"\b(?:right\s+)?(?:next\s+to|beside|alongside|close\s+to|n
 _PRONOUN = re.compile(r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|these items|the items|both items|all items|the objects|each)\s*(?:all|both|back|neatly|there)?\s*\Z", re.IGNORECASE)
 _NOUN = re.compile(r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE)
 _VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
+_TOWARDS = ("to", "onto", "into", "over to", "back to")
 _LEAVE = ("leave", "stay", "keep", "leaving", "keeping")
 _ADJECTIVES = frozenset(
     """white black brown blue green red yellow pink gray grey silver gold golden orange purple teal beige tan cream maroon
@@ -69,6 +70,7 @@ _ADJECTIVES = frozenset(
     transparent colorful striped cylindrical rectangular smooth rugged sleek modern vintage slender short metallic copper
     bronze magenta lavender mint ivory cozy multicolored""".split()
 )
+_AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
 _LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
 _LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
@@ -120,6 +122,10 @@ class Asked:
     descriptions: tuple[tuple[str, str], ...]
     preferences: tuple[str, ...]
     commands: tuple[str, ...]
+
+
+def _bare(phrase: str) -> str:
+    return re.sub(r"\A(?:(?:the|a|an|my|our|both)\s+)+", "", phrase.strip().lower())
 
 
 def sentences(text: str) -> list[str]:
@@ -239,6 +245,8 @@ class _Reader:
             at = mention.end
         if not groups:
             groups.append((marked, []))
+        elif found := _AND_THEN.match(marked[at:]):
+            groups[-1] = (f"{groups[-1][0].strip(' ,')}, {found[1].strip()}", groups[-1][1])
         for text, places in groups:
             self._placement(verb, text, places, together, beside, beside_place)
 
@@ -278,11 +286,14 @@ class _Reader:
         pronoun = not _NOUN.search(text) or bool(_PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
             text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
-        things = self.last if pronoun else things_in(re.sub(r"\b(?:there|here)\b", "", text))
-        if not things:
-            return
+        text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
+        things = self.last if pronoun else [thing for thing in things_in(text) if not self._is_place(thing)]
+        things = [self._as_before(thing) for thing in things]
+        beside = self._as_before(beside)
         sources = [place for place in places if place.relation == "from"]
         goals = [place for place in places if place.relation != "from"]
+        if len(goals) > 1 and goals[-1].relation in _TOWARDS and goals[0].relation not in _TOWARDS:
+            sources, goals = goals[:1], goals[1:]  # "move the cup on the table to the bedroom"
         place = self._merged(goals)
         if place is None and there and self.context is not None:
             place = self.context
@@ -293,13 +304,18 @@ class _Reader:
         )
         if verb in _LEAVE and place is None:
             return
-        if verb in _HEADERS and _VAGUE.match(text):
+        if not things or (verb in _HEADERS and _VAGUE.match(text)):
             self.context = place or self.context
             return
         self._add(asked, pronoun)
         both = [beside] if beside and beside_place is None and not _PRONOUN.match(beside) else []
         self.last = [*things, *(b for b in both if b not in things)]
         self.context = place or self.context
+
+    def _as_before(self, phrase: str) -> str:
+        """The words used before for the same thing, but for its article ("my jug", then "the jug")."""
+        same = [one for placement in self.placements for one in placement.things if _bare(one) == _bare(phrase)]
+        return same[-1] if same else phrase
 
     @staticmethod
     def _merged(goals: list[PlaceMention]) -> PlaceMention | None:
@@ -312,6 +328,9 @@ class _Reader:
         return rooms[-1] if rooms else None
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
+        rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
+        if rooms and self._within(self.placements[rooms[-1]], asked) and self.placements[rooms[-1]].things != asked.things:
+            asked = self._narrowed(rooms[-1], asked)
         before = self.placements[-1] if self.placements else None
         known = before is not None and set(asked.things) >= set(before.things)
         if before is None or not (known or (pronoun and set(before.things) & set(asked.things))):
@@ -353,6 +372,21 @@ class _Reader:
                 self.placements[-1] = dataclasses.replace(self.placements[-1], together=True)
             return
         self.placements.append(dataclasses.replace(asked, source=None))
+
+    @staticmethod
+    def _within(before: Placement, asked: Placement) -> bool:
+        """Whether a place may lie in the room to which the things were asked to be moved before."""
+        room, place = before.place, asked.place
+        return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
+
+    def _narrowed(self, number: int, asked: Placement) -> Placement:
+        """Some of the things moved to a room go to a piece in it: take them out there, unless one is to follow the other."""
+        before = self.placements[number]
+        if not self.then:
+            rest = tuple(thing for thing in before.things if thing not in asked.things)
+            self.placements[number] = dataclasses.replace(before, things=rest)
+        place = dataclasses.replace(asked.place, room=before.place.room)
+        return dataclasses.replace(asked, place=place, source=asked.source or before.source)
 
     def _gather(self, asked: Placement) -> None:
         """One placement of several things instead of several of one, where they go to the same place."""

@@ -148,11 +148,12 @@ class PlaceWords:
                 self._pieces.setdefault(word + ("es" if word.endswith(("ch", "sh", "s")) else "s"), kind)
         self._pieces.setdefault("chests of drawers", "chest of drawers")
         rooms = {room_type(room) for room in view.rooms} - {"unknown room", "toilet"}
+        for room in rooms - present:
+            self._pieces.pop(room, None)
         self._rooms: dict[str, str] = {}
         for kind in sorted(rooms):
             self._rooms[kind] = kind
-            if kind.endswith("room"):
-                self._rooms.setdefault(f"{kind.removesuffix('room').strip()} room", kind)
+            self._rooms[f"{kind.removesuffix('room').strip()} room"] = kind
         for kind in [*sorted(rooms), *_ROOMS]:
             for word in _ROOMS.get(kind, ()):
                 self._rooms.setdefault(word, kind)
