@@ -40,7 +40,7 @@ FEATURES = (
 
 WEIGHTS: dict[bool, tuple[float, ...]] = {
     True: (5.0, 5.0, 5.0, 5.0, 3.0, 3.0, 1.0),
-    False: (2.0, 2.0, 2.0, 5.0, 3.0, 3.0, 1.0),
+    False: (2.39, 4.36, 0.46, 6.48, -0.79, 2.14, 0.84),
 }
 """By whether the embedder is a model (True) or the lexical one (False), in the order of `FEATURES`."""
 
