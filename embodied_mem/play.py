@@ -21,7 +21,6 @@ from embodied_mem.envs import WORLDS, make
 from embodied_mem.envs.memento import FORMS
 from embodied_mem.errors import EmbodiedMemError
 
-
 DEFAULT_TASKS = {"alfworld": "valid_seen", "memento": "acquisition"}
 """Tasks of a world where `--tasks` says nothing."""
 

@@ -4,9 +4,9 @@
     --result FILE      also write everything as JSON, and the tables beside it as Markdown
     --tables NAME ...  other tables besides the main one; none for the main one alone
 
-The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single, joint,
-and 3-joint tasks drawn anew) with k memories of the same house. The last line is one line of JSON. Four of the eight
-houses are held out: nothing was tuned on them (`memento_data.DEVELOPMENT_SCENES`).
+The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single,
+joint, and 3-joint tasks drawn anew) with k memories of the same house. The last line is one line of JSON. Four of the
+eight houses are held out: nothing was tuned on them (`memento_data.DEVELOPMENT_SCENES`).
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ from experiments.configs.memento import MementoConfig, config
 
 STAGES = ("single", "joint", "joint3")
 TOP_K = (1, 3, 5, 7, 10, 20)
+LONG = 80
+"""Actions of the table `limits`."""
 
 
 def embedder_of(name: str) -> KeptVectors:
@@ -85,26 +87,37 @@ class Evaluation:
         self.acquired = {run.episode_id: run for run in runs}
         self.memory = self.memory_of([run.trace for run in runs])
 
-    def play(self, records: Sequence[dict], given) -> list[Run]:
-        """The runs of these entries by a new agent each."""
+    def play(self, records: Sequence[dict], given, max_steps: int = 0) -> list[Run]:
+        """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's."""
         if not records:
             return []
         tasks = self._tasks.setdefault(id(records), tasks_of(records, self.root))
-        options = self.options
+        limit = max_steps or self.options.max_steps
         return play_stage(
-            tasks, records, lambda: MemoryPlanner(self.embedder, max_actions=options.max_steps), given,
-            seed=options.seed, max_steps=options.max_steps,
-        )  # fmt: skip
+            tasks,
+            records,
+            lambda: MemoryPlanner(self.embedder, max_actions=limit),
+            given,
+            seed=self.options.seed,
+            max_steps=limit,
+        )
 
     def memory_of(self, traces) -> TraceMemory:
         """Episodic memory of these traces."""
         return TraceMemory(traces, self.embedder)
 
-    def use(self, records: Sequence[dict], how: Recall | None = None, memory: TraceMemory | None = None, **more) -> list[Run]:
+    def use(
+        self,
+        records: Sequence[dict],
+        how: Recall | None = None,
+        memory: TraceMemory | None = None,
+        max_steps: int = 0,
+        **more,
+    ) -> list[Run]:
         """The runs of a utilisation stage."""
         options = self.options
         how = how or Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
-        return self.play(records, recall(self.memory if memory is None else memory, how, **more))
+        return self.play(records, recall(self.memory if memory is None else memory, how, **more), max_steps)
 
     def row(self, runs: Sequence[Run]) -> dict[str, Any]:
         """The metrics of runs: all, development and held-out houses."""
@@ -156,6 +169,13 @@ class Evaluation:
                 result[strategy][str(k)] = row
         return result
 
+    def limits(self) -> dict[str, Any]:
+        """The longer stages with more actions than the paper's 40."""
+        return {
+            f"{stage}, {LONG} actions": self.row(self.use(self.records[stage], max_steps=LONG))
+            for stage in ("joint", "joint3") if self.records[stage]
+        }  # fmt: skip
+
     def top_k(self) -> dict[str, Any]:
         """The single stage with more and fewer memories, the needed one among them."""
         return {
@@ -176,10 +196,11 @@ class Evaluation:
     def damage(self) -> dict[str, Any]:
         """The single stage with damaged memories; the baseline is the main table's."""
         traces = [run.trace for run in self.acquired.values()]
-        return {
-            how: self.row(self.use(self.records["single"], memory=self.memory_of(damaged(traces, how, self.options.seed))))
-            for how in DAMAGES
-        }  # fmt: skip
+        result = {}
+        for how in DAMAGES:
+            memory = self.memory_of(damaged(traces, how, self.options.seed))
+            result[how] = self.row(self.use(self.records["single"], memory=memory))
+        return result
 
     def profile(self) -> dict[str, Any]:
         """User profile on and off: with the memories, alone, and neither."""

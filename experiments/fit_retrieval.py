@@ -119,7 +119,9 @@ def main() -> None:
         report[name] = {
             "weights": [round(float(weight), 2) for weight in weights],
             "missing_at_3_and_5": [round(float(rate), 4) for rate in np.mean(rates, 0)],
-            "similarity_missing_at_3_and_5": [round(rate, 4) for rate in missing(memory, questions, strategy="similarity")],
+            "similarity_missing_at_3_and_5": [
+                round(rate, 4) for rate in missing(memory, questions, strategy="similarity")
+            ],
         }
         print(name, report[name], flush=True)
     print(json.dumps(report))

@@ -7,8 +7,8 @@ Every episode is played to success by a scripted plan in the world before it is 
 semantics (history, preference, ownership, group) with distractors of the same category, user patterns (preference,
 routine) with objects of different categories. No two episodes of a house use the same words for a thing or an occasion.
 
-Source: MEMENTO C.3 (what an episode consists of). The sentences come from a fixed list (`memento_words`), not from a chat
-model, and cover less of the language than the benchmark does.
+Source: MEMENTO C.3 (what an episode consists of). The sentences come from a fixed list (`memento_words`), not from a
+chat model, and cover less of the language than the benchmark does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Generator:
         self._used: set[tuple[str, str]] = set()
         self._places = {name: _places(scene) for name, scene in self._scenes.items()}
         if not any(len(places) > 1 for places in self._places.values()) or len(self._categories) < 4:
-            raise InvalidInputError(f"{root}: expected a house with two reachable places and captions of four categories")
+            raise InvalidInputError(
+                f"{root}: expected a house with two reachable places and captions of four categories"
+            )
 
     def pair(self, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """An acquisition entry and its single utilisation entry, played to success.
@@ -73,7 +75,9 @@ class Generator:
             if draft is not None and solution(tasks_of([draft[0]], self._root)[0]) is not None:
                 self._used |= {(draft[0]["scene_id"], key) for key in draft[2]}
                 return draft[0], draft[1]
-        raise InternalError(f"no solvable episode in {_TRIES} draws; the houses' words may be used up: ask for fewer episodes")
+        raise InternalError(
+            f"no solvable episode in {_TRIES} draws; the houses' words may be used up: ask for fewer episodes"
+        )
 
     def _draft(self, scene: str, pattern: bool, number: int):
         """(acquisition, single, words used), or None where the words drawn are used in this house."""
@@ -85,7 +89,11 @@ class Generator:
         chosen = rng.sample(sorted(self._categories), count)
         targets = [(category, rng.choice(sorted(self._categories[category]))) for category in chosen]
         together = count > 1 and rng.random() < 0.5
-        texts = self._pattern(chosen, origin, goal, together) if pattern else self._semantics(targets, origin, goal, group, together)
+        texts = (
+            self._pattern(chosen, origin, goal, together)
+            if pattern
+            else self._semantics(targets, origin, goal, group, together)
+        )
         instruction, request, subtype, fact, keys = texts
         if any((scene, key) in self._used for key in keys):
             return None
@@ -112,7 +120,12 @@ class Generator:
         rng = self._rng
         occasion = rng.choice(words.OCCASIONS)
         routine = rng.random() < 0.25
-        fill = {"things": _listed(map(_said, categories)), "origin": origin["said"], "place": goal["said"], "occasion": occasion}
+        fill = {
+            "things": _listed(map(_said, categories)),
+            "origin": origin["said"],
+            "place": goal["said"],
+            "occasion": occasion,
+        }
         fact = rng.choice(words.ROUTINES if routine else words.PREFERRED).format(**fill)
         order = rng.choice(words.ORDERS).format(**fill)
         if len(categories) == 1:
@@ -125,7 +138,11 @@ class Generator:
         rng = self._rng
         captions = [self._categories[category][template] for category, template in targets]
         names = [_said(category) for category, _ in targets]
-        fill = {"person": rng.choice(words.PEOPLE), "trip": rng.choice(words.TRIPS), "purpose": rng.choice(words.PURPOSES)}
+        fill = {
+            "person": rng.choice(words.PEOPLE),
+            "trip": rng.choice(words.TRIPS),
+            "purpose": rng.choice(words.PURPOSES),
+        }
         if group:
             subtype, kind = "group", f"{rng.choice(words.PURPOSES)} {rng.choice(words.GROUPS)}"
             fact = f"The {names[0]} and the {names[1]} are part of my {kind}."
@@ -160,7 +177,9 @@ class Generator:
         free = sorted(set(self._categories) - set(categories))
         return [self._rng.choice(sorted(self._categories[c])) for c in self._rng.sample(free, min(count, len(free)))]
 
-    def _record(self, scene: str, objects: Sequence[tuple[str, Any]], count: int, goal, together: bool) -> dict[str, Any]:
+    def _record(
+        self, scene: str, objects: Sequence[tuple[str, Any]], count: int, goal, together: bool
+    ) -> dict[str, Any]:
         """The entry without texts and ids: the first `count` objects go to the goal."""
         rng = self._rng
         rigid, receptacles, seen = [], {}, {}

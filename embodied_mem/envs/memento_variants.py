@@ -27,9 +27,9 @@ _REWORDINGS = (
     (r"\bmy favou?rite childhood toy\b", "the toy that I loved to play with when I was little"),
     (r"\bmy favou?rite\b", "the one I am most fond of, the"),
     (r"\bmy (?:usual|go[- ]to|go to) breakfast\b", "the first meal of the day the way I have it"),
-    (r"\bset up my (.+?)(?: for me)?\?", r"get things ready as I like them? It is time for my \1."),
+    (r"\bset up my (.+?)(?: for me)?\?", r"get things ready the usual way? It is time for my \1."),
     (r"\b(?:arrange|organi[sz]e|prepare) my (.+?)(?: as I (?:usually )?(?:do|like|prefer))?\?",
-     r"see to things the way I like them? I am thinking of my \1."),
+     r"see to things the usual way? I am thinking of my \1."),
     (r"\bcozy\b", "snug"),
     (r"\bcalming (?:atmosphere|vibe|ambiance)\b", "soothing mood"),
     (r"\brelaxing (?:atmosphere|vibe|ambiance)\b", "restful mood"),
@@ -97,5 +97,7 @@ def elsewhere(record: Mapping[str, Any], scene: Mapping[str, Any], seed: int = 0
             proposition["args"]["receptacle_handles"] = choices[kind, room_name]
     room_words = room_name.rpartition("_")[0].replace("_", " ")
     ending = "?" if text.endswith("?") else "."
-    changed["instruction"] = f"{text.rstrip('?. ')}, but on the {kind.replace('_', ' ')} in the {room_words} this time{ending}"
+    changed["instruction"] = (
+        f"{text.rstrip('?. ')}, but on the {kind.replace('_', ' ')} in the {room_words} this time{ending}"
+    )
     return changed

@@ -191,9 +191,7 @@ def damage_table(report: Row) -> str:
 
 def profile_table(report: Row) -> str:
     """User profile on and off (figure 8)."""
-    rows = {
-        f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items() if row
-    }
+    rows = {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items() if row}
     return _plain("given", rows)
 
 
@@ -204,8 +202,15 @@ def variant_table(report: Row) -> str:
     return _plain("instructions", rows, paper)
 
 
+def limit_table(report: Row) -> str:
+    """The longer stages with more actions."""
+    rows = {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
+    return _plain("stage", {**rows, **report["limits"]})
+
+
 TABLES: dict[str, Callable[[Row], str]] = {
     "realistic": realistic_table,
+    "limits": limit_table,
     "retrieval": retrieval_table,
     "top_k": top_k_table,
     "formats": format_table,

@@ -11,7 +11,6 @@ import pathlib
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.config import Config
 
-
 EVALUATIONS = ("memento",)
 """Configurations of `evaluate.py`, which train nothing."""
 

@@ -25,7 +25,7 @@ class MementoConfig:
     max_steps: int = 40
     triples_per_scene: int = 5
     seed: int = 0
-    tables: tuple[str, ...] = ("realistic", "retrieval", "top_k", "formats", "damage", "profile", "variants")
+    tables: tuple[str, ...] = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants")
 
 
 def config() -> MementoConfig:
