@@ -21,14 +21,17 @@ from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of
 from .household_instructions import Asked, read_instruction
 from .household_traces import Remembered, remembered
-from .household_words import PlaceMention, PlaceWords, content
+from .household_words import PlaceMention, PlaceWords, content, stem
 
 _OPEN = re.compile(
-    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
+    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
+    r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
-_PERSONAL = re.compile(r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE)
-_LIGHT = frozenset("arrang organiz setup prepar decorat enhanc tidy room hous spot area item".split())
+_PERSONAL = re.compile(
+    r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
+)
+_LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
 _SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
 
 
@@ -95,7 +98,7 @@ def recall(
 
 def _unknown(thing: Thing) -> str:
     thing.known = False
-    return f"I do not know which object is meant by '{thing.phrase}': nothing that I remember says it. I take the best guess."
+    return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
 
 
 def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | None) -> list[Remembered]:
@@ -113,7 +116,9 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
             descriptions += [f"The {bare} is {looks.rstrip(')')}."] if looks else []
         for name in data["things"]:
             bare, _, looks = name.partition(" (")
-            descriptions.append(f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}")
+            descriptions.append(
+                f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}"
+            )
         text = " ".join(dict.fromkeys([*placed, *descriptions]))
         asked = read_instruction(text, words)
         things = moves_of(asked) or [
@@ -323,7 +328,12 @@ def unified(moves: list[Move]) -> list[Move]:
     seen: list[Thing] = []
     for move in moves:
         for known in seen:
-            if known is not move.thing and known.captions and known.captions == move.thing.captions and known.kind == move.thing.kind:
+            if (
+                known is not move.thing
+                and known.captions
+                and known.captions == move.thing.captions
+                and known.kind == move.thing.kind
+            ):
                 old = move.thing
                 for other in moves:
                     other.thing = known if other.thing is old else other.thing

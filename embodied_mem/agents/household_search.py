@@ -10,11 +10,24 @@ from .household_goals import Move, Thing, core_of, kind_score
 from .household_view import HouseView, kind_of
 from .household_words import PlaceWords, content, room_type
 
-_KITCHEN = frozenset(
-    """cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
-    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge""".split()
+_KITCHEN_WORDS = """
+    cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
+    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge
+"""
+_KITCHEN = frozenset(_KITCHEN_WORDS.split())
+_LIKELY = (
+    "living room",
+    "tv",
+    "lounge",
+    "family room",
+    "bedroom",
+    "office",
+    "kitchen",
+    "dining room",
+    "hallway",
+    "entryway",
+    "bathroom",
 )
-_LIKELY = ("living room", "tv", "lounge", "family room", "bedroom", "office", "kitchen", "dining room", "hallway", "entryway", "bathroom")
 _SURE, _UNLIKE = 0.6, 0.3
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
@@ -56,7 +69,7 @@ class Search:
         return None
 
     def missing(self, thing: Thing) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing like it was seen there or elsewhere."""
+        """Whether memory says where a thing was, that room was explored, and nothing like it was seen anywhere."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False

@@ -13,7 +13,8 @@ import dataclasses
 
 from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
-from .household_instructions import Asked, read_instruction, sentences
+from .household_grammar import sentences
+from .household_instructions import Asked, read_instruction
 from .household_view import HELD, kind_of, parse_action, parse_description, parse_objects, parse_result
 from .household_words import PlaceMention, PlaceWords, content, room_type
 
