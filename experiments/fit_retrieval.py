@@ -1,0 +1,118 @@
+"""Fits the weights of `memory/trace_retrieval.py`: `python experiments/fit_retrieval.py --data DIR` prints them.
+
+The data are the generated sentences for PARTNR's training episodes (`partnr/personalised_train_2k.json.gz`): for each
+episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. They are of other
+houses than the benchmark. A memory is the episode's instruction, description and sentence; the weights maximise the log
+probability of the right memory among those of the house. Houses are split in five parts; `missing` is measured on
+houses that the weights were not fitted on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from embodied_mem.memory.kept_vectors import KeptVectors
+from embodied_mem.memory.lexical import LexicalEmbedder
+from embodied_mem.memory.trace_retrieval import FEATURES, TraceMemory, clauses_of
+from embodied_mem.memory.traces import Trace
+
+PENALTY = 1e-3
+FOLDS = 5
+
+
+def sentences(data: pathlib.Path) -> tuple[list[Trace], list[tuple[str, str, str]]]:
+    """(memories, questions): questions are (instruction, scene, id of the memory that it needs)."""
+    with gzip.open(data / "partnr" / "personalised_train_2k.json.gz") as file:
+        episodes = json.load(file)["episodes"]
+    traces, questions = [], []
+    for episode in episodes:
+        for kind in ("object_semantics", "user_pattern"):
+            entry = episode[kind]
+            if entry["type"] == "none":
+                continue
+            parts = [episode["instruction"], entry["stage1"]]
+            if kind == "object_semantics":
+                parts.insert(1, episode["description"].strip('"'))
+            name = f"{episode['episode_id']}-{kind}"
+            traces.append(Trace(name, episode["scene_id"], " ".join(parts)))
+            questions.append((entry["stage2"], episode["scene_id"], name))
+    return traces, questions
+
+
+def fit(tables: list[tuple[np.ndarray, int]], steps: int = 1500, rate: float = 0.1) -> np.ndarray:
+    """Weights float64[features] that maximise the mean log probability of the right rows (Adam, full batch)."""
+    weights = np.full(len(FEATURES), 2.0)
+    mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(1, steps + 1):
+        gradient = 2 * PENALTY * weights
+        for table, right in tables:
+            logits = table @ weights
+            odds = np.exp(logits - logits.max())
+            gradient += (odds / odds.sum() @ table - table[right]) / len(tables)
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.99 * square + 0.01 * gradient**2
+        weights -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
+    return weights
+
+
+def missing(memory: TraceMemory, questions, ks=(3, 5), strategy: str = "hybrid") -> list[float]:
+    """Share of questions whose memory is not among the first k."""
+    ranks = []
+    for text, scene, name in questions:
+        found = memory.retrieve(text, scene, max(ks), strategy)
+        ranks.append(next((i for i, trace in enumerate(found) if trace.episode_id == name), len(found)))
+    return [float(np.mean([rank >= k for rank in ranks])) for k in ks]
+
+
+def main() -> None:
+    """Fit for both kinds of embedder and print weights and missing rates."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with partnr/")
+    parser.add_argument("--embedders", nargs="+", default=["minilm", "lexical"], choices=["minilm", "lexical"])
+    options = parser.parse_args()
+    traces, questions = sentences(options.data)
+    report = {}
+    for name in options.embedders:
+        if name == "minilm":
+            from embodied_mem.models.minilm import MiniLM
+
+            embedder = MiniLM.load()
+        else:
+            embedder = LexicalEmbedder()
+        embedder = KeptVectors(embedder)
+        embedder.embed([text for question, _, _ in questions for text in (question, *clauses_of(question))])
+        memory = TraceMemory(traces, embedder)
+        order = {}
+        for trace in traces:
+            order.setdefault(trace.scene_id, []).append(trace.episode_id)
+        tables = [
+            (memory.features(clause, scene), order[scene].index(right), scene)
+            for text, scene, right in questions
+            for clause in clauses_of(text)
+        ]
+        scenes = sorted(order)
+        rates = []
+        for fold in range(FOLDS):
+            out = set(scenes[fold::FOLDS])
+            memory.weights = fit([(table, right) for table, right, scene in tables if scene not in out])
+            rates.append(missing(memory, [question for question in questions if question[1] in out]))
+        weights = fit([(table, right) for table, right, _ in tables])
+        report[name] = {
+            "weights": [round(float(weight), 2) for weight in weights],
+            "missing_at_3_and_5": [round(float(rate), 4) for rate in np.mean(rates, 0)],
+            "similarity_missing_at_3_and_5": [round(rate, 4) for rate in missing(memory, questions, strategy="similarity")],
+        }
+        print(name, report[name], flush=True)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
