@@ -43,11 +43,13 @@ class Part:
         moves: what is wanted, as far as is known.
         notes: what is to be said about it.
         others: other memories that may be meant, best first.
+        source: the memory that says what is wanted; None for words alone.
     """
 
     moves: list[Move]
     notes: list[str]
     others: list[Callable[[], Part]] = dataclasses.field(default_factory=list)
+    source: Remembered | None = None
 
 
 def recall(
@@ -165,11 +167,18 @@ def _likeness(
             hits = sum(w * _match(word, bag) for word, w in zip(said, weights))
             score = hits / sum(weights) if sum(weights) > 0 else 0.0
             cue = _CUE if described == bool(one.asked.descriptions) else 0.0
-            agree = [any(agrees(m, move, words) for move in one.moves) for m in mentions]
-            place = _PLACE * (2 * sum(agree) / len(agree) - 1) if agree else 0.0
+            place = _PLACE * _agreement(mentions, one, words)
             row.append(score + cosines[i][j] + cue + place + one.prior)
         rows.append(row)
     return rows
+
+
+def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
+    """How well the places named fit those of a memory, in [-1, 1]: whether it has them, and how many of its moves do."""
+    if not mentions:
+        return 0.0
+    agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
+    return sum(any(row) + sum(row) / len(row) - 1 for row in agree) / len(agree)
 
 
 def _match(word: str, bag: set[str]) -> float:
@@ -232,12 +241,12 @@ class _Request:
             return Part(*self._plain())
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
-            return Part([*self._subset(one, pairs), *self._extra(strange)], [note])
+            return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
         if placed and all(found for _, found in pairs) and all(len(found) == 1 for _, found in pairs):
             for thing, found in pairs:
                 _enrich(thing, found[0])
-            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."])
-        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."])
+            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
+        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one)
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""

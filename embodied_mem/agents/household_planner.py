@@ -146,12 +146,16 @@ class MemoryPlanner:
         """
         part = self._parts[move.part]
         started = any(m.part == move.part for m in self.moves[: self._current])
-        if started or not self._search.missing(move.thing):
+        gone = [m.thing for m in part.moves if self._search.missing(m.thing)]
+        if started or not gone:
             return False
+        used = {other.source for other in self._parts}
         while part.others:
             other = part.others.pop(0)()
+            if other.source in used:
+                continue
             if other.moves and not any(self._search.missing(m.thing) for m in other.moves):
-                self._notes += [f"{move.thing.phrase} is not where I remember it, so something else may be meant."]
+                self._notes += [f"{gone[0].phrase} is not where I remember it, so something else may be meant."]
                 self._notes += other.notes
                 other.others = part.others
                 self._parts[move.part] = other

@@ -29,6 +29,8 @@ _LIKELY = (
     "bathroom",
 )
 _SURE, _UNLIKE = 0.6, 0.3
+_HASTE = 6
+"""Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
@@ -69,11 +71,14 @@ class Search:
         return None
 
     def missing(self, thing: Thing) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing like it was seen anywhere."""
+        """Whether memory says where a thing was, that room was explored, and nothing seen can be it."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
-        return not any(kind_of(name) == thing.kind for name in view.objects)
+        same = [name for name in view.objects if kind_of(name) == thing.kind]
+        if not thing.captions:
+            return not same
+        return all(view.objects[name].described and self.likeness(thing, name) < _SURE for name in same)
 
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
@@ -103,7 +108,7 @@ class Search:
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
-        if caption in thing.captions:
+        if caption.rstrip(".") in (known.rstrip(".") for known in thing.captions):
             return 1.0
         kind = set(content(kind_of(name)))
         has = set(content(caption)) - kind
@@ -120,7 +125,8 @@ class Search:
         told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
-        if not (told or thing.captions) or (len(pool) == 1 and not part) or spare <= 0:
+        hurried = spare <= 0 if len(pool) == 1 else spare <= -_HASTE
+        if not (told or thing.captions) or (len(pool) == 1 and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)
             return None
