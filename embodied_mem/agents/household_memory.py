@@ -28,6 +28,7 @@ _OPEN = re.compile(
     r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
+_CONNECTED = re.compile(r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE)
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
@@ -82,7 +83,7 @@ def recall(
     if not known or not asked.commands:
         return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
     scores = _likeness(asked.commands, known, words, embedder)
-    chosen = _assign(scores)
+    chosen = _assign(scores, asked.commands)
     parts = []
     start = 0
     for i in range(1, len(chosen) + 1):
@@ -131,15 +132,16 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
     return known
 
 
-def _assign(scores: list[list[float]]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices, with a price for each change."""
+def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
+    """The memory that each sentence is about: the best row of choices, with a price for a change that is not announced."""
     count = len(scores[0])
     best = list(scores[0])
     back: list[list[int]] = []
-    for row in scores[1:]:
+    for row, sentence in zip(scores[1:], commands[1:]):
+        price = 0.0 if _CONNECTED.match(sentence) else _SWITCH
         top = max(range(count), key=lambda j: best[j])
-        came = [top if best[top] - _SWITCH > best[j] else j for j in range(count)]
-        best = [row[j] + max(best[j], best[top] - _SWITCH) for j in range(count)]
+        came = [top if best[top] - price > best[j] else j for j in range(count)]
+        best = [row[j] + max(best[j], best[top] - price) for j in range(count)]
         back.append(came)
     path = [max(range(count), key=lambda j: best[j])]
     for came in reversed(back):

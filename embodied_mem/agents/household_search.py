@@ -55,7 +55,11 @@ class Search:
         fits = self._fitting(thing, taken)
         unseen = [room for room in expected if room not in view.explored]
         near = [name for name in fits if view.objects[name].start_room in expected] if expected else fits
-        pool = near or ([] if unseen else fits)
+        home = [name for name in fits if view.objects[name].start == thing.start]
+        if thing.start_room in unseen and not home:
+            pool, unseen = [], [thing.start_room]
+        else:
+            pool = near or ([] if unseen else fits)
         if pool:
             reply = self._choose(thing, move, pool, bool(unseen), spare)
             if reply is not None or thing.name:
@@ -67,7 +71,7 @@ class Search:
         rest = fits or self._fitting(thing, taken, 0.5)
         if rest:
             thing.name = self._best(thing, move, rest)
-            return None
+            thing.known = False
         return None
 
     def missing(self, thing: Thing) -> bool:
@@ -125,8 +129,9 @@ class Search:
         told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
+        settled = len(pool) == 1 and (not thing.captions or view.objects[pool[0]].start == thing.start)
         hurried = spare <= 0 if len(pool) == 1 else spare <= -_HASTE
-        if not (told or thing.captions) or (len(pool) == 1 and not part) or hurried:
+        if not (told or thing.captions) or (settled and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)
             return None
@@ -143,8 +148,7 @@ class Search:
             return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
         elif part:
             return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
-        else:
-            thing.known = likeness[top] >= _UNLIKE
+        elif likeness[top] >= _UNLIKE or spare < 1:
             thing.name = top
         return None
 
