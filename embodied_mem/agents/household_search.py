@@ -130,7 +130,7 @@ class Search:
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
         settled = len(pool) == 1 and (not thing.captions or view.objects[pool[0]].start == thing.start)
-        hurried = spare <= 0 if len(pool) == 1 else spare <= -_HASTE
+        hurried = spare <= -_HASTE
         if not (told or thing.captions) or (settled and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)

@@ -150,10 +150,12 @@ def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
         if name in steps.captions and (won or not thing.said):
             thing.captions = (steps.captions[name],)
         spots = [piece for placed, _, piece, _ in steps.placed if placed == name]
+        inside = {piece for placed, relation, piece, _ in steps.placed if relation == "within"}
         mine = [move for move in moves if move.thing is thing and not move.carry]
         for move in mine:
             kind = move.place.piece if move.place is not None else ""
             fitting = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
             if fitting and (kind or len(mine) == 1):
                 move.piece = fitting[0] if kind else fitting[-1]
+                move.inside = move.inside or move.piece in inside
                 spots.remove(move.piece)
