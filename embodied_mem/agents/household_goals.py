@@ -86,12 +86,14 @@ class Move:
 
 def core_of(phrase: str) -> str:
     """A phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
-    phrase = re.sub(r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower())
+    phrase = re.sub(
+        r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower()
+    )
     return _CORE_END.sub("", phrase).strip() or phrase
 
 
 def kind_score(phrase: str, kind: str) -> float:
-    """How well a category fits a phrase: 3 if the phrase's noun is the category, less for a part of it, 0 for neither."""
+    """How well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
     core, words = [stem(w) for w in re.findall(r"\w+", core_of(phrase))], [stem(w) for w in kind.split()]
     if not core or not words:
         return 0.0
@@ -121,7 +123,11 @@ def moves_of(asked: Asked) -> list[Move]:
             if core_of(known.phrase) == core or phrase == known.phrase:
                 return known
         said = [what for name, what in asked.descriptions if core_of(name) == core]
-        said = said or [what for name, what in asked.descriptions if same_thing(name, phrase) or content(name)[-1:] == content(core)[-1:]]
+        said = said or [
+            what
+            for name, what in asked.descriptions
+            if same_thing(name, phrase) or content(name)[-1:] == content(core)[-1:]
+        ]
         things.append(Thing(phrase, tuple(dict.fromkeys(said))))
         return things[-1]
 

@@ -1,11 +1,11 @@
 """What an instruction asks for: placements in order, what it says of things, and what it says of the user.
 
-    asked = read_instruction("First, move the pen to the shelves. Then, place it on the floor. It's my lucky pen.", words)
-    asked.placements      # (Placement(things=("the pen",), place=shelves), Placement(things=("the pen",), place=floor))
-    asked.descriptions    # {"pen": "my lucky pen"}
+    asked = read_instruction("Move the pen to the shelves. Then, place it on the floor. It is my lucky pen.", words)
+    asked.placements      # the pen to the shelves; the pen to the floor
+    asked.descriptions    # (("the pen", "It is my lucky pen"),)
 
-English by rules: a sentence is a command, a description of things, or a preference of the user; a command is cut at its
-verbs; a part is cut at the places it names, and what stands before a place is a list of things.
+A sentence is a command, a description of things, or a preference of the user. A command is cut at its verbs, each part
+at the places it names, and what stands before a place is a list of things.
 """
 
 from __future__ import annotations
@@ -13,69 +13,25 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from .household_grammar import (
+    AND_THEN,
+    ARRANGE,
+    BESIDE,
+    HEADERS,
+    LEAVE,
+    NOUN,
+    PRONOUN,
+    TOGETHER,
+    TOWARDS,
+    VAGUE,
+    VERB,
+    bare,
+    described,
+    sentence_kind,
+    sentences,
+    things_in,
+)
 from .household_words import PlaceMention, PlaceWords, content
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
-_PREFERENCE = re.compile(
-    r"(?:I\b(?!'d like you|\s+(?:want|need|would like) you)|(?:when|while|during|every|almost|each|usually|after|before|in the|on)\b[^?]*?\bI\b)",
-    re.IGNORECASE,
-)
-_COMMAND = re.compile(
-    r"\s*(?:(?:then|also|and|after that|next|finally|first|please|ok|okay|hey|hi|so|now|once[^,]*|afterwards|lastly)\b,?\s+)*"
-    r"(?:(?:can|could|would|will|may|let|help|i'd|i would|i want|i need)\b|{verbs}\b)",
-    re.IGNORECASE,
-)
-_DESCRIPTION = re.compile(
-    r"(?P<thing>(?:the|this|these|those|that|my|it|they|both|each|all|one)\b[^,]*?)(?:'s|'re|\s+(?:is|are|was|were|has|have|had|"
-    r"holds?|belongs?|came|comes?|features?|contains?|used|reminds?|represents?|means?|depicts?|resembles?|looks?|includes?|gives?|brings?|makes?|shows?|serves?|remains?|became|helps?|got))\b\s*(?P<what>.*)\Z",
-    re.IGNORECASE | re.DOTALL,
-)
-_DESCRIBED_PART = re.compile(
-    r"(?:,\s*(?:and|while|but)?|;|\s+and|\s+while)\s+(?=(?:the|my|it|this)\s+(?:[\w'-]+\s+){0,5}?(?:is|are|was|were|has|have|features?|holds?|belongs?|resembles?|contains?)\b)",
-    re.IGNORECASE,
-)
-_VERBS = (
-    "move|put|place|bring|take|set|arrange|return|relocate|transfer|carry|swap|leave|keep|organize|organise|position|"
-    "display|store|lay|get|grab|fetch|tidy|clean|prepare|rearrange|gather|stack|switch|exchange|shift|decorate|pick up|drop|stay|make|change|"
-    "enhance|ready|stage|refresh|create|style|have|add"
-)
-_GERUNDS = (
-    "moving|putting|placing|bringing|taking|setting|arranging|returning|relocating|transferring|carrying|swapping|"
-    "leaving|keeping|organizing|positioning|displaying|storing|getting|tidying|preparing|gathering|shifting"
-)
-_VERB = re.compile(
-    r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)\s+,?\s*)"
-    rf"(?P<verb>(?:{_VERBS}|{_GERUNDS})\b(?:\s+(?:up|away|out|down|over|aside|off|together)\b(?!\s+(?:to|on)\s+each))*)"
-    r"(?P<change>\s+(?:the\s+)?positions?\s+of)?",
-    re.IGNORECASE,
-)
-_COMMAND = re.compile(_COMMAND.pattern.replace("{verbs}", f"(?:{_VERBS}|{_GERUNDS})"), re.IGNORECASE)
-_HEADERS = ("set up", "tidy", "tidy up", "organize", "organise", "prepare", "clean", "clean up", "put away", "decorate", "make",
-            "enhance", "ready", "refresh", "create", "style", "tidying", "tidying up", "preparing", "arrange up", "have")  # fmt: skip
-_ARRANGE = ("arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get")
-_TOGETHER = re.compile(
-    r"\b(?:right\s+)?(?:next\s+to|beside|near|close\s+to|alongside|close\s+by|by)\s+(?:the\s+)?(?:each|one)\s+(?:other|another)\b"
-    r"|\bside[\s-]by[\s-]side\b|\btogether\b|\bclose\s+together\b",
-    re.IGNORECASE,
-)
-_BESIDE = re.compile(r"\b(?:right\s+)?(?:next\s+to|beside|alongside|close\s+to|near|next)\s+(?=(?:the|a|an|my|it|them)\b)", re.IGNORECASE)
-_PRONOUN = re.compile(r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|these items|the items|both items|all items|the objects|each)\s*(?:all|both|back|neatly|there)?\s*\Z", re.IGNORECASE)
-_NOUN = re.compile(r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE)
-_VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
-_TOWARDS = ("to", "onto", "into", "over to", "back to")
-_LEAVE = ("leave", "stay", "keep", "leaving", "keeping")
-_ADJECTIVES = frozenset(
-    """white black brown blue green red yellow pink gray grey silver gold golden orange purple teal beige tan cream maroon
-    turquoise navy round square wooden glossy matte tall small large dark light bright old new soft plain simple clear
-    transparent colorful striped cylindrical rectangular smooth rugged sleek modern vintage slender short metallic copper
-    bronze magenta lavender mint ivory cozy multicolored""".split()
-)
-_AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
-_LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
-_LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
-_DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
-_MODIFIED = re.compile(r"\b(?:with|of|featuring|that|which|who|from|in|on|called|titled|named|made|gifted|given|has)\b", re.IGNORECASE)
-_RELATIVE = re.compile(r"(?:which|that|who|from|with|named|called|featuring|a gift|given|gifted|part of)\b", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,73 +80,6 @@ class Asked:
     commands: tuple[str, ...]
 
 
-def _bare(phrase: str) -> str:
-    return re.sub(r"\A(?:(?:the|a|an|my|our|both)\s+)+", "", phrase.strip().lower())
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text."""
-    return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
-
-
-def things_in(text: str) -> list[str]:
-    """The things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
-    parts: list[str] = []
-    for chunk in _LIST_COMMA.split(text.strip(" ,;.")):
-        chunk = re.sub(r"\A(?:and|then)\s+", "", chunk.strip(" ,;."), flags=re.IGNORECASE)
-        if not chunk:
-            continue
-        if parts and (_RELATIVE.match(chunk) or content(chunk) and all(w in _ADJECTIVES for w in chunk.lower().split())):
-            parts[-1] += f", {chunk}"
-            continue
-        parts += _split_and(chunk)
-    return [part for part in parts if _NOUN.search(part)]
-
-
-def _split_and(chunk: str) -> list[str]:
-    pieces: list[str] = []
-    start = 0
-    for match in _LIST_AND.finditer(chunk):
-        left, right = chunk[start : match.start()].strip(), chunk[match.end() :].strip()
-        modified = _MODIFIED.search(left)
-        words = left.lower().split()
-        if modified:
-            split = bool(_DETERMINED.match(right))
-        elif words and words[-1] in _ADJECTIVES:
-            split = False
-        else:
-            split = bool(right)
-        if split and left:
-            pieces.append(left)
-            start = match.end()
-    return [*pieces, chunk[start:].strip()]
-
-
-def _sentence_kind(sentence: str) -> str:
-    if _COMMAND.match(sentence):
-        return "command"
-    if _PREFERENCE.match(sentence):
-        return "preference"
-    if _DESCRIPTION.match(sentence) and not sentence.endswith("?"):
-        return "description"
-    if sentence.endswith("?") or _VERB.search(sentence):
-        return "command"
-    return "preference"
-
-
-def _described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
-    found = []
-    for part in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
-        match = _DESCRIPTION.match(part.strip())
-        if not match:
-            continue
-        subject = re.sub(r"\A(?:the|this|these|those|that|my|both|all)\s+", "", match["thing"].strip(), flags=re.IGNORECASE)
-        named = [] if _PRONOUN.match(subject) or subject.lower() in ("this", "that", "") else things_in(subject)
-        for name in named or last[-1:]:
-            found.append((name.lower(), part.strip()))
-    return found
-
-
 class _Reader:
     """Reads the commands of one instruction; knows what was said last."""
 
@@ -204,7 +93,7 @@ class _Reader:
         self.number = -1
 
     def sentence(self, text: str) -> None:
-        matches = list(_VERB.finditer(text))
+        matches = list(VERB.finditer(text))
         self.number += 1
         self.then = bool(re.match(r"(?:then|after that|next|afterwards|finally|once)\b", text, re.IGNORECASE))
         if not matches:
@@ -214,18 +103,18 @@ class _Reader:
             verb = " ".join(match["verb"].lower().split())
             body = text[match.end() : end].strip(" ,;.!?")
             before = text[(matches[k - 1].end() if k else 0) : match.start("verb")]
-            self.then = self.then or bool(re.search(r"\bthen\b", before, re.IGNORECASE)) and k > 0
+            self.then = self.then or (k > 0 and bool(re.search(r"\bthen\b", before, re.IGNORECASE)))
             self.clause(verb, body)
             self.then = False
 
     def clause(self, verb: str, body: str) -> None:
-        header = verb in _HEADERS
-        together = bool(_TOGETHER.search(body))
-        marked = _TOGETHER.sub(lambda m: " " * len(m[0]), body)
+        header = verb in HEADERS
+        together = bool(TOGETHER.search(body))
+        marked = TOGETHER.sub(lambda m: " " * len(m[0]), body)
         mentions = self.words.find(marked)
         if header and not any(m.relation != "from" for m in mentions if m.relation):
             self.context = next(iter(self.words.find(body, bare=True)), self.context)
-            if "up" in verb.split() and "set" not in verb or verb.startswith(("clean", "tidy")):
+            if verb.startswith(("clean", "tidy")):
                 self.source = self.context
             if verb not in ("put away",):
                 return
@@ -235,7 +124,7 @@ class _Reader:
         at, cut = 0, False
         for mention in mentions:
             text = marked[at : mention.start]
-            real = [p for p in things_in(text) if not self._is_place(p)] if content(text) or _PRONOUN.match(text) else []
+            real = [p for p in things_in(text) if not self._is_place(p)] if content(text) or PRONOUN.match(text) else []
             if not groups or (real and cut and self._starts_new(text)):
                 groups.append((text, []))
             elif real and not cut and not groups[-1][1]:
@@ -245,7 +134,7 @@ class _Reader:
             at = mention.end
         if not groups:
             groups.append((marked, []))
-        elif found := _AND_THEN.match(marked[at:]):
+        elif found := AND_THEN.match(marked[at:]):
             groups[-1] = (f"{groups[-1][0].strip(' ,')}, {found[1].strip()}", groups[-1][1])
         for text, places in groups:
             self._placement(verb, text, places, together, beside, beside_place)
@@ -263,12 +152,12 @@ class _Reader:
             if mention.relation in ("next to", "beside", "near", "close to", "alongside"):
                 blank = text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :]
                 return text[mention.start : mention.end], dataclasses.replace(mention, relation="next to"), blank
-        if match := _BESIDE.search(text):
+        if match := BESIDE.search(text):
             later = [m.start for m in self.words.find(text) if m.start > match.end()]
             comma = re.search(r"[,;]|\s+and\s+(?=the\b)", text[match.end() :])
             ends = [*later, len(text), *([match.end() + comma.start()] if comma else [])]
             phrase = text[match.end() : min(ends)].strip(" ,.")
-            if content(phrase) or _PRONOUN.match(phrase):
+            if content(phrase) or PRONOUN.match(phrase):
                 return phrase, None, text[: match.start()] + " " * (min(ends) - match.start()) + text[min(ends) :]
         return "", None, text
 
@@ -282,8 +171,10 @@ class _Reader:
         beside_place: PlaceMention | None,
     ) -> None:
         there = bool(re.search(r"\b(?:there|here)\b", text, re.IGNORECASE))
-        text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE).strip(" ,")
-        pronoun = not _NOUN.search(text) or bool(_PRONOUN.match(text))
+        text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE).strip(
+            " ,"
+        )
+        pronoun = not NOUN.search(text) or bool(PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
             text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
         text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
@@ -292,29 +183,37 @@ class _Reader:
         beside = self._as_before(beside)
         sources = [place for place in places if place.relation == "from"]
         goals = [place for place in places if place.relation != "from"]
-        if len(goals) > 1 and goals[-1].relation in _TOWARDS and goals[0].relation not in _TOWARDS:
+        if len(goals) > 1 and goals[-1].relation in TOWARDS and goals[0].relation not in TOWARDS:
             sources, goals = goals[:1], goals[1:]  # "move the cup on the table to the bedroom"
         place = self._merged(goals)
         if place is None and there and self.context is not None:
             place = self.context
         inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
         asked = Placement(
-            tuple(things), place, inside, together, beside, beside_place, sources[0] if sources else self.source, verb in _LEAVE,
-            verb in _HEADERS or verb in _ARRANGE, self.number
+            tuple(things),
+            place,
+            inside,
+            together,
+            beside,
+            beside_place,
+            sources[0] if sources else self.source,
+            verb in LEAVE,
+            verb in ARRANGE,
+            self.number,
         )
-        if verb in _LEAVE and place is None:
+        if verb in LEAVE and place is None:
             return
-        if not things or (verb in _HEADERS and _VAGUE.match(text)):
+        if not things or (verb in HEADERS and VAGUE.match(text)):
             self.context = place or self.context
             return
         self._add(asked, pronoun)
-        both = [beside] if beside and beside_place is None and not _PRONOUN.match(beside) else []
+        both = [beside] if beside and beside_place is None and not PRONOUN.match(beside) else []
         self.last = [*things, *(b for b in both if b not in things)]
         self.context = place or self.context
 
     def _as_before(self, phrase: str) -> str:
         """The words used before for the same thing, but for its article ("my jug", then "the jug")."""
-        same = [one for placement in self.placements for one in placement.things if _bare(one) == _bare(phrase)]
+        same = [one for placement in self.placements for one in placement.things if bare(one) == bare(phrase)]
         return same[-1] if same else phrase
 
     @staticmethod
@@ -329,7 +228,11 @@ class _Reader:
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
-        if rooms and self._within(self.placements[rooms[-1]], asked) and self.placements[rooms[-1]].things != asked.things:
+        if (
+            rooms
+            and self._within(self.placements[rooms[-1]], asked)
+            and self.placements[rooms[-1]].things != asked.things
+        ):
             asked = self._narrowed(rooms[-1], asked)
         before = self.placements[-1] if self.placements else None
         known = before is not None and set(asked.things) >= set(before.things)
@@ -348,15 +251,23 @@ class _Reader:
                         beside=one.beside or asked.beside,
                         beside_place=one.beside_place or asked.beside_place,
                     )
-            if asked.together and not self.placements[-1].things == asked.things:
+            if asked.together and self.placements[-1].things != asked.things:
                 self._gather(asked)
             return
         old = before.place
         same_piece = old is not None and place.piece == old.piece and (not place.room or place.room == old.room)
         room_first = old is not None and not old.piece and bool(place.piece) and place.room in ("", old.room)
-        if old is None or (same_piece and not place.other) or (room_first and not (self.then and len(asked.things) > 1)):
-            merged = place if old is None else dataclasses.replace(
-                place, room=place.room or old.room, other=place.other or old.other, hint=place.hint or old.hint
+        if (
+            old is None
+            or (same_piece and not place.other)
+            or (room_first and not (self.then and len(asked.things) > 1))
+        ):
+            merged = (
+                place
+                if old is None
+                else dataclasses.replace(
+                    place, room=place.room or old.room, other=place.other or old.other, hint=place.hint or old.hint
+                )
             )
             self.placements[-1] = dataclasses.replace(
                 before,
@@ -380,7 +291,7 @@ class _Reader:
         return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
 
     def _narrowed(self, number: int, asked: Placement) -> Placement:
-        """Some of the things moved to a room go to a piece in it: take them out there, unless one is to follow the other."""
+        """Some of the things moved to a room go to a piece in it: take them out there unless one follows the other."""
         before = self.placements[number]
         if not self.then:
             rest = tuple(thing for thing in before.things if thing not in asked.things)
@@ -404,12 +315,12 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
     preferences: list[str] = []
     commands: list[str] = []
     for sentence in sentences(text):
-        kind = _sentence_kind(sentence)
+        kind = sentence_kind(sentence)
         if kind == "command":
             reader.sentence(sentence)
             commands.append(sentence)
         elif kind == "preference":
             preferences.append(sentence)
         else:
-            descriptions += _described(sentence, reader.last)
+            descriptions += described(sentence, reader.last)
     return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands))

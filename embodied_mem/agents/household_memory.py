@@ -21,14 +21,18 @@ from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of
 from .household_instructions import Asked, read_instruction
 from .household_traces import Remembered, remembered
-from .household_words import PlaceMention, PlaceWords, content
+from .household_words import PlaceMention, PlaceWords, content, stem
 
 _OPEN = re.compile(
-    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
+    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
+    r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
-_PERSONAL = re.compile(r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE)
-_LIGHT = frozenset("arrang organiz setup prepar decorat enhanc tidy room hous spot area item".split())
+_CONNECTED = re.compile(r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE)
+_PERSONAL = re.compile(
+    r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
+)
+_LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
 _SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
 
 
@@ -40,11 +44,13 @@ class Part:
         moves: what is wanted, as far as is known.
         notes: what is to be said about it.
         others: other memories that may be meant, best first.
+        source: the memory that says what is wanted; None for words alone.
     """
 
     moves: list[Move]
     notes: list[str]
     others: list[Callable[[], Part]] = dataclasses.field(default_factory=list)
+    source: Remembered | None = None
 
 
 def recall(
@@ -77,7 +83,7 @@ def recall(
     if not known or not asked.commands:
         return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
     scores = _likeness(asked.commands, known, words, embedder)
-    chosen = _assign(scores)
+    chosen = _assign(scores, asked.commands)
     parts = []
     start = 0
     for i in range(1, len(chosen) + 1):
@@ -95,7 +101,7 @@ def recall(
 
 def _unknown(thing: Thing) -> str:
     thing.known = False
-    return f"I do not know which object is meant by '{thing.phrase}': nothing that I remember says it. I take the best guess."
+    return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
 
 
 def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | None) -> list[Remembered]:
@@ -113,7 +119,9 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
             descriptions += [f"The {bare} is {looks.rstrip(')')}."] if looks else []
         for name in data["things"]:
             bare, _, looks = name.partition(" (")
-            descriptions.append(f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}")
+            descriptions.append(
+                f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}"
+            )
         text = " ".join(dict.fromkeys([*placed, *descriptions]))
         asked = read_instruction(text, words)
         things = moves_of(asked) or [
@@ -124,15 +132,16 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
     return known
 
 
-def _assign(scores: list[list[float]]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices, with a price for each change."""
+def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
+    """The memory that each sentence is about: the best row of choices, with a price for a change that is not announced."""
     count = len(scores[0])
     best = list(scores[0])
     back: list[list[int]] = []
-    for row in scores[1:]:
+    for row, sentence in zip(scores[1:], commands[1:]):
+        price = 0.0 if _CONNECTED.match(sentence) else _SWITCH
         top = max(range(count), key=lambda j: best[j])
-        came = [top if best[top] - _SWITCH > best[j] else j for j in range(count)]
-        best = [row[j] + max(best[j], best[top] - _SWITCH) for j in range(count)]
+        came = [top if best[top] - price > best[j] else j for j in range(count)]
+        best = [row[j] + max(best[j], best[top] - price) for j in range(count)]
         back.append(came)
     path = [max(range(count), key=lambda j: best[j])]
     for came in reversed(back):
@@ -160,11 +169,18 @@ def _likeness(
             hits = sum(w * _match(word, bag) for word, w in zip(said, weights))
             score = hits / sum(weights) if sum(weights) > 0 else 0.0
             cue = _CUE if described == bool(one.asked.descriptions) else 0.0
-            agree = [any(agrees(m, move, words) for move in one.moves) for m in mentions]
-            place = _PLACE * (2 * sum(agree) / len(agree) - 1) if agree else 0.0
+            place = _PLACE * _agreement(mentions, one, words)
             row.append(score + cosines[i][j] + cue + place + one.prior)
         rows.append(row)
     return rows
+
+
+def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
+    """How well the places named fit those of a memory, in [-1, 1]: whether it has them, and how many of its moves do."""
+    if not mentions:
+        return 0.0
+    agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
+    return sum(any(row) + sum(row) / len(row) - 1 for row in agree) / len(agree)
 
 
 def _match(word: str, bag: set[str]) -> float:
@@ -227,12 +243,12 @@ class _Request:
             return Part(*self._plain())
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
-            return Part([*self._subset(one, pairs), *self._extra(strange)], [note])
+            return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
         if placed and all(found for _, found in pairs) and all(len(found) == 1 for _, found in pairs):
             for thing, found in pairs:
                 _enrich(thing, found[0])
-            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."])
-        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."])
+            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
+        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one)
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
@@ -323,7 +339,12 @@ def unified(moves: list[Move]) -> list[Move]:
     seen: list[Thing] = []
     for move in moves:
         for known in seen:
-            if known is not move.thing and known.captions and known.captions == move.thing.captions and known.kind == move.thing.kind:
+            if (
+                known is not move.thing
+                and known.captions
+                and known.captions == move.thing.captions
+                and known.kind == move.thing.kind
+            ):
                 old = move.thing
                 for other in moves:
                     other.thing = known if other.thing is old else other.thing

@@ -17,7 +17,7 @@ from ..memory.lexical import Embedder
 from ..memory.profile import UserProfile
 from ..memory.traces import Trace
 from .household import Reply
-from .household_goals import Move, with_carries
+from .household_goals import Move, core_of, with_carries
 from .household_instructions import read_instruction
 from .household_memory import recall, unified
 from .household_search import Search
@@ -103,6 +103,9 @@ class MemoryPlanner:
     def _step(self, move: Move) -> Reply | None:
         """The next action for a move; None if it is done or cannot be done."""
         thing = move.thing
+        if move.place is None and move.beside is None and not move.piece:
+            self._notes.append(f"I do not know what to do about '{thing.phrase}': neither words nor memory say where.")
+            return None
         if not thing.name:
             if self._doubtful(move):
                 return self._step(self.moves[self._current]) if self._current < len(self.moves) else None
@@ -110,8 +113,14 @@ class MemoryPlanner:
             reply = self._search.look_for(move, taken, self._spare())
             if reply is not None or not thing.name:
                 return reply
+            if not thing.known:
+                self._notes.append(
+                    f"I do not know which {core_of(thing.phrase)} is meant; my best guess is {thing.name}."
+                )
         if move.beside is not None and not move.beside.name:
-            return self._search.look_for(Move(move.beside, None, source=move.place), {thing.name}, self._spare()) or self._step_beside(move)
+            return self._search.look_for(
+                Move(move.beside, None, source=move.place), {thing.name}, self._spare()
+            ) or self._step_beside(move)
         seen = self.view.objects[thing.name]
         if self.view.held == thing.name:
             return self._bring(move)
@@ -137,12 +146,16 @@ class MemoryPlanner:
         """
         part = self._parts[move.part]
         started = any(m.part == move.part for m in self.moves[: self._current])
-        if started or not self._search.missing(move.thing):
+        gone = [m.thing for m in part.moves if self._search.missing(m.thing)]
+        if started or not gone:
             return False
+        used = {other.source for other in self._parts}
         while part.others:
             other = part.others.pop(0)()
+            if other.source in used:
+                continue
             if other.moves and not any(self._search.missing(m.thing) for m in other.moves):
-                self._notes += [f"{move.thing.phrase} is not where I remember it, so something else may be meant."]
+                self._notes += [f"{gone[0].phrase} is not where I remember it, so something else may be meant."]
                 self._notes += other.notes
                 other.others = part.others
                 self._parts[move.part] = other
@@ -206,7 +219,7 @@ class MemoryPlanner:
         order = [beside, move.piece, *reversed(mates), *context]
         first = [name for name in dict.fromkeys(order) if name in names]
         rest = [name for name in names if name not in first]
-        rest.sort(key=lambda name: (0 if not place.room or place.hint else view.room_of(name) != here))
+        rest.sort(key=lambda name: 0 if not place.room or place.hint else view.room_of(name) != here)
         return first + rest
 
     def _usable(self, name: str, move: Move) -> bool:
@@ -243,7 +256,9 @@ class MemoryPlanner:
             return Reply(f"I put {thing.name} on the floor here.", f"Place[{thing.name}, on, {target}, None, None]")
         if view.at != target or ("far", target) in self._bad:
             self._bad.discard(("far", target))
-            return Reply(f"I hold {thing.name} and carry it to {target} in {view.room_of(target)}.", f"Navigate[{target}]")
+            return Reply(
+                f"I hold {thing.name} and carry it to {target} in {view.room_of(target)}.", f"Navigate[{target}]"
+            )
         relation = self._relation(target, move, targets)
         reference = ""
         if move.beside is not None and move.beside.name and view.objects[move.beside.name].place == target:
@@ -304,7 +319,8 @@ class MemoryPlanner:
                 seen = self.view.objects.get(move.thing.name)
                 if seen is not None and not seen.described and not move.thing.captions:
                     return Reply(
-                        f"I look at {move.thing.name} closely, to know it again.", f"DescribeObjectTool[{move.thing.name}]"
+                        f"I look at {move.thing.name} closely, to know it again.",
+                        f"DescribeObjectTool[{move.thing.name}]",
                     )
         if not self.moves:
             return Reply("I do not know what is wanted, so I stop.", "Done[]")

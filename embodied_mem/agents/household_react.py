@@ -58,7 +58,7 @@ class ReActAgent:
         parts = []
         if memories and self._max_examples > 0:
             parts.append(
-                "Below are example solutions that you performed before in the same house. If the task is related, use them."
+                "Below are example solutions that you performed before in the same house. Use what is related."
             )
             for number, memory in enumerate(memories[: self._max_examples], 1):
                 parts.append(f"Example {number}:\n{memory.render()}")
@@ -73,7 +73,7 @@ class ReActAgent:
         self._first = True
 
     def act(self, observation: str) -> Reply:
-        """As `HouseholdAgent.act`. An answer without an action is played as it is: the world answers and counts it too."""
+        """As `HouseholdAgent.act`. An answer without an action is played as it is: the world answers and counts it."""
         if not self._first:
             self._messages.append({"role": "user", "content": observation})
         self._first = False
@@ -127,6 +127,8 @@ class ChatFinder:
         """
         kind = {"FindRoomTool": "rooms", "FindReceptacleTool": "furniture"}.get(tool, "objects")
         told = f"These are the {kind} of a house:\n{candidates}\n\nWhich of them fit: {query}?"
-        system = "Answer with one line '- name in room' for each that fits, or say that none does and name near matches."
+        system = (
+            "Answer with one line '- name in room' for each that fits, or say that none does and name near matches."
+        )
         messages: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": told}]
         return self._model.complete(messages, max_tokens=self._max_tokens).text.strip()

@@ -10,12 +10,27 @@ from .household_goals import Move, Thing, core_of, kind_score
 from .household_view import HouseView, kind_of
 from .household_words import PlaceWords, content, room_type
 
-_KITCHEN = frozenset(
-    """cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
-    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge""".split()
+_KITCHEN_WORDS = """
+    cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
+    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge
+"""
+_KITCHEN = frozenset(_KITCHEN_WORDS.split())
+_LIKELY = (
+    "living room",
+    "tv",
+    "lounge",
+    "family room",
+    "bedroom",
+    "office",
+    "kitchen",
+    "dining room",
+    "hallway",
+    "entryway",
+    "bathroom",
 )
-_LIKELY = ("living room", "tv", "lounge", "family room", "bedroom", "office", "kitchen", "dining room", "hallway", "entryway", "bathroom")
 _SURE, _UNLIKE = 0.6, 0.3
+_HASTE = 6
+"""Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
@@ -40,7 +55,11 @@ class Search:
         fits = self._fitting(thing, taken)
         unseen = [room for room in expected if room not in view.explored]
         near = [name for name in fits if view.objects[name].start_room in expected] if expected else fits
-        pool = near or ([] if unseen else fits)
+        home = [name for name in fits if view.objects[name].start == thing.start]
+        if thing.start_room in unseen and not home:
+            pool, unseen = [], [thing.start_room]
+        else:
+            pool = near or ([] if unseen else fits)
         if pool:
             reply = self._choose(thing, move, pool, bool(unseen), spare)
             if reply is not None or thing.name:
@@ -52,15 +71,18 @@ class Search:
         rest = fits or self._fitting(thing, taken, 0.5)
         if rest:
             thing.name = self._best(thing, move, rest)
-            return None
+            thing.known = False
         return None
 
     def missing(self, thing: Thing) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing like it was seen there or elsewhere."""
+        """Whether memory says where a thing was, that room was explored, and nothing seen can be it."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
-        return not any(kind_of(name) == thing.kind for name in view.objects)
+        same = [name for name in view.objects if kind_of(name) == thing.kind]
+        if not thing.captions:
+            return not same
+        return all(view.objects[name].described and self.likeness(thing, name) < _SURE for name in same)
 
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
@@ -90,7 +112,7 @@ class Search:
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
-        if caption in thing.captions:
+        if caption.rstrip(".") in (known.rstrip(".") for known in thing.captions):
             return 1.0
         kind = set(content(kind_of(name)))
         has = set(content(caption)) - kind
@@ -107,7 +129,9 @@ class Search:
         told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
-        if not (told or thing.captions) or (len(pool) == 1 and not part) or spare <= 0:
+        settled = len(pool) == 1 and (not thing.captions or view.objects[pool[0]].start == thing.start)
+        hurried = spare <= -_HASTE
+        if not (told or thing.captions) or (settled and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)
             return None
@@ -124,8 +148,7 @@ class Search:
             return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
         elif part:
             return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
-        else:
-            thing.known = likeness[top] >= _UNLIKE
+        elif likeness[top] >= _UNLIKE or spare < 1:
             thing.name = top
         return None
 

@@ -10,10 +10,12 @@ and descriptions are believed only of a task that was fulfilled.
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
-from .household_instructions import Asked, read_instruction, sentences
+from .household_grammar import sentences
+from .household_instructions import Asked, read_instruction
 from .household_view import HELD, kind_of, parse_action, parse_description, parse_objects, parse_result
 from .household_words import PlaceMention, PlaceWords, content, room_type
 
@@ -47,6 +49,15 @@ class Remembered:
         return list(dict.fromkeys(move.thing for move in self.moves))
 
 
+_MOVED = re.compile(
+    r"\b(?:moved|put|placed|took|brought)\s+(?P<name>\w+_\d+)\s*(?:\((?P<caption>[^()]*(?:\([^()]*\)[^()]*)*)\))?"
+    r"(?:\s+from\s+(?P<start>\w+_\d+))?\s+(?P<relation>onto|into|on|in|to)\s+(?P<piece>\w+_\d+)"
+    r"(?:\s+next\s+to\s+(?P<beside>\w+_\d+))?",
+    re.IGNORECASE,
+)
+"""What a summary says in exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""
+
+
 @dataclasses.dataclass
 class _Steps:
     """What the turns of a trace tell."""
@@ -60,19 +71,33 @@ class _Steps:
 def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
     found = _Steps()
     view = words.view
+    seen: dict[str, dict[str, str]] = {}
     for step in trace.steps:
         for name, (place, room) in parse_objects(step.observation).items():
-            if place != HELD and name not in found.picked and view.room_of(place) == room:
-                found.starts.setdefault(name, (place, room))
+            if place != HELD and view.room_of(place) == room:
+                seen.setdefault(name, {}).setdefault(place, room)
         if described := parse_description(step.observation):
             found.captions[described[0]] = described[1]
         action, arguments = parse_action(step.action)
         if not parse_result(step.observation).startswith("Successful"):
             continue
-        if action == "Pick" and arguments[0] in found.starts:
+        if action == "Pick":
             found.picked.append(arguments[0])
         elif action == "Place" and len(arguments) == 5 and view.room_of(arguments[2]):
             found.placed.append((arguments[0], arguments[1], arguments[2], arguments[4]))
+    ends = {(name, piece) for name, _, piece, _ in found.placed}
+    for name, places in seen.items():  # the steps may be out of order: where it was not put, it was before
+        start = next((place for place in places if (name, place) not in ends), next(iter(places)))
+        found.starts[name] = (start, places[start])
+    for said in _MOVED.finditer(trace.note):
+        if said["caption"]:
+            found.captions[said["name"]] = said["caption"]
+        if said["start"] and view.room_of(said["start"]) and said["name"] not in found.picked:
+            found.starts[said["name"]] = (said["start"], view.room_of(said["start"]))
+        found.picked.append(said["name"])
+        relation = "within" if said["relation"].lower() in ("in", "into") else "on"
+        if view.room_of(said["piece"]):
+            found.placed.append((said["name"], relation, said["piece"], said["beside"] or "None"))
     return found
 
 
@@ -125,7 +150,12 @@ def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
         if name in steps.captions and (won or not thing.said):
             thing.captions = (steps.captions[name],)
         spots = [piece for placed, _, piece, _ in steps.placed if placed == name]
+        inside = {piece for placed, relation, piece, _ in steps.placed if relation == "within"}
         mine = [move for move in moves if move.thing is thing and not move.carry]
-        for move, spot in zip(mine, spots if len(spots) == len(mine) else spots[-1:] if len(mine) == 1 else []):
-            if move.place is None or not move.place.piece or move.place.piece in (kind_of(spot), "floor"):
-                move.piece = spot
+        for move in mine:
+            kind = move.place.piece if move.place is not None else ""
+            fitting = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
+            if fitting and (kind or len(mine) == 1):
+                move.piece = fitting[0] if kind else fitting[-1]
+                move.inside = move.inside or move.piece in inside
+                spots.remove(move.piece)

@@ -86,7 +86,9 @@ class HouseView:
             InvalidInputError: it has no furniture list.
         """
         if "Furniture:" not in observation:
-            raise InvalidInputError(f"observation: expected the house text ('Furniture:' ...), got {observation[:200]!r}")
+            raise InvalidInputError(
+                f"observation: expected the house text ('Furniture:' ...), got {observation[:200]!r}"
+            )
         self.rooms: dict[str, list[str]] = {}
         self.floors: dict[str, str] = {}
         self.furniture: dict[str, str] = {}
@@ -120,9 +122,9 @@ class HouseView:
             seen.place, seen.room = place, room
         held = [thing for thing, seen in self.objects.items() if seen.place == HELD]
         self.held = held[0] if held else None
-        if described := parse_description(observation):
-            if described[0] in self.objects:
-                self.objects[described[0]].caption = described[1]
+        described = parse_description(observation)
+        if described and described[0] in self.objects:
+            self.objects[described[0]].caption = described[1]
         if name == "DescribeObjectTool" and arguments and arguments[0] in self.objects:
             self.objects[arguments[0]].described = True
         succeeded = result.startswith("Successful")

@@ -1,8 +1,8 @@
 """Words for places and things: which of a house's rooms and furniture a phrase names, and how phrases are compared.
 
-    words = PlaceWords(view)
-    words.find("to another table in the living room")     # [PlaceMention(relation="to", piece="table", ...)]
-    overlap("the teal vase", "A teal vase with a tall, slender neck.")
+words = PlaceWords(view)
+words.find("to another table in the living room")     # [PlaceMention(relation="to", piece="table", ...)]
+overlap("the teal vase", "A teal vase with a tall, slender neck.")
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ _AFTER = (
     r"at|which|that|because|since|first|finally|also|using|using|today|tonight|now|or|but|is|are|if|until|close|"
     r"such|of|inside|within|there|ready)\b))"
 )
-_STOP = frozenset(
-    """a an the my our your his her their its of in on at to for with and or is are was were be been as it this that
+_STOP_WORDS = """
+    a an the my our your his her their its of in on at to for with and or is are was were be been as it this that
     these those them they i me we you from by into onto up can could would please help move put place set bring take
-    like have has had do does so then also back part next other each together one usually always""".split()
-)
+    like have has had do does so then also back part next other each together one usually always
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _IRREGULAR = {"shelves": "shelf", "knives": "knife", "loaves": "loaf", "scarves": "scarf", "grey": "gray",
               "favourite": "favorite", "cosy": "cozy", "mug": "cup", "colour": "color", "gifted": "gift",
               "teddy": "bear", "cosily": "cozy"}  # fmt: skip
@@ -172,7 +173,9 @@ class PlaceWords:
             rf"|{determiner}{modifiers.format(4)}(?P<room3>{room})(?:\s+room)?){_AFTER}",
             re.IGNORECASE,
         )
-        self._bare = re.compile(self._mention.pattern.replace(rf"\b(?P<prep>{_PREPOSITIONS})\s+", r"\b(?P<prep>)", 1), re.IGNORECASE)
+        self._bare = re.compile(
+            self._mention.pattern.replace(rf"\b(?P<prep>{_PREPOSITIONS})\s+", r"\b(?P<prep>)", 1), re.IGNORECASE
+        )
 
     def find(self, text: str, bare: bool = False) -> list[PlaceMention]:
         """The places a text names behind a preposition, in order; with `bare` those without one too."""
