@@ -82,7 +82,6 @@ class Evaluation:
             self.records["single"], categories, per_scene=options.triples_per_scene, seed=options.seed
         )
         self.kinds = {str(r["episode_id"]): r["metadata"]["episode_type"] for r in self.records["acquisition"]}
-        self._tasks: dict[int, list] = {}
         runs = self.play(self.records["acquisition"], lambda record: Given())
         self.acquired = {run.episode_id: run for run in runs}
         self.memory = self.memory_of([run.trace for run in runs])
@@ -91,10 +90,9 @@ class Evaluation:
         """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's."""
         if not records:
             return []
-        tasks = self._tasks.setdefault(id(records), tasks_of(records, self.root))
         limit = max_steps or self.options.max_steps
         return play_stage(
-            tasks,
+            tasks_of(records, self.root),
             records,
             lambda: MemoryPlanner(self.embedder, max_actions=limit),
             given,

@@ -11,7 +11,7 @@ TRIPS = (
     "Norway", "Istanbul", "Cape Town", "Sicily", "Seoul",
 )  # fmt: skip
 PURPOSES = (
-    "Sunday baking", "chess evenings", "garden parties", "drawing lessons", "video calls", "train rides", "choir practice",
+    "Sunday baking", "chess evenings", "garden parties", "drawing lessons", "video calls", "train rides", "choir",
     "weekend hikes", "card games", "late-night reading", "school mornings", "birthday dinners", "language classes",
     "movie nights", "spring cleaning", "guests from abroad",
 )  # fmt: skip
@@ -37,7 +37,7 @@ OWNERSHIP = (
 """(what the acquisition instruction says after "The <thing>", how the utilisation instruction calls it)."""
 
 OCCASIONS = (
-    "tea break", "morning stretch", "board game evening", "homework hour", "family call", "winter evening", "late shift",
+    "tea break", "morning stretch", "board game evening", "homework hour", "family call", "late shift",
     "poetry reading", "Saturday brunch", "music practice", "letter writing", "house concert", "crossword break",
     "painting afternoon", "repair session", "nap time", "stargazing night", "book club", "quiet hour", "puzzle evening",
     "sewing session", "language lesson", "garden break", "photo sorting", "early shift", "podcast recording",

@@ -39,7 +39,7 @@ FEATURES = (
 """Words count by their inverse document frequency among the memories of the house."""
 
 WEIGHTS: dict[bool, tuple[float, ...]] = {
-    True: (5.0, 5.0, 5.0, 5.0, 3.0, 3.0, 1.0),
+    True: (3.52, 6.21, 2.41, 5.79, -2.11, 2.29, 0.89),
     False: (2.39, 4.36, 0.46, 6.48, -0.79, 2.14, 0.84),
 }
 """By whether the embedder is a model (True) or the lexical one (False), in the order of `FEATURES`."""

@@ -10,8 +10,8 @@ from embodied_mem.memory.traces import Trace, TraceStep
 OK = "Result: Successful execution!\nObjects: "
 STEPS = (
     TraceStep("look", "Explore[kitchen_1]", f"{OK}cup_0: table_4 in kitchen_1\nbook_1: table_4 in kitchen_1"),
-    TraceStep("", "DescribeObjectTool[cup_0]", "Result: The description of the object 'cup_0' is:\nA red cup.\nObjects: "
-              "cup_0: table_4 in kitchen_1"),
+    TraceStep("", "DescribeObjectTool[cup_0]", "Result: The description of the object 'cup_0' is:\nA red cup.\n"
+              "Objects: cup_0: table_4 in kitchen_1"),
     TraceStep("", "Pick[cup_0]", f"{OK}cup_0: held by the agent\nbook_1: table_4 in kitchen_1"),
     TraceStep("", "Navigate[bed_6]", f"{OK}cup_0: held by the agent"),
     TraceStep("", "Place[book_1, on, bed_6, None, None]", "Result: Unexpected failure! - no\nObjects: cup_0: held by "
