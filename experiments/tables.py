@@ -115,11 +115,9 @@ def memento() -> str:
     for stage, row in data["stages"].items():
         low, high = row["sr_interval"]
         held_out = f"{100 * row['held_out']['sr']:.1f} % of {row['held_out']['episodes']}" if "held_out" in row else "-"
+        success = f"{100 * row['sr']:.1f} % | {100 * low:.1f} to {100 * high:.1f}"
         others = " | ".join("-" if value is None else f"{value:.1f} %" for value in paper[stage])
-        lines.append(
-            f"| {stage} | {row['episodes']} | {100 * row['sr']:.1f} % | {100 * low:.1f} to {100 * high:.1f} | {held_out} "
-            f"| {100 * row['pc']:.1f} % | {others} |"
-        )
+        lines.append(f"| {stage} | {row['episodes']} | {success} | {held_out} | {100 * row['pc']:.1f} % | {others} |")
     line = data["line"]
     lines += [
         "",

@@ -25,6 +25,7 @@ from embodied_mem.memory.trace_formats import SHOWN
 from embodied_mem.memory.trace_retrieval import TraceMemory
 from embodied_mem.memory.traces import Trace, TraceStep
 from experiments import evaluate
+from experiments.configs import load
 from tests.envs import memento_house
 
 
@@ -168,3 +169,10 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
     text = file.with_suffix(".md").read_text()
     assert "| hybrid | 3 |" in text
     assert "neither, single" in text
+
+
+def test_what_is_asked_wrongly_is_named(root):
+    with pytest.raises(InvalidInputError, match="memento trains nothing; run: python experiments/evaluate.py"):
+        load("memento")
+    with pytest.raises(InvalidInputError, match="embedder: expected auto, minilm or lexical, got 'magic'"):
+        evaluate.main(["--config=memento", "--data", str(root), "--embedder", "magic"])
