@@ -28,7 +28,9 @@ _OPEN = re.compile(
     r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
-_CONNECTED = re.compile(r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE)
+_CONNECTED = re.compile(
+    r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE
+)
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
@@ -248,7 +250,9 @@ class _Request:
             for thing, found in pairs:
                 _enrich(thing, found[0])
             return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
-        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one)
+        return Part(
+            self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one
+        )
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
