@@ -135,7 +135,7 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices, with a price for a change that is not announced."""
+    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price."""
     count = len(scores[0])
     best = list(scores[0])
     back: list[list[int]] = []
@@ -178,7 +178,7 @@ def _likeness(
 
 
 def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
-    """How well the places named fit those of a memory, in [-1, 1]: whether it has them, and how many of its moves do."""
+    """How well the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
     if not mentions:
         return 0.0
     agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]

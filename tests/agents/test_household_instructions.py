@@ -39,8 +39,8 @@ def read(text: str, words: PlaceWords) -> list[tuple]:
     ("text", "expected"),
     [
         ("Move the jug and cup from the kitchen counter to the bedroom table.", [("the jug", "cup")]),
-        ("Put the white and tan candle holder with a rounded lid and a base on the couch.", [("the white and tan candle "
-         "holder with a rounded lid and a base",)]),
+        ("Put the white and tan jar with a round lid and a base on the couch.",
+         [("the white and tan jar with a round lid and a base",)]),
         ("Could you help me by moving my book, the red cup with a dot, and the clock to the stand?",
          [("my book", "the red cup with a dot", "the clock")]),
         ("Place the laptop stand on the stand.", [("the laptop stand",)]),
