@@ -2,11 +2,12 @@
 
     python -m embodied_mem.play alfworld --tasks valid_seen
     python -m embodied_mem.play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
+    python -m embodied_mem.play memento --tasks acquisition --task 0
     printf 'look\\ninventory\\n' | python -m embodied_mem.play alfworld --tasks valid_seen --task 3
 
-Type a command as the game words it (`go to fridge 1`). Lines that start with a slash are for this program:
-`/commands` lists what can be done now, `/undo` takes the last command back, `/progress` tells how much of the goal
-holds, `/restart` and `/quit` do what they say.
+Type a command as the game words it (`go to fridge 1`, `Explore[kitchen_1]`). Lines that start with a slash are for this
+program: `/commands` lists what can be done now, or where names are part of a command its forms, `/undo` takes the last
+command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they say.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from embodied_mem.envs import WORLDS, make
+from embodied_mem.envs.memento import FORMS
 from embodied_mem.errors import EmbodiedMemError
+
+DEFAULT_TASKS = {"alfworld": "valid_seen", "memento": "acquisition"}
+"""Tasks of a world where `--tasks` says nothing."""
 
 
 def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: str = "> ") -> bool:
@@ -45,7 +50,7 @@ def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: s
         if command == "/quit":
             break
         if command == "/commands":
-            say("\n".join(info["admissible_commands"][0]))
+            say("\n".join(info["admissible_commands"][0] if "admissible_commands" in info else FORMS))
         elif command == "/progress":
             say(f"{info['progress'][0]:.0%} of the goal holds: {info['goal'][0]}")
         elif command in ("/undo", "/restart"):
@@ -59,8 +64,10 @@ def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: s
             observations, _, terminations, _, info = envs.step([command])
             history.append(envs.snapshot(0))
             if terminations[0]:
-                print(f"{observations[0]}\n\nYou won after {len(history) - 1} commands.", file=output)
-                return True
+                won, count = bool(info["won"][0]), len(history) - 1
+                outcome = f"You won after {count} commands." if won else "The game has ended and is not won."
+                print(f"{observations[0]}\n\n{outcome}", file=output)
+                return won
             say(observations[0])
     print("\nThe game is not won.", file=output)
     return False
@@ -72,13 +79,16 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m embodied_mem.play", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("world", choices=sorted(WORLDS))
-    parser.add_argument("--tasks", default="valid_seen", help="a split, a folder or a game file (default valid_seen)")
+    parser.add_argument("--tasks", help="a split or stage, a folder or a file (default valid_seen, acquisition)")
     parser.add_argument("--task", type=int, help="index of the task among them; default one drawn with --seed")
     parser.add_argument("--grammar", default="0.4", choices=["0.4", "0.3"], help="ALFWorld's wording (default 0.4)")
+    parser.add_argument("--data", help="MEMENTO's data folder (default $EMBODIED_MEM_DATA/memento)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
+    options = {"data": args.data} if args.world == "memento" else {"grammar": args.grammar}
+    tasks = args.tasks or DEFAULT_TASKS[args.world]
     try:
-        envs = make(args.world, tasks=args.tasks, num_envs=1, seed=args.seed, max_steps=None, grammar=args.grammar)
+        envs = make(args.world, tasks=tasks, num_envs=1, seed=args.seed, max_steps=None, **options)
         play(envs, args.task, sys.stdin, sys.stdout)
     except EmbodiedMemError as error:
         print(f"error: {error}", file=sys.stderr)

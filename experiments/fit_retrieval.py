@@ -47,16 +47,24 @@ def sentences(data: pathlib.Path) -> tuple[list[Trace], list[tuple[str, str, str
     return traces, questions
 
 
-def fit(tables: list[tuple[np.ndarray, int]], steps: int = 1500, rate: float = 0.1) -> np.ndarray:
-    """Weights float64[features] that maximise the mean log probability of the right rows (Adam, full batch)."""
-    weights = np.full(len(FEATURES), 2.0)
+def fit(tables: np.ndarray, valid: np.ndarray, right: np.ndarray, steps: int = 200, rate: float = 0.2) -> np.ndarray:
+    """Weights float64[features] that maximise the mean log probability of the right memories (Adam, full batch).
+
+    Args:
+        tables: float64[clauses, memories, features], padded.
+        valid: bool[clauses, memories], False where padded.
+        right: int[clauses], index of the memory that the clause needs.
+        steps: of Adam.
+        rate: of Adam.
+    """
+    weights = np.full(tables.shape[2], 2.0)
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    target = tables[np.arange(len(right)), right].mean(0)
     for step in range(1, steps + 1):
-        gradient = 2 * PENALTY * weights
-        for table, right in tables:
-            logits = table @ weights
-            odds = np.exp(logits - logits.max())
-            gradient += (odds / odds.sum() @ table - table[right]) / len(tables)
+        logits = np.where(valid, tables @ weights, -np.inf)
+        odds = np.exp(logits - logits.max(1, keepdims=True))
+        odds /= odds.sum(1, keepdims=True) * len(right)
+        gradient = np.einsum("cm,cmf->f", odds, tables) - target + 2 * PENALTY * weights
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.99 * square + 0.01 * gradient**2
         weights -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
@@ -90,25 +98,30 @@ def main() -> None:
         embedder = KeptVectors(embedder)
         embedder.embed([text for question, _, _ in questions for text in (question, *clauses_of(question))])
         memory = TraceMemory(traces, embedder)
-        order = {}
+        order: dict[str, list[str]] = {}
         for trace in traces:
             order.setdefault(trace.scene_id, []).append(trace.episode_id)
-        tables = [
-            (memory.features(clause, scene), order[scene].index(right), scene)
-            for text, scene, right in questions
-            for clause in clauses_of(text)
-        ]
+        rows = [(clause, scene, right) for text, scene, right in questions for clause in clauses_of(text)]
+        width = max(map(len, order.values()))
+        tables, valid = np.zeros((len(rows), width, len(FEATURES))), np.zeros((len(rows), width), bool)
+        for i, (clause, scene, _) in enumerate(rows):
+            tables[i, : len(order[scene])] = memory.features(clause, scene)
+            valid[i, : len(order[scene])] = True
+        right = np.array([order[scene].index(name) for _, scene, name in rows])
         scenes = sorted(order)
         rates = []
         for fold in range(FOLDS):
             out = set(scenes[fold::FOLDS])
-            memory.weights = fit([(table, right) for table, right, scene in tables if scene not in out])
+            kept = np.array([scene not in out for _, scene, _ in rows])
+            memory.weights = fit(tables[kept], valid[kept], right[kept])
             rates.append(missing(memory, [question for question in questions if question[1] in out]))
-        weights = fit([(table, right) for table, right, _ in tables])
+        weights = fit(tables, valid, right)
         report[name] = {
             "weights": [round(float(weight), 2) for weight in weights],
             "missing_at_3_and_5": [round(float(rate), 4) for rate in np.mean(rates, 0)],
-            "similarity_missing_at_3_and_5": [round(rate, 4) for rate in missing(memory, questions, strategy="similarity")],
+            "similarity_missing_at_3_and_5": [
+                round(rate, 4) for rate in missing(memory, questions, strategy="similarity")
+            ],
         }
         print(name, report[name], flush=True)
     print(json.dumps(report))

@@ -31,6 +31,22 @@ Env = _native.Env
 MAX_ACTIONS = 40
 """Actions of a run in the paper: its 41st answer is not played any more."""
 
+FORMS = (
+    "Navigate[room, floor, furniture or object]",
+    "Explore[room]",
+    "Pick[object]",
+    "Place[object, on or within, furniture or floor, next_to or None, object, furniture or None]",
+    "Open[furniture]",
+    "Close[furniture]",
+    "FindReceptacleTool[what]",
+    "FindObjectTool[what]",
+    "FindRoomTool[what]",
+    "DescribeObjectTool[object]",
+    "Wait[]",
+    "Done[]",
+)
+"""What an action looks like: there is no list of admissible ones, as names are part of them."""
+
 Finder = Callable[[str, str, str], str]
 """Answers a finding tool: (tool, query, list of candidates) to text."""
 

@@ -111,6 +111,19 @@ def load_houses(root: str | os.PathLike) -> Houses:
         raise GameFileError(f"{path}: cannot be read: {error}") from error
 
 
+def load_scenes(root: str | os.PathLike) -> dict[str, Any]:
+    """Return `scenes.json` as it stands: houses by scene id.
+
+    Raises:
+        GameFileError: it cannot be read.
+    """
+    path = Path(root) / "scenes.json"
+    try:
+        return dict(json.loads(read_bytes(path)))
+    except (ValueError, RecursionError, TypeError) as error:
+        raise GameFileError(f"{path}: expected a JSON object of houses: {error}") from error
+
+
 def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
     """Return (template, category, caption or None) of every object template.
 

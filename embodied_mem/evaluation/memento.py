@@ -231,6 +231,18 @@ def _with(
     return hits
 
 
+def missing_rates(memory: TraceMemory, records: Sequence[Record], strategy: str, k: int) -> dict[str, float]:
+    """Share of tasks of which a needed memory is not among the first `k`: of all, and of the held-out houses."""
+    rows: list[tuple[bool, bool]] = []
+    for record in records:
+        hits = {hit.episode_id for hit in memory.retrieve(record["instruction"], record["scene_id"], k, strategy)}
+        rows.append((not hits >= set(related_ids(record)), record["scene_id"] not in DEVELOPMENT_SCENES))
+    rates = {"all": float(np.mean([missing for missing, _ in rows]))}
+    if held_out := [missing for missing, out in rows if out]:
+        rates["held_out"] = float(np.mean(held_out))
+    return rates
+
+
 def build_profiles(records: Iterable[Record], embedder: Any = None) -> dict[str, UserProfile]:
     """The user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1)."""
     profiles: dict[str, UserProfile] = {}

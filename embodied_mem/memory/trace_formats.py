@@ -20,7 +20,7 @@ NOISE = 0.3
 GAPS = 0.2
 
 _CALL = re.compile(r"(\w+)\[(.*)\]\s*\Z", re.DOTALL)
-_LINE = re.compile(r"^(?:Objects:\s*)?(\w+_\d+): (.+)$", re.MULTILINE)
+_LINE = re.compile(r"^(\w+_\d+): (.+)$", re.MULTILINE)
 _DONE = "Successful execution!"
 
 
@@ -59,7 +59,7 @@ def summarised(trace: Trace) -> Trace:
             origin[arguments[0]] = places.get(arguments[0], "")
         elif name == "Place" and len(arguments) >= 3 and worked:
             sentences.append(_moved(arguments, origin, described))
-        places |= dict(_LINE.findall(step.observation.partition("Objects:")[2]))
+        places |= dict(_LINE.findall(step.observation.partition("Objects: ")[2]))
     outcome = "The task was completed." if trace.won else "The task was not completed."
     return dataclasses.replace(trace, steps=(), note=" ".join([*sentences, outcome]))
 

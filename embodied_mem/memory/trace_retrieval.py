@@ -3,10 +3,10 @@
     memory = TraceMemory(traces, embedder)
     memory.retrieve("Could you set up my late-night study materials?", scene_id, k=3, strategy="hybrid")
 
-An instruction is cut into clauses that can be asked for alone ("... Then, could you ..."): each may need a memory of its
-own. For each clause a memory m gets a probability, softmax over the house's memories of a weighted sum of `FEATURES`;
-memories are ranked by the sum of their probabilities over the clauses. So a clause that is sure of its memory takes one
-place, and one that is not takes several. No model but the embedder is asked.
+An instruction is cut into clauses that can be asked for alone ("... Then, could you ..."): each may need a memory of
+its own. For each clause a memory gets a probability, softmax over the house's memories of a weighted sum of `FEATURES`;
+memories are ranked by the sum of their probabilities over the clauses. So a clause that is sure of its memory takes
+one place, and one that is not takes several. No model but the embedder is asked.
 
 Source: MEMENTO C.1 (similarity within the scene), E.3 (strategies; reranker and expansion ask a chat model there). The
 weights are fitted on the 626 generated sentences for PARTNR's training episodes (`experiments/fit_retrieval.py`), other
@@ -39,8 +39,8 @@ FEATURES = (
 """Words count by their inverse document frequency among the memories of the house."""
 
 WEIGHTS: dict[bool, tuple[float, ...]] = {
-    True: (5.0, 5.0, 5.0, 5.0, 3.0, 3.0, 1.0),
-    False: (2.0, 2.0, 2.0, 5.0, 3.0, 3.0, 1.0),
+    True: (3.52, 6.21, 2.41, 5.79, -2.11, 2.29, 0.89),
+    False: (2.39, 4.36, 0.46, 6.48, -0.79, 2.14, 0.84),
 }
 """By whether the embedder is a model (True) or the lexical one (False), in the order of `FEATURES`."""
 
@@ -70,12 +70,13 @@ _HABIT = re.compile(
 )
 _DIRECTED = re.compile(r"\b(?:from|to|on|onto|in|into|next to|beside)\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9]+")
-_STOP = frozenset(
-    """a an the of to in on at with from into for and or is are be was were been being it its this that these those them
+_STOP_WORDS = """
+    a an the of to in on at with from into for and or is are be was were been being it its this that these those them
     they i me my mine we our you your could can would will please help set up as so have has had like prefer usually
     keep place put move bring take arrange organize there here where when then than after before next each other also
-    ready some any which who what how do does did want need by while during one""".split()
-)
+    ready some any which who what how do does did want need by while during one
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 
@@ -101,7 +102,8 @@ def sentences_of(text: str) -> list[str]:
 def clauses_of(instruction: str) -> list[str]:
     """What an instruction asks for, one text per clause that can stand alone; at least one.
 
-    A sentence that goes on about the things of the one before ("Place them next to each other") stays with it.
+    A sentence that goes on about the things of the one before ("Put them on the shelf") stays with it; one without a
+    word that means something ("Place them next to each other") is left out.
     """
     clauses: list[str] = []
     for sentence in sentences_of(instruction):
@@ -138,7 +140,9 @@ def expansions_of(clause: str) -> list[str]:
     """What a memory that answers the clause may say, by rule: the clause, without politeness, and as a statement."""
     bare = _POLITE.sub("", clause.strip()).rstrip("?.! ")
     rest = re.sub(
-        r"\A(?:set up|set|arrange|organi[sz]e|prepare|decorate|tidy up|make|get|create|move|place|put|bring)\s+", "", bare
+        r"\A(?:set up|set|arrange|organi[sz]e|prepare|decorate|tidy up|make|get|create|move|place|put|bring)\s+",
+        "",
+        bare,
     )
     rest = re.sub(r"\s+(?:as I (?:usually )?(?:like|do|prefer)(?: it)?|for me|the way I like(?: it)?)\Z", "", rest)
     said = re.sub(r"\b(?:my|the)\s+", "", rest, count=1)
