@@ -122,12 +122,10 @@ def moves_of(asked: Asked) -> list[Move]:
         for known in things:
             if core_of(known.phrase) == core or phrase == known.phrase:
                 return known
-        said = [what for name, what in asked.descriptions if core_of(name) == core]
-        said = said or [
-            what
-            for name, what in asked.descriptions
-            if same_thing(name, phrase) or content(name)[-1:] == content(core)[-1:]
-        ]
+        said = [what for name, what in asked.descriptions if core_of(name) == core or same_thing(name, phrase)]
+        if not said:
+            last = content(core)[-1:]
+            said = [what for name, what in asked.descriptions if content(name)[-1:] == last]
         things.append(Thing(phrase, tuple(dict.fromkeys(said))))
         return things[-1]
 

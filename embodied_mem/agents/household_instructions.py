@@ -228,11 +228,8 @@ class _Reader:
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
-        if (
-            rooms
-            and self._within(self.placements[rooms[-1]], asked)
-            and self.placements[rooms[-1]].things != asked.things
-        ):
+        merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
+        if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
             asked = self._narrowed(rooms[-1], asked)
         before = self.placements[-1] if self.placements else None
         known = before is not None and set(asked.things) >= set(before.things)
@@ -295,7 +292,7 @@ class _Reader:
         before = self.placements[number]
         if not self.then:
             rest = tuple(thing for thing in before.things if thing not in asked.things)
-            self.placements[number] = dataclasses.replace(before, things=rest)
+            self.placements[number : number + 1] = [dataclasses.replace(before, things=rest)] if rest else []
         place = dataclasses.replace(asked.place, room=before.place.room)
         return dataclasses.replace(asked, place=place, source=asked.source or before.source)
 

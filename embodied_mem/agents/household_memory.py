@@ -28,7 +28,9 @@ _OPEN = re.compile(
     r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
-_CONNECTED = re.compile(r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE)
+_CONNECTED = re.compile(
+    r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE
+)
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
@@ -133,7 +135,7 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices, with a price for a change that is not announced."""
+    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price."""
     count = len(scores[0])
     best = list(scores[0])
     back: list[list[int]] = []
@@ -176,7 +178,7 @@ def _likeness(
 
 
 def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
-    """How well the places named fit those of a memory, in [-1, 1]: whether it has them, and how many of its moves do."""
+    """How well the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
     if not mentions:
         return 0.0
     agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
@@ -248,7 +250,9 @@ class _Request:
             for thing, found in pairs:
                 _enrich(thing, found[0])
             return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
-        return Part(self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one)
+        return Part(
+            self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one
+        )
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""

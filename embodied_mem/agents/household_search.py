@@ -29,7 +29,7 @@ _LIKELY = (
     "bathroom",
 )
 _SURE, _UNLIKE = 0.6, 0.3
-_HASTE = 6
+_HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
@@ -61,7 +61,7 @@ class Search:
         else:
             pool = near or ([] if unseen else fits)
         if pool:
-            reply = self._choose(thing, move, pool, bool(unseen), spare)
+            reply = self._choose(thing, move, pool, taken, spare)
             if reply is not None or thing.name:
                 return reply
         room = next(iter(unseen), None) or self._next_room(thing, taken)
@@ -123,13 +123,14 @@ class Search:
                 best = max(best, 0.99 * len(words & has) / math.sqrt(len(words) * len(has)))
         return best
 
-    def _choose(self, thing: Thing, move: Move, pool: list[str], unseen: bool, spare: int) -> Reply | None:
+    def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
         """Decide for one of the objects, or look at one closely, or at its room."""
         view = self.view
         told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
-        settled = len(pool) == 1 and (not thing.captions or view.objects[pool[0]].start == thing.start)
+        alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
+        settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
         hurried = spare <= -_HASTE
         if not (told or thing.captions) or (settled and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
@@ -138,10 +139,11 @@ class Search:
         likeness = {name: self.likeness(thing, name) for name in pool}
         top = max(likeness, key=lambda name: likeness[name])
         open_ = [name for name in pool if not view.objects[name].described]
+        home = bool(thing.captions) and all(view.objects[name].start == thing.start for name in open_)
         thorough = spare >= _THOROUGH
         if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
             thing.name = top
-        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and not thorough:
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and (home or not thorough):
             thing.name = open_[0]
         elif open_:
             name = self._best(thing, move, open_)
