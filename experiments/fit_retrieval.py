@@ -85,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with partnr/")
     parser.add_argument("--embedders", nargs="+", default=["minilm", "lexical"], choices=["minilm", "lexical"])
+    parser.add_argument("--result", type=pathlib.Path, help="also write the last line to this file")
     options = parser.parse_args()
     traces, questions = sentences(options.data)
     report = {}
@@ -124,7 +125,10 @@ def main() -> None:
             ],
         }
         print(name, report[name], flush=True)
+    report["command"] = "python experiments/fit_retrieval.py --data DIR"
     print(json.dumps(report))
+    if options.result:
+        options.result.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":
