@@ -45,7 +45,7 @@ from embodied_mem.evaluation.report import manifest
 from embodied_mem.memory.kept_vectors import KeptVectors
 from embodied_mem.memory.lexical import LexicalEmbedder
 from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, damaged
-from embodied_mem.memory.trace_retrieval import STRATEGIES, TraceMemory
+from embodied_mem.memory.trace_retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
 from experiments.configs.memento import MementoConfig, config
 
 STAGES = ("single", "joint", "joint3")
@@ -81,6 +81,9 @@ class Evaluation:
         self.records["joint3"] = triples(
             self.records["single"], categories, per_scene=options.triples_per_scene, seed=options.seed
         )
+        asked = [record["instruction"] for stage in STAGES for record in self.records[stage]]
+        clauses = [clause for instruction in asked for clause in clauses_of(instruction)]
+        self.embedder.embed([*asked, *clauses, *(text for clause in clauses for text in expansions_of(clause))])
         self.kinds = {str(r["episode_id"]): r["metadata"]["episode_type"] for r in self.records["acquisition"]}
         runs = self.play(self.records["acquisition"], lambda record: Given())
         self.acquired = {run.episode_id: run for run in runs}

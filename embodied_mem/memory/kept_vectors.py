@@ -13,6 +13,9 @@ import numpy as np
 
 from .lexical import Embedder, LexicalEmbedder
 
+FEW = 32
+"""New texts below this number are embedded one by one: a compiled model is compiled anew for each size of batch."""
+
 
 class KeptVectors:
     """Keeps every vector for as long as it lives; not for texts of users who may want to be forgotten.
@@ -32,6 +35,7 @@ class KeptVectors:
         """Unit vectors float32[n, d], one row per text."""
         new = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if new or not texts:
-            vectors = self._embedder.embed(new)
+            groups = [[text] for text in new] if self.is_model and 1 < len(new) < FEW else [new]
+            vectors = np.concatenate([self._embedder.embed(group) for group in groups])
             self._kept.update(zip(new, vectors))
         return np.stack([self._kept[text] for text in texts]) if texts else vectors
