@@ -3,11 +3,12 @@
     python -m embodied_mem.play alfworld --tasks valid_seen
     python -m embodied_mem.play eb_alfred --tasks base
     python -m embodied_mem.play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
+    python -m embodied_mem.play memento --tasks acquisition --task 0
     printf 'look\\ninventory\\n' | python -m embodied_mem.play alfworld --tasks valid_seen --task 3
 
-Type a command as the game words it (`go to fridge 1`, `find a Fridge`). Lines that start with a slash are for this
-program: `/commands` lists what can be done, `/undo` takes the last command back, `/progress` tells how much of the goal
-holds, `/restart` and `/quit` do what they say.
+Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a slash are for this
+program: `/commands` lists what can be done now, or where names are part of a command its forms, `/undo` takes the last
+command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they say.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def play(envs, task: int | None, lines: Iterable[str], output: TextIO, prompt: s
         if command == "/quit":
             break
         if command == "/commands":
-            say("\n".join(info.get("admissible_commands", [["this world lists none"]])[0]))
+            say("\n".join(info["admissible_commands"][0] if "admissible_commands" in info else envs.action_forms))
         elif command == "/progress":
             say(f"{info['progress'][0]:.0%} of the goal holds: {info['goal'][0]}")
         elif command in ("/undo", "/restart"):

@@ -4,6 +4,8 @@
     python experiments/evaluate.py --weights runs/.../weights --tasks path/to/games --seeds 0 1 2
     python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
 
+    python experiments/evaluate.py --config=memento                  # MEMENTO's two stages: evaluate_memento.py
+
 Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
 training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON
 line.
@@ -21,12 +23,20 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 
+def _config_of(arguments: list[str]) -> str:
+    """What `--config` says; empty without it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", default="")
+    return parser.parse_known_args(arguments)[0].config
+
+
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     """The parsed command line."""
     from embodied_mem.agents.deliveries import DELIVERIES
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
+    add("--config", default="", choices=["", "memento"], help="memento: its own options, see --config=memento --help")
     add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
     add(
         "--tasks",
@@ -45,6 +55,11 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> dict:
+    given = sys.argv[1:] if arguments is None else arguments
+    if _config_of(given) == "memento":
+        from experiments import evaluate_memento
+
+        return evaluate_memento.main(list(given))
     options = arguments_of(arguments)
     from embodied_mem.models.host import keep_freed_memory
 

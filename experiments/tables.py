@@ -102,7 +102,39 @@ def _steps(row: dict, other: str) -> str:
     return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference) if difference else "-"
 
 
-TABLES = {"quick_start": quick_start, "alfworld": alfworld, "speed": speed, "planner_critic": planner_critic}
+def memento() -> str:
+    """MEMENTO's stages beside two models of the paper."""
+    if not (RESULTS / "memento.json").exists():
+        return "Not run yet; the log says what is known."
+    data = json.loads((RESULTS / "memento.json").read_text())
+    lines = [
+        "| stage | tasks | success | 95 % interval | held-out houses | percent complete | GPT-4o | Qwen-2.5-7b |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    paper = {"acquisition": (95.0, 53.2), "single": (85.1, 27.4), "joint": (63.9, 5.6), "joint3": (22.0, None)}
+    for stage, row in data["stages"].items():
+        low, high = row["sr_interval"]
+        held_out = f"{100 * row['held_out']['sr']:.1f} % of {row['held_out']['episodes']}" if "held_out" in row else "-"
+        success = f"{100 * row['sr']:.1f} % | {100 * low:.1f} to {100 * high:.1f}"
+        others = " | ".join("-" if value is None else f"{value:.1f} %" for value in paper[stage])
+        lines.append(f"| {stage} | {row['episodes']} | {success} | {held_out} | {100 * row['pc']:.1f} % | {others} |")
+    line = data["line"]
+    lines += [
+        "",
+        f"Missing rate of retrieval, no model but the embedder: {line['missing_at_3']:.1f} % at k = 3, "
+        f"{line['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder {data['embedder']}; "
+        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+    ]
+    return "\n".join(lines)
+
+
+TABLES = {
+    "quick_start": quick_start,
+    "alfworld": alfworld,
+    "speed": speed,
+    "planner_critic": planner_critic,
+    "memento": memento,
+}
 
 
 def render(text: str) -> str:

@@ -51,6 +51,20 @@ class MementoVectorEnv(NativeVectorEnv):
     """
 
     default_tasks = "acquisition"
+    action_forms = (
+        "Navigate[room, floor, furniture or object]",
+        "Explore[room]",
+        "Pick[object]",
+        "Place[object, on or within, furniture or floor, next_to or None, object, furniture or None]",
+        "Open[furniture]",
+        "Close[furniture]",
+        "FindReceptacleTool[what]",
+        "FindObjectTool[what]",
+        "FindRoomTool[what]",
+        "DescribeObjectTool[object]",
+        "Wait[]",
+        "Done[]",
+    )
     extra_info = ("sim_steps",)
     has_chance = True
 

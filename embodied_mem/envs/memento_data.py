@@ -11,7 +11,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ STAGES = {
     "joint": "joint_memory_utilization_stage",
 }
 """Stage names, and the stems of their episode files."""
+
+DEVELOPMENT_SCENES = ("102816756", "102817140", "103997895_171031182", "104348010_171512832")
+"""The first four of eight scenes: agents and rules are tuned and their failures read on these alone; others are held
+out."""
 
 MAX_FILE_BYTES = 256 << 20
 """Unpacked size above which a file is refused."""
@@ -107,6 +111,19 @@ def load_houses(root: str | os.PathLike) -> Houses:
         raise GameFileError(f"{path}: cannot be read: {error}") from error
 
 
+def load_scenes(root: str | os.PathLike) -> dict[str, Any]:
+    """Return `scenes.json` as it stands: houses by scene id.
+
+    Raises:
+        GameFileError: it cannot be read.
+    """
+    path = Path(root) / "scenes.json"
+    try:
+        return dict(json.loads(read_bytes(path)))
+    except (ValueError, RecursionError, TypeError) as error:
+        raise GameFileError(f"{path}: expected a JSON object of houses: {error}") from error
+
+
 def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
     """Return (template, category, caption or None) of every object template.
 
@@ -166,3 +183,23 @@ def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None
         return list(json.loads(read_bytes(path))["episodes"])
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise GameFileError(f"{path}: expected a JSON object with 'episodes': {error}") from error
+
+
+def tasks_of(records: Sequence[Mapping[str, Any]], root: str | os.PathLike) -> list[Task]:
+    """Return the tasks of official entries that are in no file, e.g. of generated ones, in their order.
+
+    Args:
+        records: entries of the official format.
+        root: folder with `scenes.json` and `captions.json`.
+
+    Raises:
+        GameFileError: an entry is malformed.
+    """
+    content = json.dumps({"episodes": list(records)}).encode()
+    return read_tasks(content, "<records>", load_houses(root), load_captions(root), {})
+
+
+def related_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the acquisition episodes whose knowledge an entry of a utilisation stage needs, in order."""
+    related = record["metadata"]["related_episode_id"]
+    return (str(related),) if isinstance(related, str | int) else tuple(map(str, related))

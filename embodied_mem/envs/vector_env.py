@@ -38,6 +38,8 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
     """Names in `info` of what the native side answers after `progress`."""
     default_tasks = ""
     """Tasks that a demonstration or a benchmark takes."""
+    action_forms: tuple[str, ...] = ()
+    """What an action looks like where `info` has no `admissible_commands`, since names are part of it."""
     has_chance = False
     """Whether the seed decides more than the order of tasks."""
 

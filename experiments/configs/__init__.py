@@ -11,10 +11,14 @@ import pathlib
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.config import Config
 
+EVALUATIONS = ("memento",)
+"""Configurations of `evaluate.py`, which train nothing."""
+
 
 def names() -> list[str]:
-    """The names of all configurations."""
-    return sorted(p.stem for p in pathlib.Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
+    """The names of all configurations of training."""
+    files = pathlib.Path(__file__).parent.glob("*.py")
+    return sorted(p.stem for p in files if not p.stem.startswith("_") and p.stem not in EVALUATIONS)
 
 
 def load(name: str) -> Config:
@@ -23,6 +27,8 @@ def load(name: str) -> Config:
     Raises:
         InvalidInputError: there is none; the message lists them.
     """
+    if name in EVALUATIONS:
+        raise InvalidInputError(f"--config: {name} trains nothing; run: python experiments/evaluate.py --config={name}")
     if name not in names():
         raise InvalidInputError(f"--config: expected one of {', '.join(names())}, got {name!r}")
     return importlib.import_module(f"experiments.configs.{name}").config()

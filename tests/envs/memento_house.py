@@ -111,3 +111,22 @@ def write_data(folder: pathlib.Path, *episodes: dict) -> pathlib.Path:
     file = folder / "episodes" / "memory_acquisition_stage.json"
     file.write_text(json.dumps({"config": None, "episodes": list(episodes) or [EPISODE]}))
     return folder
+
+
+_CATEGORIES = (
+    "cup", "book", "vase", "lamp", "plate", "clock", "bowl", "candle",
+    "jug", "hat", "pen", "shoe", "laptop", "basket", "kettle", "tray",
+)  # fmt: skip
+
+
+def write_household(folder: pathlib.Path) -> pathlib.Path:
+    """Write the house with captions of sixteen categories, four objects each, for generated episodes."""
+    write_data(folder)
+    colours = ("red", "blue", "green", "grey")
+    captions = {
+        f"{category.capitalize()}{i}": {"category": category, "caption": f"A {colour} {category} with a mark."}
+        for category in _CATEGORIES
+        for i, colour in enumerate(colours)
+    }
+    (folder / "captions.json").write_text(json.dumps(captions))
+    return folder

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import memento_house
+
 from embodied_mem import play
 from embodied_mem.envs.alfworld import Game
 
@@ -70,3 +72,21 @@ def test_help_teaches_and_errors_are_one_line(tmp_path):
 def test_the_module_documents_every_command_it_knows():
     for command in ("/commands", "/undo", "/progress", "/restart", "/quit"):
         assert command in play.__doc__
+
+
+def test_a_household_task_is_played_undone_and_won(tmp_path):
+    data = memento_house.write_data(tmp_path)
+    lines = ["/commands", "Explore[kitchen_1]", "Navigate[table_4]", "Pick[cup_0]", "/undo", "/progress"]
+    for thing, near in (("cup_0", "None, None"), ("book_1", "next_to, cup_0")):
+        lines += ["Navigate[table_4]", f"Pick[{thing}]", "Navigate[bed_6]", f"Place[{thing}, on, bed_6, {near}]"]
+    result = _run(["memento", "--data", str(data), "--task", "0"], [*lines, "/progress", "Done[]", "never read"])
+    assert result.returncode == 0, result.stderr
+    assert "Place[object, on or within, furniture or floor" in result.stdout
+    assert result.stdout.index("0% of the goal holds") < result.stdout.index("100% of the goal holds")
+    assert result.stdout.rstrip().endswith("You won after 11 commands.")
+
+
+def test_a_household_task_given_up_is_not_won(tmp_path):
+    data = memento_house.write_data(tmp_path)
+    result = _run(["memento", "--data", str(data), "--task", "0"], ["Done[]"])
+    assert "The game has ended and is not won." in result.stdout

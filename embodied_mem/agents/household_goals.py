@@ -1,0 +1,163 @@
+"""What a household agent wants: moves of things, in order, as an instruction or a memory gives them.
+
+    moves = moves_of(read_instruction(text, words))
+    moves[0].thing.phrase, moves[0].place
+
+A `Thing` is what words and memory say of one object; which object of the house it is, the agent finds out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from .household_instructions import Asked
+from .household_words import PlaceMention, content, stem
+
+_CORE_END = re.compile(
+    r"\s*(?:,|\b(?:with|from|of|which|that|who|called|titled|named|featuring|gifted|given|on|in|by|for|as|used)\b).*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclasses.dataclass(eq=False)
+class Thing:
+    """One object that is meant.
+
+    Attributes:
+        phrase: how it is called.
+        said: sentences about it, descriptions and personal facts.
+        captions: how the world described it in a memory.
+        kind: its category, where a memory tells.
+        start: piece it was found on in a memory.
+        start_room: room it was found in in a memory.
+        before: its name in a memory; names may differ between episodes.
+        name: its name here, once the agent has decided.
+        known: whether what is meant is clear from words or memory.
+    """
+
+    phrase: str
+    said: tuple[str, ...] = ()
+    captions: tuple[str, ...] = ()
+    kind: str = ""
+    start: str = ""
+    start_room: str = ""
+    before: str = ""
+    name: str = ""
+    known: bool = True
+
+    def text(self) -> str:
+        """All words about it."""
+        return " ".join((self.phrase, *self.said, *self.captions, self.kind))
+
+
+@dataclasses.dataclass(eq=False)
+class Move:
+    """One thing to be put somewhere.
+
+    Attributes:
+        thing: what.
+        place: where; None where nothing says it.
+        inside: into the piece, not on it.
+        beside: thing it is to be next to.
+        beside_place: furniture it is to be next to.
+        source: where it is now, as far as it is said.
+        stay: enough if it is there already.
+        carry: enough to carry it there, since it goes on from there.
+        piece: the piece a memory used.
+        group: number of the request; things of one request go to one piece.
+        arrange: whether the thing may be the name of an arrangement.
+        part: number of the part of the instruction that it belongs to.
+    """
+
+    thing: Thing
+    place: PlaceMention | None
+    inside: bool = False
+    beside: Thing | None = None
+    beside_place: PlaceMention | None = None
+    source: PlaceMention | None = None
+    stay: bool = False
+    carry: bool = False
+    piece: str = ""
+    group: int = 0
+    arrange: bool = False
+    part: int = 0
+
+
+def core_of(phrase: str) -> str:
+    """A phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
+    phrase = re.sub(
+        r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower()
+    )
+    return _CORE_END.sub("", phrase).strip() or phrase
+
+
+def kind_score(phrase: str, kind: str) -> float:
+    """How well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
+    core, words = [stem(w) for w in re.findall(r"\w+", core_of(phrase))], [stem(w) for w in kind.split()]
+    if not core or not words:
+        return 0.0
+    if core[-len(words) :] == words:
+        return 3.0
+    if words[-1] == core[-1] or words == core[: len(words)]:
+        return 1.5 if words[-1] == core[-1] and len(words) > 1 else 1.0
+    joined = " ".join(core)
+    if any(" ".join(words) == joined[i : i + len(" ".join(words))] for i in range(len(joined))):
+        return 0.8
+    return 0.6 if set(core) & set(words) else 0.0
+
+
+def same_thing(a: str, b: str) -> bool:
+    """Whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
+    x, y = (" ".join(stem(w) for w in re.findall(r"\w+", core_of(p))) for p in (a, b))
+    return bool(x) and bool(y) and (x == y or x.endswith(f" {y}") or y.endswith(f" {x}"))
+
+
+def moves_of(asked: Asked) -> list[Move]:
+    """The moves that an instruction asks for, in order."""
+    things: list[Thing] = []
+
+    def thing(phrase: str) -> Thing:
+        core = core_of(phrase)
+        for known in things:
+            if core_of(known.phrase) == core or phrase == known.phrase:
+                return known
+        said = [what for name, what in asked.descriptions if core_of(name) == core or same_thing(name, phrase)]
+        if not said:
+            last = content(core)[-1:]
+            said = [what for name, what in asked.descriptions if content(name)[-1:] == last]
+        things.append(Thing(phrase, tuple(dict.fromkeys(said))))
+        return things[-1]
+
+    moves: list[Move] = []
+    for number, asked_for in enumerate(asked.placements):
+        previous: Thing | None = None
+        for phrase in asked_for.things:
+            one = thing(phrase)
+            beside = thing(asked_for.beside) if asked_for.beside and asked_for.beside_place is None else None
+            if asked_for.together and previous is not None:
+                beside = previous
+            moves.append(
+                Move(
+                    one,
+                    asked_for.place,
+                    asked_for.inside,
+                    beside if beside is not one else None,
+                    asked_for.beside_place,
+                    asked_for.source,
+                    asked_for.stay,
+                    group=number,
+                    arrange=asked_for.arrange,
+                )
+            )
+            previous = one
+    return with_carries(moves)
+
+
+def with_carries(moves: list[Move]) -> list[Move]:
+    """Mark the moves to a room from which the same thing alone goes on at once."""
+    for i, move in enumerate(moves):
+        alone = sum(other.group == move.group for other in moves) == 1
+        onward = i + 1 < len(moves) and moves[i + 1].thing is move.thing
+        move.carry = bool(alone and onward and move.place is not None and not move.place.piece)
+    return moves

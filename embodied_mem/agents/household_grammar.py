@@ -1,0 +1,171 @@
+"""English by rules: sentences and their kinds, verbs that ask for something, lists of things.
+
+sentences("Move the jug. It is green."), sentence_kind("It is green.")      # ..., "description"
+things_in("the jug, the black and white cup, and then a plate")             # three phrases
+"""
+
+from __future__ import annotations
+
+import re
+
+from .household_words import content
+
+_BE = "is|are|was|were|has|have"
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+_PREFERENCE = re.compile(
+    r"(?:I\b(?!'d like you|\s+(?:want|need|would like) you)"
+    r"|(?:when|while|during|every|almost|each|usually|after|before|in the|on)\b[^?]*?\bI\b)",
+    re.IGNORECASE,
+)
+_TELLING = (
+    "had|holds?|belongs?|came|comes?|features?|contains?|used|reminds?|represents?|means?|depicts?|resembles?|looks?|"
+    "includes?|gives?|brings?|makes?|shows?|serves?|remains?|became|helps?|got"
+)
+_DESCRIPTION = re.compile(
+    r"(?P<thing>(?:the|this|these|those|that|my|it|they|both|each|all|one)\b[^,]*?)"
+    rf"(?:'s|'re|\s+(?:{_BE}|{_TELLING}))\b\s*(?P<what>.*)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_DESCRIBED_PART = re.compile(
+    r"(?:,\s*(?:and|while|but)?|;|\s+and|\s+while)\s+"
+    rf"(?=(?:the|my|it|this)\s+(?:[\w'-]+\s+){{0,5}}?(?:{_BE}|features?|holds?|belongs?|resembles?|contains?)\b)",
+    re.IGNORECASE,
+)
+_VERBS = (
+    "move|put|place|bring|take|set|arrange|return|relocate|transfer|carry|swap|leave|keep|organize|organise|position|"
+    "display|store|lay|get|grab|fetch|tidy|clean|prepare|rearrange|gather|stack|switch|exchange|shift|decorate|"
+    "pick up|drop|stay|make|change|enhance|ready|stage|refresh|create|style|have|add|"
+    "moving|putting|placing|bringing|taking|setting|arranging|returning|relocating|transferring|carrying|swapping|"
+    "leaving|keeping|organizing|positioning|displaying|storing|getting|tidying|preparing|gathering|shifting"
+)
+_COMMAND = re.compile(
+    r"\s*(?:(?:then|also|and|after that|next|finally|first|please|ok|okay|hey|hi|so|now|once[^,]*|afterwards|lastly|"
+    r"additionally)\b,?\s+)*"
+    rf"(?:(?:can|could|would|will|may|let|help|i'd|i would|i want|i need)\b|(?:{_VERBS})\b)",
+    re.IGNORECASE,
+)
+VERB = re.compile(
+    r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)"
+    r"\s+,?\s*)"
+    rf"(?P<verb>(?:{_VERBS})\b(?:\s+(?:up|away|out|down|over|aside|off|together)\b(?!\s+(?:to|on)\s+each))*)"
+    r"(?P<change>\s+(?:the\s+)?positions?\s+of)?",
+    re.IGNORECASE,
+)
+"""A verb that asks for something, where a clause may begin."""
+
+_HEADERS = """
+    set up;tidy;tidy up;organize;organise;prepare;clean;clean up;put away;decorate;make;enhance;ready;refresh;create;
+    style;tidying;tidying up;preparing;have
+"""
+HEADERS = frozenset(verb.strip() for verb in _HEADERS.split(";"))
+"""Verbs that announce a task rather than name a move."""
+
+ARRANGE = HEADERS | {"arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get"}
+"""Verbs whose object may be the name of an arrangement ("set my tea time")."""
+
+LEAVE = frozenset(("leave", "stay", "keep", "leaving", "keeping"))
+TOWARDS = frozenset(("to", "onto", "into", "over to", "back to"))
+TOGETHER = re.compile(
+    r"\b(?:right\s+)?(?:next\s+to|beside|near|close\s+to|alongside|close\s+by|by)\s+(?:the\s+)?(?:each|one)\s+"
+    r"(?:other|another)\b|\bside[\s-]by[\s-]side\b|\btogether\b|\bclose\s+together\b",
+    re.IGNORECASE,
+)
+BESIDE = re.compile(
+    r"\b(?:right\s+)?(?:next\s+to|beside|alongside|close\s+to|near|next)\s+(?=(?:the|a|an|my|it|them)\b)", re.IGNORECASE
+)
+PRONOUN = re.compile(
+    r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|these items|"
+    r"the items|both items|all items|the objects|each)\s*(?:all|both|back|neatly|there)?\s*\Z",
+    re.IGNORECASE,
+)
+NOUN = re.compile(
+    r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE
+)
+VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
+AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
+_ADJECTIVE_WORDS = """
+    white black brown blue green red yellow pink gray grey silver gold golden orange purple teal beige tan cream maroon
+    turquoise navy round square wooden glossy matte tall small large dark light bright old new soft plain simple clear
+    transparent colorful striped cylindrical rectangular smooth rugged sleek modern vintage slender short metallic
+    copper bronze magenta lavender mint ivory cozy multicolored
+"""
+_ADJECTIVES = frozenset(_ADJECTIVE_WORDS.split())
+_LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
+_LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
+_DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
+_MODIFIED = re.compile(
+    r"\b(?:with|of|featuring|that|which|who|from|in|on|called|titled|named|made|gifted|given|has)\b", re.IGNORECASE
+)
+_RELATIVE = re.compile(
+    r"(?:which|that|who|from|with|named|called|featuring|a gift|given|gifted|part of)\b", re.IGNORECASE
+)
+
+
+def bare(phrase: str) -> str:
+    """A phrase in small letters, without its article."""
+    return re.sub(r"\A(?:(?:the|a|an|my|our|both)\s+)+", "", phrase.strip().lower())
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
+
+
+def sentence_kind(sentence: str) -> str:
+    """What a sentence is: "command", "description" (of things), or "preference" (of the user)."""
+    if _COMMAND.match(sentence):
+        return "command"
+    if _PREFERENCE.match(sentence):
+        return "preference"
+    if _DESCRIPTION.match(sentence) and not sentence.endswith("?"):
+        return "description"
+    if sentence.endswith("?") or VERB.search(sentence):
+        return "command"
+    return "preference"
+
+
+def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
+    """(thing, what is said of it) for each thing that a sentence describes; "it" is the last of `last`."""
+    found = []
+    for part in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
+        match = _DESCRIPTION.match(part.strip())
+        if not match:
+            continue
+        subject = re.sub(
+            r"\A(?:the|this|these|those|that|my|both|all)\s+", "", match["thing"].strip(), flags=re.IGNORECASE
+        )
+        named = [] if PRONOUN.match(subject) or subject.lower() in ("this", "that", "") else things_in(subject)
+        found += [(name.lower(), part.strip()) for name in named or last[-1:]]
+    return found
+
+
+def things_in(text: str) -> list[str]:
+    """The things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
+    parts: list[str] = []
+    for chunk in _LIST_COMMA.split(text.strip(" ,;.")):
+        chunk = re.sub(r"\A(?:and|then)\s+", "", chunk.strip(" ,;."), flags=re.IGNORECASE)
+        if not chunk:
+            continue
+        adjectives = bool(content(chunk)) and all(word in _ADJECTIVES for word in chunk.lower().split())
+        if parts and (adjectives or _RELATIVE.match(chunk)):
+            parts[-1] += f", {chunk}"
+        else:
+            parts += _split_and(chunk)
+    return [part for part in parts if NOUN.search(part)]
+
+
+def _split_and(chunk: str) -> list[str]:
+    """Parts of "A and B", but not of "the black and white cup" or "a box with a lid and a handle"."""
+    pieces: list[str] = []
+    start = 0
+    for match in _LIST_AND.finditer(chunk):
+        left, right = chunk[start : match.start()].strip(), chunk[match.end() :].strip()
+        words = left.lower().split()
+        if _MODIFIED.search(left):
+            split = bool(_DETERMINED.match(right))
+        else:
+            split = bool(right) and not (words and words[-1] in _ADJECTIVES)
+        if split and left:
+            pieces.append(left)
+            start = match.end()
+    return [*pieces, chunk[start:].strip()]

@@ -1,0 +1,323 @@
+"""What an instruction asks for: placements in order, what it says of things, and what it says of the user.
+
+    asked = read_instruction("Move the pen to the shelves. Then, place it on the floor. It is my lucky pen.", words)
+    asked.placements      # the pen to the shelves; the pen to the floor
+    asked.descriptions    # (("the pen", "It is my lucky pen"),)
+
+A sentence is a command, a description of things, or a preference of the user. A command is cut at its verbs, each part
+at the places it names, and what stands before a place is a list of things.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from .household_grammar import (
+    AND_THEN,
+    ARRANGE,
+    BESIDE,
+    HEADERS,
+    LEAVE,
+    NOUN,
+    PRONOUN,
+    TOGETHER,
+    TOWARDS,
+    VAGUE,
+    VERB,
+    bare,
+    described,
+    sentence_kind,
+    sentences,
+    things_in,
+)
+from .household_words import PlaceMention, PlaceWords, content
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """One request: put things somewhere, one after the other.
+
+    Attributes:
+        things: phrases for the things, in order.
+        place: where; None where the words do not say.
+        inside: whether it is to go into the piece, not on it.
+        together: whether the things are to be next to each other.
+        beside: phrase of the thing or furniture they are to be next to; empty for none.
+        source: where they are now, as far as it is said.
+        stay: whether it is enough that they are there already ("leave the book on the table").
+        arrange: whether the verb asks for an arrangement ("set up", "prepare"), so that a thing may be the name of one.
+        sentence: which of the commands asks for it.
+    """
+
+    things: tuple[str, ...]
+    place: PlaceMention | None
+    inside: bool = False
+    together: bool = False
+    beside: str = ""
+    beside_place: PlaceMention | None = None
+    source: PlaceMention | None = None
+    stay: bool = False
+    arrange: bool = False
+    sentence: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What one instruction says.
+
+    Attributes:
+        placements: what is to be done, in order.
+        descriptions: what is said of things, by their names in the text.
+        personal: sentences that tell what something means to the user.
+        preferences: sentences that tell how the user likes things.
+        commands: the sentences that ask for something.
+    """
+
+    placements: tuple[Placement, ...]
+    descriptions: tuple[tuple[str, str], ...]
+    preferences: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+class _Reader:
+    """Reads the commands of one instruction; knows what was said last."""
+
+    def __init__(self, words: PlaceWords):
+        self.words = words
+        self.placements: list[Placement] = []
+        self.last: list[str] = []
+        self.context: PlaceMention | None = None
+        self.source: PlaceMention | None = None
+        self.then = False
+        self.number = -1
+
+    def sentence(self, text: str) -> None:
+        matches = list(VERB.finditer(text))
+        self.number += 1
+        self.then = bool(re.match(r"(?:then|after that|next|afterwards|finally|once)\b", text, re.IGNORECASE))
+        if not matches:
+            self.context = next(iter(self.words.find(text, bare=True)), self.context)
+        for k, match in enumerate(matches):
+            end = matches[k + 1].start() if k + 1 < len(matches) else len(text)
+            verb = " ".join(match["verb"].lower().split())
+            body = text[match.end() : end].strip(" ,;.!?")
+            before = text[(matches[k - 1].end() if k else 0) : match.start("verb")]
+            self.then = self.then or (k > 0 and bool(re.search(r"\bthen\b", before, re.IGNORECASE)))
+            self.clause(verb, body)
+            self.then = False
+
+    def clause(self, verb: str, body: str) -> None:
+        header = verb in HEADERS
+        together = bool(TOGETHER.search(body))
+        marked = TOGETHER.sub(lambda m: " " * len(m[0]), body)
+        mentions = self.words.find(marked)
+        if header and not any(m.relation != "from" for m in mentions if m.relation):
+            self.context = next(iter(self.words.find(body, bare=True)), self.context)
+            if verb.startswith(("clean", "tidy")):
+                self.source = self.context
+            if verb not in ("put away",):
+                return
+        beside, beside_place, marked = self._beside(marked, mentions)
+        mentions = self.words.find(marked)
+        groups: list[tuple[str, list[PlaceMention]]] = []
+        at, cut = 0, False
+        for mention in mentions:
+            text = marked[at : mention.start]
+            real = [p for p in things_in(text) if not self._is_place(p)] if content(text) or PRONOUN.match(text) else []
+            if not groups or (real and cut and self._starts_new(text)):
+                groups.append((text, []))
+            elif real and not cut and not groups[-1][1]:
+                groups[-1] = (groups[-1][0] + text, [])
+            groups[-1][1].append(mention)
+            cut = mention.relation != "from"
+            at = mention.end
+        if not groups:
+            groups.append((marked, []))
+        elif found := AND_THEN.match(marked[at:]):
+            groups[-1] = (f"{groups[-1][0].strip(' ,')}, {found[1].strip()}", groups[-1][1])
+        for text, places in groups:
+            self._placement(verb, text, places, together, beside, beside_place)
+
+    @staticmethod
+    def _starts_new(text: str) -> bool:
+        return bool(re.match(r"\s*,?\s*(?:and\s+)?(?:then\s+)?(?:the|a|an|my|our)\b", text, re.IGNORECASE))
+
+    def _is_place(self, phrase: str) -> bool:
+        return any(m.start == 0 and m.end >= len(phrase.strip()) for m in self.words.find(phrase.strip(), bare=True))
+
+    def _beside(self, text: str, mentions: list[PlaceMention]) -> tuple[str, PlaceMention | None, str]:
+        """What things are to be next to, and the text without it."""
+        for mention in mentions:
+            if mention.relation in ("next to", "beside", "near", "close to", "alongside"):
+                blank = text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :]
+                return text[mention.start : mention.end], dataclasses.replace(mention, relation="next to"), blank
+        if match := BESIDE.search(text):
+            later = [m.start for m in self.words.find(text) if m.start > match.end()]
+            comma = re.search(r"[,;]|\s+and\s+(?=the\b)", text[match.end() :])
+            ends = [*later, len(text), *([match.end() + comma.start()] if comma else [])]
+            phrase = text[match.end() : min(ends)].strip(" ,.")
+            if content(phrase) or PRONOUN.match(phrase):
+                return phrase, None, text[: match.start()] + " " * (min(ends) - match.start()) + text[min(ends) :]
+        return "", None, text
+
+    def _placement(
+        self,
+        verb: str,
+        text: str,
+        places: list[PlaceMention],
+        together: bool,
+        beside: str,
+        beside_place: PlaceMention | None,
+    ) -> None:
+        there = bool(re.search(r"\b(?:there|here)\b", text, re.IGNORECASE))
+        text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE).strip(
+            " ,"
+        )
+        pronoun = not NOUN.search(text) or bool(PRONOUN.match(text))
+        if verb.startswith(("swap", "switch", "exchange")):
+            text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
+        text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
+        things = self.last if pronoun else [thing for thing in things_in(text) if not self._is_place(thing)]
+        things = [self._as_before(thing) for thing in things]
+        beside = self._as_before(beside)
+        sources = [place for place in places if place.relation == "from"]
+        goals = [place for place in places if place.relation != "from"]
+        if len(goals) > 1 and goals[-1].relation in TOWARDS and goals[0].relation not in TOWARDS:
+            sources, goals = goals[:1], goals[1:]  # "move the cup on the table to the bedroom"
+        place = self._merged(goals)
+        if place is None and there and self.context is not None:
+            place = self.context
+        inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
+        asked = Placement(
+            tuple(things),
+            place,
+            inside,
+            together,
+            beside,
+            beside_place,
+            sources[0] if sources else self.source,
+            verb in LEAVE,
+            verb in ARRANGE,
+            self.number,
+        )
+        if verb in LEAVE and place is None:
+            return
+        if not things or (verb in HEADERS and VAGUE.match(text)):
+            self.context = place or self.context
+            return
+        self._add(asked, pronoun)
+        both = [beside] if beside and beside_place is None and not PRONOUN.match(beside) else []
+        self.last = [*things, *(b for b in both if b not in things)]
+        self.context = place or self.context
+
+    def _as_before(self, phrase: str) -> str:
+        """The words used before for the same thing, but for its article ("my jug", then "the jug")."""
+        same = [one for placement in self.placements for one in placement.things if bare(one) == bare(phrase)]
+        return same[-1] if same else phrase
+
+    @staticmethod
+    def _merged(goals: list[PlaceMention]) -> PlaceMention | None:
+        """The last furniture named, in the room named with it ("to the bedroom, on the bed")."""
+        pieces = [goal for goal in goals if goal.piece]
+        rooms = [goal for goal in goals if not goal.piece]
+        if pieces:
+            piece = pieces[-1]
+            return dataclasses.replace(piece, room=rooms[-1].room) if rooms and not piece.room else piece
+        return rooms[-1] if rooms else None
+
+    def _add(self, asked: Placement, pronoun: bool) -> None:
+        rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
+        merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
+        if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
+            asked = self._narrowed(rooms[-1], asked)
+        before = self.placements[-1] if self.placements else None
+        known = before is not None and set(asked.things) >= set(before.things)
+        if before is None or not (known or (pronoun and set(before.things) & set(asked.things))):
+            self.placements.append(asked)
+            return
+        place = asked.place
+        if place is None:  # "place them next to each other": says more of the last placements
+            names = set(asked.things)
+            reach = 1 if set(before.things) >= names else len(names)
+            for i, one in enumerate(self.placements):
+                if set(one.things) & names and i >= len(self.placements) - reach:
+                    self.placements[i] = dataclasses.replace(
+                        one,
+                        together=one.together or asked.together,
+                        beside=one.beside or asked.beside,
+                        beside_place=one.beside_place or asked.beside_place,
+                    )
+            if asked.together and self.placements[-1].things != asked.things:
+                self._gather(asked)
+            return
+        old = before.place
+        same_piece = old is not None and place.piece == old.piece and (not place.room or place.room == old.room)
+        room_first = old is not None and not old.piece and bool(place.piece) and place.room in ("", old.room)
+        if (
+            old is None
+            or (same_piece and not place.other)
+            or (room_first and not (self.then and len(asked.things) > 1))
+        ):
+            merged = (
+                place
+                if old is None
+                else dataclasses.replace(
+                    place, room=place.room or old.room, other=place.other or old.other, hint=place.hint or old.hint
+                )
+            )
+            self.placements[-1] = dataclasses.replace(
+                before,
+                things=asked.things if set(asked.things) > set(before.things) else before.things,
+                place=merged,
+                inside=asked.inside or before.inside,
+                together=before.together or asked.together,
+                beside=asked.beside or ("" if before.beside in asked.things else before.beside),
+                beside_place=asked.beside_place or before.beside_place,
+                source=before.source or asked.source,
+            )
+            if before.beside and before.beside in asked.things:
+                self.placements[-1] = dataclasses.replace(self.placements[-1], together=True)
+            return
+        self.placements.append(dataclasses.replace(asked, source=None))
+
+    @staticmethod
+    def _within(before: Placement, asked: Placement) -> bool:
+        """Whether a place may lie in the room to which the things were asked to be moved before."""
+        room, place = before.place, asked.place
+        return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
+
+    def _narrowed(self, number: int, asked: Placement) -> Placement:
+        """Some of the things moved to a room go to a piece in it: take them out there unless one follows the other."""
+        before = self.placements[number]
+        if not self.then:
+            rest = tuple(thing for thing in before.things if thing not in asked.things)
+            self.placements[number : number + 1] = [dataclasses.replace(before, things=rest)] if rest else []
+        place = dataclasses.replace(asked.place, room=before.place.room)
+        return dataclasses.replace(asked, place=place, source=asked.source or before.source)
+
+    def _gather(self, asked: Placement) -> None:
+        """One placement of several things instead of several of one, where they go to the same place."""
+        tail = [one for one in self.placements if set(one.things) <= set(asked.things)]
+        if len(tail) > 1 and len({one.place and (one.place.piece, one.place.room) for one in tail}) == 1:
+            kept = [one for one in self.placements if one not in tail]
+            things = tuple(thing for one in tail for thing in one.things)
+            self.placements = [*kept, dataclasses.replace(tail[0], things=things, together=True)]
+
+
+def read_instruction(text: str, words: PlaceWords) -> Asked:
+    """What an instruction asks and says, in the words of one house."""
+    reader = _Reader(words)
+    descriptions: list[tuple[str, str]] = []
+    preferences: list[str] = []
+    commands: list[str] = []
+    for sentence in sentences(text):
+        kind = sentence_kind(sentence)
+        if kind == "command":
+            reader.sentence(sentence)
+            commands.append(sentence)
+        elif kind == "preference":
+            preferences.append(sentence)
+        else:
+            descriptions += described(sentence, reader.last)
+    return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands))

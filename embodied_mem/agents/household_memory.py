@@ -1,0 +1,358 @@
+"""What an instruction means, as memory says: which remembered task each sentence is about, and what differs from it.
+
+    moves, notes = recall(instruction, read_instruction(instruction, words), words, memories, profile, embedder)
+
+An instruction that says all by itself is taken at its word. Otherwise each of its sentences is compared with the
+memories, neighbouring sentences preferring the same one. What the sentence leaves open comes from the memory: things
+("my lucky pen"), their looks, places, order. What it says itself (another place, fewer things) holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from ..memory.lexical import Embedder
+from ..memory.profile import UserProfile
+from ..memory.traces import Trace
+from .household_goals import Move, Thing, core_of, kind_score, moves_of
+from .household_instructions import Asked, read_instruction
+from .household_traces import Remembered, remembered
+from .household_words import PlaceMention, PlaceWords, content, stem
+
+_OPEN = re.compile(
+    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
+    r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
+    re.IGNORECASE,
+)
+_CONNECTED = re.compile(
+    r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE
+)
+_PERSONAL = re.compile(
+    r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
+)
+_LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
+_SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
+
+
+@dataclasses.dataclass
+class Part:
+    """Some sentences of an instruction that are about one thing.
+
+    Attributes:
+        moves: what is wanted, as far as is known.
+        notes: what is to be said about it.
+        others: other memories that may be meant, best first.
+        source: the memory that says what is wanted; None for words alone.
+    """
+
+    moves: list[Move]
+    notes: list[str]
+    others: list[Callable[[], Part]] = dataclasses.field(default_factory=list)
+    source: Remembered | None = None
+
+
+def recall(
+    instruction: str,
+    asked: Asked,
+    words: PlaceWords,
+    memories: Sequence[Trace],
+    profile: UserProfile | None,
+    embedder: Embedder | None,
+) -> list[Part]:
+    """What is wanted, part by part in order.
+
+    Args:
+        instruction: what the user said.
+        asked: the same, read.
+        words: of the house.
+        memories: best first.
+        profile: what is known of the user; None for nothing.
+        embedder: compares sentences; None for words alone.
+    """
+    plain = moves_of(asked)
+    told = bool(asked.descriptions or asked.preferences)
+    if plain and told:
+        return [Part(plain, [])]
+    known = [remembered(trace, words) for trace in memories]
+    for rank, one in enumerate(known):
+        one.prior = -0.01 * rank
+    known += _from_profile(instruction, words, profile)
+    known = [one for one in known if one.moves]
+    if not known or not asked.commands:
+        return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
+    scores = _likeness(asked.commands, known, words, embedder)
+    chosen = _assign(scores, asked.commands)
+    parts = []
+    start = 0
+    for i in range(1, len(chosen) + 1):
+        if i == len(chosen) or chosen[i] != chosen[start]:
+            request = _Request(asked, range(start, i), words, known)
+            total = [sum(row[j] for row in scores[start:i]) / (i - start) for j in range(len(known))]
+            order = sorted(range(len(known)), key=lambda j: (j != chosen[start], -total[j]))
+            first, *others = [known[j] for j in order]
+            part = request.resolve(first)
+            part.others = [functools.partial(request.resolve, one) for one in others]
+            parts.append(part)
+            start = i
+    return parts
+
+
+def _unknown(thing: Thing) -> str:
+    thing.known = False
+    return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
+
+
+def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | None) -> list[Remembered]:
+    """What the user's profile says, as memories without steps, behind those of tasks."""
+    known = []
+    for item in profile.retrieve(instruction, 5) if profile is not None else ():
+        data = item.data
+        told = "" if data["subtype"] != "object_semantics" else f" {data['alias']}"
+        placed = []
+        descriptions = []
+        for name, relation, location in data["steps"]:
+            bare, _, looks = name.partition(" (")
+            relation = {"next to": "next to", "in": "in"}.get(relation, "on")
+            placed.append(f"Place the {bare} {relation} the {location}.")
+            descriptions += [f"The {bare} is {looks.rstrip(')')}."] if looks else []
+        for name in data["things"]:
+            bare, _, looks = name.partition(" (")
+            descriptions.append(
+                f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}"
+            )
+        text = " ".join(dict.fromkeys([*placed, *descriptions]))
+        asked = read_instruction(text, words)
+        things = moves_of(asked) or [
+            Move(Thing(name.partition(" (")[0], (name, data["alias"])), None) for name in data["things"]
+        ]
+        parts = (data["alias"], data["description"])
+        known.append(Remembered(f"the user's {data['alias']}", parts, things, asked, prior=-0.1))
+    return known
+
+
+def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
+    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price."""
+    count = len(scores[0])
+    best = list(scores[0])
+    back: list[list[int]] = []
+    for row, sentence in zip(scores[1:], commands[1:]):
+        price = 0.0 if _CONNECTED.match(sentence) else _SWITCH
+        top = max(range(count), key=lambda j: best[j])
+        came = [top if best[top] - price > best[j] else j for j in range(count)]
+        best = [row[j] + max(best[j], best[top] - price) for j in range(count)]
+        back.append(came)
+    path = [max(range(count), key=lambda j: best[j])]
+    for came in reversed(back):
+        path.append(came[path[-1]])
+    return path[::-1]
+
+
+def _likeness(
+    commands: Sequence[str], known: list[Remembered], words: PlaceWords, embedder: Embedder | None
+) -> list[list[float]]:
+    """How much each sentence is like each memory: shared words by their rarity, meaning, places, kind of request."""
+    bags = [set(one.words()) for one in known]
+    rarity: dict[str, float] = {}
+    for word in {word for bag in bags for word in bag}:
+        rarity[word] = math.log((len(bags) + 1) / (sum(word in bag for bag in bags) + 0.3))
+    cosines = _cosines(commands, known, embedder)
+    rows = []
+    for i, sentence in enumerate(commands):
+        said = list(dict.fromkeys(content(sentence)))
+        described = len(said) > 9
+        mentions = [m for m in words.find(sentence) if m.relation != "from"]
+        weights = [rarity.get(w, math.log(len(bags) + 1) * 0.7) * (0.2 if w in _LIGHT else 1.0) for w in said]
+        row = []
+        for j, (one, bag) in enumerate(zip(known, bags)):
+            hits = sum(w * _match(word, bag) for word, w in zip(said, weights))
+            score = hits / sum(weights) if sum(weights) > 0 else 0.0
+            cue = _CUE if described == bool(one.asked.descriptions) else 0.0
+            place = _PLACE * _agreement(mentions, one, words)
+            row.append(score + cosines[i][j] + cue + place + one.prior)
+        rows.append(row)
+    return rows
+
+
+def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
+    """How well the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
+    if not mentions:
+        return 0.0
+    agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
+    return sum(any(row) + sum(row) / len(row) - 1 for row in agree) / len(agree)
+
+
+def _match(word: str, bag: set[str]) -> float:
+    if word in bag:
+        return 1.0
+    near = any(len(other) >= 4 and (word.startswith(other) or other.startswith(word)) for other in bag)
+    return 0.5 if near and len(word) >= 4 else 0.0
+
+
+def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedder | None) -> list[list[float]]:
+    if embedder is None:
+        return [[0.0] * len(known) for _ in commands]
+    parts = [list(dict.fromkeys([" ".join(one.parts), *one.parts])) for one in known]
+    texts = [text for group in parts for text in group]
+    vectors = embedder.embed([*commands, *texts])
+    cosines = vectors[: len(commands)] @ vectors[len(commands) :].T
+    rows = []
+    for row in cosines:
+        found, at = [], 0
+        for group in parts:
+            found.append(float(max(row[at : at + len(group)])))
+            at += len(group)
+        rows.append(found)
+    return rows
+
+
+def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
+    """Whether a place named now may be the one of a remembered move."""
+    place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
+    if place is None:
+        return True
+    if mention.piece and mention.piece != place.piece:
+        return False
+    if not mention.room or not place.room or mention.room == place.room:
+        return True
+    return bool(set(words.pieces(mention)) & set(words.pieces(place))) if mention.piece else False
+
+
+class _Request:
+    """Some sentences of an instruction that are about one memory."""
+
+    def __init__(self, asked: Asked, numbers: range, words: PlaceWords, known: list[Remembered]):
+        placements = tuple(p for p in asked.placements if p.sentence in numbers)
+        self.text = " ".join(asked.commands[i] for i in numbers)
+        self.words = words
+        self.known = known
+        self.moves = moves_of(dataclasses.replace(asked, placements=placements))
+        self.mentions = [m for m in words.find(self.text) if m.relation != "from" and self._exists(m)]
+
+    def _exists(self, mention: PlaceMention) -> bool:
+        return bool(self.words.pieces(mention) if mention.piece else self.words.rooms(mention))
+
+    def resolve(self, one: Remembered) -> Part:
+        """Moves and notes, with what one memory says."""
+        pairs = [(thing, _aligned(thing, one)) for thing in dict.fromkeys(move.thing for move in self.moves)]
+        placed = [move for move in self.moves if move.place is not None]
+        named = {move.thing for move in placed}
+        strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
+        if placed and strange and not any(found for _, found in pairs):
+            return Part(*self._plain())
+        note = f"I remember the task '{one.label}...' and do it as then."
+        if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
+            return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
+        if placed and all(found for _, found in pairs) and all(len(found) == 1 for _, found in pairs):
+            for thing, found in pairs:
+                _enrich(thing, found[0])
+            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
+        return Part(
+            self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one
+        )
+
+    def _concrete(self, thing: Thing, one: Remembered) -> bool:
+        """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
+        if any(kind_score(thing.phrase, kind) >= 2 for other in self.known for kind in other.kinds):
+            return True
+        arrange = any(move.thing is thing and move.arrange for move in self.moves)
+        return not arrange and not set(content(core_of(thing.phrase))) & set(one.words())
+
+    def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
+        """The remembered moves, only those of the things named where all that are meant are named."""
+        meant = {found for _, group in pairs for found in group}
+        named = bool(pairs) and all(len(group) == 1 for _, group in pairs)
+        placed = all(move.place is not None for move in self.moves)
+        if named and placed and self.mentions and not _OPEN.search(self.text) and len(meant) < len(one.things()):
+            return [move for move in one.moves if move.thing in meant]
+        return list(one.moves)
+
+    def _extra(self, strange: list[Thing]) -> list[Move]:
+        extra = [move for move in self.moves if move.thing in strange and move.place is not None]
+        for move in extra:
+            self._look_up(move.thing)
+        return extra
+
+    def _look_up(self, thing: Thing) -> bool:
+        """Tell a thing what any memory says of one that is called so."""
+        found = [(_fit(thing, other), k, other) for k, one in enumerate(self.known) for other in one.things()]
+        best = max(found, key=lambda row: (row[0], -row[1]), default=(0.0, 0, None))
+        if best[2] is not None and best[0] >= 1.2:
+            _enrich(thing, best[2])
+        return best[0] >= 1.2
+
+    def _plain(self) -> tuple[list[Move], list[str]]:
+        notes = []
+        for thing in dict.fromkeys(move.thing for move in self.moves):
+            if not self._look_up(thing) and _PERSONAL.search(thing.phrase):
+                notes.append(_unknown(thing))
+        return self.moves, notes
+
+    def _elsewhere(self, one: Remembered) -> list[Move]:
+        """The remembered moves with the place named now, as far as it is another one."""
+        new = [m for m in self.mentions if not any(agrees(m, move, self.words) for move in one.moves)][-1]
+        last = {move.thing: move for move in one.moves}
+        moves = []
+        for move in one.moves:
+            if last[move.thing] is not move:
+                continue
+            place = new
+            if not new.piece and move.place is not None:
+                place = dataclasses.replace(move.place, room=new.room, other=False, hint="")
+                place = place if self._exists(place) and self._in_room(place) else new
+            moves.append(dataclasses.replace(move, place=place, piece="", inside=move.inside and not new.piece))
+        return moves
+
+    def _in_room(self, place: PlaceMention) -> bool:
+        rooms = self.words.rooms(place)
+        return any(self.words.view.room_of(piece) in rooms for piece in self.words.pieces(place))
+
+
+def _fit(thing: Thing, other: Thing) -> float:
+    """How well a phrase fits a remembered thing: its category, and its words among what is known of the thing."""
+    kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
+    own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
+    has = set(content(other.text()))
+    return kind + (len(own & has) / len(own) if own else 0.0)
+
+
+def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
+    """The remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
+    others = one.things()
+    scores = {other: _fit(thing, other) for other in others}
+    exact = [other for other in others if kind_score(thing.phrase, other.kind or core_of(other.phrase)) >= 3]
+    if exact:
+        return [max(exact, key=lambda other: scores[other])]
+    return [other for other in others if scores[other] >= 0.5 and scores[other] >= max(scores.values()) - 0.25]
+
+
+def _enrich(thing: Thing, other: Thing) -> None:
+    """Tell a thing what is known of the remembered one."""
+    thing.kind, thing.before, thing.captions = other.kind, other.before, other.captions
+    thing.start, thing.start_room = other.start, other.start_room
+    thing.said = (*thing.said, *other.said)
+    if not other.kind and kind_score(thing.phrase, core_of(other.phrase)) < 3:
+        thing.kind = core_of(other.phrase)
+
+
+def unified(moves: list[Move]) -> list[Move]:
+    """The same moves with one `Thing` for one object: same category and same look."""
+    seen: list[Thing] = []
+    for move in moves:
+        for known in seen:
+            if (
+                known is not move.thing
+                and known.captions
+                and known.captions == move.thing.captions
+                and known.kind == move.thing.kind
+            ):
+                old = move.thing
+                for other in moves:
+                    other.thing = known if other.thing is old else other.thing
+                    other.beside = known if other.beside is old else other.beside
+        if move.thing not in seen:
+            seen.append(move.thing)
+    return moves

@@ -1,0 +1,181 @@
+"""Finding the object that is meant: which room to explore, which objects fit, and which of several it is."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from .household import Reply
+from .household_goals import Move, Thing, core_of, kind_score
+from .household_view import HouseView, kind_of
+from .household_words import PlaceWords, content, room_type
+
+_KITCHEN_WORDS = """
+    cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
+    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge
+"""
+_KITCHEN = frozenset(_KITCHEN_WORDS.split())
+_LIKELY = (
+    "living room",
+    "tv",
+    "lounge",
+    "family room",
+    "bedroom",
+    "office",
+    "kitchen",
+    "dining room",
+    "hallway",
+    "entryway",
+    "bathroom",
+)
+_SURE, _UNLIKE = 0.6, 0.3
+_HASTE = 12
+"""Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
+_THOROUGH = 8
+"""Actions to spare from which on every object that fits is looked at before one is chosen."""
+
+
+class Search:
+    """Looks for things in one house."""
+
+    def __init__(self, view: HouseView, words: PlaceWords):
+        self.view = view
+        self.words = words
+
+    def look_for(self, move: Move, taken: set[str], spare: int) -> Reply | None:
+        """The next action that finds the thing of a move; None once `thing.name` is set, or if it is nowhere.
+
+        Args:
+            move: its thing is looked for, first where its source is.
+            taken: names of objects that are other things of the task.
+            spare: actions left over; descriptions are asked for while there are some.
+        """
+        thing, view = move.thing, self.view
+        expected = self._expected(move)
+        fits = self._fitting(thing, taken)
+        unseen = [room for room in expected if room not in view.explored]
+        near = [name for name in fits if view.objects[name].start_room in expected] if expected else fits
+        home = [name for name in fits if view.objects[name].start == thing.start]
+        if thing.start_room in unseen and not home:
+            pool, unseen = [], [thing.start_room]
+        else:
+            pool = near or ([] if unseen else fits)
+        if pool:
+            reply = self._choose(thing, move, pool, taken, spare)
+            if reply is not None or thing.name:
+                return reply
+        room = next(iter(unseen), None) or self._next_room(thing, taken)
+        if room is not None:
+            why = f"{thing.phrase} is not found yet" if not fits else f"I am not sure that I have seen {thing.phrase}"
+            return Reply(f"{why[0].upper()}{why[1:]}; I explore {room}.", f"Explore[{room}]")
+        rest = fits or self._fitting(thing, taken, 0.5)
+        if rest:
+            thing.name = self._best(thing, move, rest)
+            thing.known = False
+        return None
+
+    def missing(self, thing: Thing) -> bool:
+        """Whether memory says where a thing was, that room was explored, and nothing seen can be it."""
+        view = self.view
+        if thing.start_room not in view.explored or thing.name:
+            return False
+        same = [name for name in view.objects if kind_of(name) == thing.kind]
+        if not thing.captions:
+            return not same
+        return all(view.objects[name].described and self.likeness(thing, name) < _SURE for name in same)
+
+    def _expected(self, move: Move) -> list[str]:
+        """Rooms in which the thing should be, as words and memory say."""
+        rooms = []
+        if move.thing.start_room in self.view.rooms:
+            rooms.append(move.thing.start_room)
+        if move.source is not None and (move.source.room or move.source.piece):
+            known = self.words.rooms(move.source)
+            if not move.source.room:
+                known = list(dict.fromkeys(self.view.room_of(p) for p in self.words.pieces(move.source)))
+            rooms += [room for room in known if room not in rooms] if move.source.room or len(known) < 4 else []
+        return rooms
+
+    def _fitting(self, thing: Thing, taken: set[str], least: float = 2.0) -> list[str]:
+        found = []
+        for name in self.view.objects:
+            if name in taken:
+                continue
+            score = 3.0 * (kind_of(name) == thing.kind) if thing.kind else kind_score(thing.phrase, kind_of(name))
+            if score >= least:
+                found.append((-score, name))
+        best = min((score for score, _ in found), default=0.0)
+        return [name for score, name in found if score == best or least >= 2.0]
+
+    def likeness(self, thing: Thing, name: str) -> float:
+        """How much of what is said of a thing the object's description has, in [0, 1]; 0 before it was described."""
+        caption = self.view.objects[name].caption
+        if not caption:
+            return 0.0
+        if caption.rstrip(".") in (known.rstrip(".") for known in thing.captions):
+            return 1.0
+        kind = set(content(kind_of(name)))
+        has = set(content(caption)) - kind
+        best = 0.0
+        for text in thing.captions or (*thing.said, thing.phrase):
+            words = set(content(text)) - kind
+            if words and has:
+                best = max(best, 0.99 * len(words & has) / math.sqrt(len(words) * len(has)))
+        return best
+
+    def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
+        """Decide for one of the objects, or look at one closely, or at its room."""
+        view = self.view
+        told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
+        rooms = [view.objects[name].start_room for name in pool]
+        part = [room for room in rooms if room not in view.explored and room in view.floors]
+        alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
+        settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
+        hurried = spare <= -_HASTE
+        if not (told or thing.captions) or (settled and not part) or hurried:
+            thing.known = len(pool) == 1 or spare <= 0
+            thing.name = self._best(thing, move, pool)
+            return None
+        likeness = {name: self.likeness(thing, name) for name in pool}
+        top = max(likeness, key=lambda name: likeness[name])
+        open_ = [name for name in pool if not view.objects[name].described]
+        home = bool(thing.captions) and all(view.objects[name].start == thing.start for name in open_)
+        thorough = spare >= _THOROUGH
+        if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
+            thing.name = top
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and (home or not thorough):
+            thing.name = open_[0]
+        elif open_:
+            name = self._best(thing, move, open_)
+            return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
+        elif part:
+            return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
+        elif likeness[top] >= _UNLIKE or spare < 1:
+            thing.name = top
+        return None
+
+    def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
+        """The most likely object before anything is described: by likeness, place in memory, source, then order."""
+        pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
+
+        def rank(name: str) -> tuple:
+            seen = self.view.objects[name]
+            return (
+                -self.likeness(thing, name),
+                seen.start != thing.start,
+                seen.start not in pieces,
+                name != thing.before,
+                int(re.sub(r"\D", "", name.rpartition("_")[2]) or 0),
+            )
+
+        return min(names, key=rank)
+
+    def _next_room(self, thing: Thing, taken: set[str]) -> str | None:
+        """The unexplored room that the thing is most likely in; None if all are explored."""
+        view = self.view
+        kitchen = bool(_KITCHEN & set((thing.kind or core_of(thing.phrase)).split()))
+        order = ("kitchen", "dining room", *_LIKELY) if kitchen else _LIKELY
+        rank = {kind: i for i, kind in reversed(list(enumerate(order)))}
+        rooms = [room for room in view.rooms if room not in view.explored and room in view.floors and view.rooms[room]]
+        mates = {self.view.objects[name].start_room for name in taken if name in self.view.objects}
+        return min(rooms, key=lambda room: (room not in mates, rank.get(room_type(room), 50)), default=None)

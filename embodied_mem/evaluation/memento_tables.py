@@ -1,0 +1,232 @@
+"""MEMENTO's tables in Markdown, each beside the paper's figures; and the reference trajectories that some need.
+
+    print(stage_table(report["stages"]))
+    markdown(report)                  # all of them
+
+Figures of the paper: tables 1, 2, 9, 10, 11, 12, 13, 15, percent. Its models played 201, 201, 36 and 41 episodes in
+12 houses with a 3-D simulator; ours are the episodes at hand in a native world, so this is beside, not against.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from embodied_mem.errors import GameFileError
+from embodied_mem.memory.traces import Trace, TraceStep
+
+PAPER_STAGES = {
+    "acquisition": {"GPT-4o": (96.3, 95.0), "Qwen-2.5-7b": (64.1, 53.2)},
+    "single": {"GPT-4o": (88.0, 85.1), "Qwen-2.5-7b": (39.1, 27.4)},
+    "joint": {"GPT-4o": (86.7, 63.9), "Qwen-2.5-7b": (33.7, 5.6)},
+    "joint3": {"GPT-4o": (61.2, 22.0)},
+}
+"""(percent complete, success rate) of tables 1 and 12."""
+
+PAPER_RETRIEVAL = {
+    "similarity": ((13.9, 82.9, 79.5), (3.5, 84.7, 82.1)),
+    "reranker": ((2.5, 87.2, 84.1), (1.5, 84.3, 80.6)),
+    "query_expansion": ((9.0, 84.9, 81.1), (1.5, 86.2, 81.1)),
+}
+"""(missing rate, percent complete, success rate) at k = 3 and at k = 5, GPT-4o: tables 10 and 11."""
+
+PAPER_FORMATS = {"full": (90.0, 83.3), "summarised": (88.0, 83.3), "instruction_only": (62.4, 50.0)}
+PAPER_DAMAGE = {
+    "baseline (gold)": (85.3, 80.6),
+    "random_noise": (81.5, 78.6),
+    "shuffle": (84.0, 80.6),
+    "random_gaps": (84.4, 80.1),
+    "without_Pick": (82.9, 79.1),
+    "without_Place": (84.4, 82.6),
+    "without_Navigate": (81.4, 78.5),
+}
+PAPER_VARIANTS = {
+    "indirect": {"original": (92.0, 90.0), "changed": (80.4, 73.3)},
+    "elsewhere": {"original": (100.0, 100.0), "changed": (92.5, 83.3)},
+}
+
+Row = Mapping[str, Any]
+
+
+def gold_traces(root: str | os.PathLike) -> dict[str, Trace]:
+    """The reference trajectories in `<root>/gold/<episode id>.json` by episode id; empty where there are none.
+
+    Raises:
+        GameFileError: a file is malformed.
+    """
+    traces = {}
+    for path in sorted((pathlib.Path(root) / "gold").glob("*.json")):
+        try:
+            data = json.loads(path.read_text())
+            steps = tuple(
+                TraceStep(
+                    step["thought"] or "",
+                    f"{step['action'][0]}[{step['action'][1] or ''}]",
+                    f"Result: {step['response'] or ''}\nObjects: {step['objects_observed'] or 'No objects found yet'}",
+                )
+                for step in data["steps"]
+            )
+            identity = (str(data["episode_id"]), data["scene_id"], data["instruction"])
+            traces[identity[0]] = Trace(*identity, steps=steps, won=bool(data["final"]["success"]))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise GameFileError(f"{path}: expected a reference trajectory: {error!r}") from error
+    return traces
+
+
+def percent(value: float) -> str:
+    """A rate as percent with one digit."""
+    return f"{100 * value:.1f}"
+
+
+def _interval(values: Any) -> str:
+    low, high = values
+    return f"{percent(low)} to {percent(high)}"
+
+
+def _difference(row: Row, name: str) -> str:
+    if name not in row:
+        return "-"
+    middle, low, high = (100 * value for value in row[name])
+    return f"{middle:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _table(head: str, rows: list[list[str]]) -> str:
+    columns = head.count("|") + 1
+    lines = [f"| {head} |", "|" + "---|" * columns]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _held_out(row: Row) -> str:
+    part = row.get("held_out")
+    return f"{percent(part['sr'])} of {part['episodes']}" if part else "-"
+
+
+def stage_table(stages: Mapping[str, Row]) -> str:
+    """Table 1, with 3-joint tasks, beside two models of the paper."""
+    head = (
+        "stage | episodes | PC | 95 % | SR | 95 % | SR, held-out houses | delta PC | delta SR | cycles | sim steps "
+        "| GPT-4o PC, SR | Qwen-2.5-7b PC, SR"
+    )
+    rows = []
+    for stage, row in stages.items():
+        paper = [PAPER_STAGES[stage].get(model) for model in ("GPT-4o", "Qwen-2.5-7b")]
+        cells = [stage, str(row["episodes"]), percent(row["pc"]), _interval(row["pc_interval"]), percent(row["sr"])]
+        cells += [_interval(row["sr_interval"]), _held_out(row), _difference(row, "delta_pc")]
+        cells += [_difference(row, "delta_sr"), f"{row['cycles']:.1f}", f"{row['sim_steps']:.0f}"]
+        rows.append([*cells, *(f"{pair[0]}, {pair[1]}" if pair else "-" for pair in paper)])
+    return _table(head, rows)
+
+
+def kind_table(stages: Mapping[str, Row]) -> str:
+    """Each stage by type and subtype of knowledge."""
+    rows = []
+    for stage, row in stages.items():
+        for part in ("by_type", "by_subtype"):
+            for name, one in row[part].items():
+                cells = [stage, name, str(one["episodes"]), percent(one["pc"]), percent(one["sr"])]
+                rows.append([*cells, _interval(one["sr_interval"]), _difference(one, "delta_sr")])
+    return _table("stage | knowledge | episodes | PC | SR | 95 % | delta SR", rows)
+
+
+def retrieval_table(report: Row) -> str:
+    """Tables 10 and 11: missing rates without guarantee, and what they do to success."""
+    rows = []
+    for strategy, by_k in report["retrieval"].items():
+        for number, (k, row) in enumerate(by_k.items()):
+            paper = PAPER_RETRIEVAL.get(strategy)
+            cells = [strategy, k, *(_missing(row, stage) for stage in ("single", "joint", "joint3"))]
+            played = row["played"]
+            cells += [percent(played["pc"]), percent(played["sr"])]
+            rows.append([*cells, ", ".join(map(str, paper[number])) if paper else "-"])
+    head = "strategy | k | missing, single (held-out) | joint | 3-joint | PC | SR | GPT-4o: missing, PC, SR"
+    return _table(head, rows)
+
+
+def _missing(row: Row, stage: str) -> str:
+    rates = row.get(stage)
+    if not rates:
+        return "-"
+    return percent(rates["all"]) + (f" ({percent(rates['held_out'])})" if "held_out" in rates else "")
+
+
+def _plain(title: str, rows: Mapping[str, Row], paper: Mapping[str, tuple[float, float]] | None = None) -> str:
+    cells = []
+    for name, row in rows.items():
+        other = (paper or {}).get(name)
+        line = [name, str(row["episodes"]), percent(row["pc"]), percent(row["sr"]), _interval(row["sr_interval"])]
+        line += [_held_out(row), f"{row['cycles']:.1f}"]
+        cells.append(line + ([f"{other[0]}, {other[1]}" if other else "-"] if paper else []))
+    head = f"{title} | episodes | PC | SR | 95 % | SR, held-out houses | cycles"
+    return _table(head + (" | GPT-4o PC, SR" if paper else ""), cells)
+
+
+def _by_stage(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
+    return {f"{name}, {stage}": row for name, stages in rows.items() for stage, row in stages.items() if row}
+
+
+def realistic_table(report: Row) -> str:
+    """The stages without a guarantee that the needed memory is given."""
+    return _plain("stage, no guarantee", report["realistic"])
+
+
+def top_k_table(report: Row) -> str:
+    """Single tasks by number of memories (figure 6)."""
+    return _plain("memories, single", report["top_k"])
+
+
+def format_table(report: Row) -> str:
+    """Table 2."""
+    paper = {f"{name}, single": pair for name, pair in PAPER_FORMATS.items()}
+    return _plain("format", _by_stage(report["formats"]), paper)
+
+
+def damage_table(report: Row) -> str:
+    """Table 9; its baseline is the reference's memory, ours the agent's own."""
+    rows = {"own memory": report["stages"]["single"], **report["damage"]}
+    return _plain("memory, single", rows, PAPER_DAMAGE)
+
+
+def profile_table(report: Row) -> str:
+    """User profile on and off (figure 8)."""
+    rows = {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items() if row}
+    return _plain("given", rows)
+
+
+def variant_table(report: Row) -> str:
+    """Tables 13 and 15."""
+    rows = {f"{kind}, {name}": row for kind, group in report["variants"].items() for name, row in group.items()}
+    paper = {f"{kind}, {name}": pair for kind, group in PAPER_VARIANTS.items() for name, pair in group.items()}
+    return _plain("instructions", rows, paper)
+
+
+def limit_table(report: Row) -> str:
+    """The longer stages with more actions."""
+    rows = {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
+    return _plain("stage", {**rows, **report["limits"]})
+
+
+TABLES: dict[str, Callable[[Row], str]] = {
+    "realistic": realistic_table,
+    "limits": limit_table,
+    "retrieval": retrieval_table,
+    "top_k": top_k_table,
+    "formats": format_table,
+    "damage": damage_table,
+    "profile": profile_table,
+    "variants": variant_table,
+}
+"""The tables that follow the main one, by the name of their part of the report."""
+
+
+def markdown(report: Row) -> str:
+    """All tables of a report that are there, and where they come from."""
+    parts = ["# MEMENTO", stage_table(report["stages"]), kind_table(report["stages"])]
+    parts += [table(report) for name, table in TABLES.items() if name in report]
+    parts.append(
+        f"`{report['command']}`, embedder {report['embedder']}, commit {report['commit'][:10]}, {report['machine']}, "
+        f"{report['seconds']:.0f} s"
+    )
+    return "\n\n".join(parts) + "\n"

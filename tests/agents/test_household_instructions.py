@@ -1,0 +1,123 @@
+"""What is read out of household instructions: places, things, order, and what is said of things and of the user."""
+
+from __future__ import annotations
+
+import pytest
+
+from embodied_mem.agents.household_goals import kind_score, moves_of
+from embodied_mem.agents.household_grammar import sentence_kind, things_in
+from embodied_mem.agents.household_instructions import read_instruction
+from embodied_mem.agents.household_view import HouseView
+from embodied_mem.agents.household_words import PlaceWords
+
+HOUSE = """Task: x
+
+Furniture:
+living_room_1: floor_living_room_1, table_1, couch_2, stand_3, shelves_4
+bedroom_1: floor_bedroom_1, bed_5, table_6, chest_of_drawers_7
+bedroom_2: floor_bedroom_2, table_8
+kitchen_1: floor_kitchen_1, counter_9, cabinet_10, cabinet_11
+
+The following furnitures have a faucet: counter_9
+Objects:
+No objects found yet"""
+
+
+@pytest.fixture(scope="module")
+def words() -> PlaceWords:
+    return PlaceWords(HouseView(HOUSE))
+
+
+def read(text: str, words: PlaceWords) -> list[tuple]:
+    return [
+        (list(p.things), (p.place.piece, p.place.room) if p.place else None, p.together)
+        for p in read_instruction(text, words).placements
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Move the jug and cup from the kitchen counter to the bedroom table.", [("the jug", "cup")]),
+        ("Put the white and tan jar with a round lid and a base on the couch.",
+         [("the white and tan jar with a round lid and a base",)]),
+        ("Could you help me by moving my book, the red cup with a dot, and the clock to the stand?",
+         [("my book", "the red cup with a dot", "the clock")]),
+        ("Place the laptop stand on the stand.", [("the laptop stand",)]),
+    ],
+)  # fmt: skip
+def test_lists_of_things(words, text, expected):
+    assert [p.things for p in read_instruction(text, words).placements] == expected
+
+
+def test_a_pronoun_says_more_of_the_last_move_or_begins_a_new_one(words):
+    together = read("Move the jug and cup to the bedroom table. Place them next to each other on the table.", words)
+    assert together == [(["the jug", "cup"], ("table", "bedroom"), True)]
+    onward = read("Move the jug to the bedroom table. Then, place it on the couch in the living room.", words)
+    assert onward == [(["the jug"], ("table", "bedroom"), False), (["the jug"], ("couch", "living room"), False)]
+
+
+def test_a_room_named_first_holds_for_the_furniture(words):
+    assert read("Bring the book to the bedroom and place it on the table.", words) == [
+        (["the book"], ("table", "bedroom"), False)
+    ]
+    some = read("Move the jug and cup to the bedroom. Place the jug on the bed and the cup on the table.", words)
+    assert [place for _, place, _ in some if place[0]] == [("bed", "bedroom"), ("table", "bedroom")]
+
+
+def test_a_clause_without_a_verb_is_another_move(words):
+    assert read("Place the vase on the shelves, the candle on the couch.", words) == [
+        (["the vase"], ("shelves", ""), False),
+        (["the candle"], ("couch", ""), False),
+    ]
+
+
+def test_another_piece_and_inside(words):
+    placement = read_instruction("Put the plate in another cabinet in the kitchen.", words).placements[0]
+    assert (placement.inside, placement.place.other) == (True, True)
+    assert words.pieces(placement.place) == ["cabinet_10", "cabinet_11"]
+
+
+def test_there_is_the_place_named_before(words):
+    text = "Help me set up some visuals on the shelves. Move the lamp there. The book can stay where it is."
+    assert read(text, words) == [(["the lamp"], ("shelves", ""), False)]
+
+
+def test_descriptions_go_to_their_things(words):
+    text = (
+        "Move the jug and the dog statue to the couch. The jug is green with a spout, and the statue is gray. "
+        "It was a gift from my aunt."
+    )
+    jug, statue = [move.thing for move in moves_of(read_instruction(text, words))]
+    assert jug.said == ("The jug is green with a spout",)
+    assert statue.said == ("the statue is gray", "It was a gift from my aunt")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Can we move the candle to the couch?", "command"),
+        ("Then, please place it on the bed.", "command"),
+        ("The can is part of my favorite collection.", "description"),
+        ("It's a family heirloom.", "description"),
+        ("I usually have the jug on the table for tea.", "preference"),
+        ("When tidying, I prefer to have the book on the couch.", "preference"),
+    ],
+)
+def test_kinds_of_sentences(sentence, kind):
+    assert sentence_kind(sentence) == kind
+
+
+def test_lists_keep_pairs_of_adjectives_together():
+    assert things_in("the kettle, then the black and white cup, and finally a plate") == [
+        "the kettle",
+        "the black and white cup",
+        "a plate",
+    ]
+
+
+def test_a_category_fits_the_noun_of_a_phrase_and_no_part_of_another():
+    assert kind_score("my gift lamp from my aunt", "lamp") == 3
+    assert kind_score("the laptop stand", "laptop stand") == 3
+    assert kind_score("the laptop stand", "laptop") < 2
+    assert kind_score("the laptop", "laptop stand") < 2

@@ -1,0 +1,105 @@
+"""Generated episodes and variants: official structure, solvable, different words; no data needed but a small house."""
+
+import json
+
+import memento_house
+import pytest
+
+from embodied_mem.envs import memento_generator as generator
+from embodied_mem.envs.memento_data import load_records, load_scenes, load_tasks, related_ids, tasks_of
+from embodied_mem.envs.memento_variants import elsewhere, indirect
+from embodied_mem.errors import InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return memento_house.write_household(tmp_path_factory.mktemp("house"))
+
+
+@pytest.fixture(scope="module")
+def stages(root):
+    return generator.generate(root, 18, seed=4)
+
+
+def test_the_same_seed_gives_the_same_episodes_and_another_one_others(root, stages):
+    assert generator.generate(root, 18, seed=4) == stages
+    assert generator.generate(root, 18, seed=5) != stages
+
+
+def test_pairs_share_house_and_goal_and_name_each_other(stages):
+    for first, second in zip(stages["acquisition"], stages["single"]):
+        assert related_ids(second) == (first["episode_id"],)
+        assert related_ids(first) == (second["episode_id"],)
+        for key in ("scene_id", "rigid_objs", "name_to_receptacle", "evaluation_propositions"):
+            assert first[key] == second[key]
+        assert first["instruction"] != second["instruction"]
+        assert first["metadata"]["memory"] in first["instruction"]
+        assert first["metadata"]["memory"] not in second["instruction"]
+
+
+def test_kinds_and_subtypes_are_the_benchmarks(stages):
+    found = {(r["metadata"]["episode_type"], r["metadata"]["subtype"]) for r in stages["acquisition"]}
+    semantics = {("object_semantics", name) for name in ("history", "preference", "ownership", "group")}
+    assert found <= semantics | {("user_pattern", "preference"), ("user_pattern", "routine")}
+    assert len({kind for kind, _ in found}) == 2
+
+
+def test_targets_of_object_semantics_have_distractors_that_look_different(stages):
+    record = next(r for r in stages["acquisition"] if r["metadata"]["episode_type"] == "object_semantics")
+    targets = {target["id"] for target in record["metadata"]["target_objects"]}
+    categories = {target["category"] for target in record["metadata"]["target_objects"]}
+    others = {handle.rpartition("_:")[0] for handle in record["name_to_receptacle"]} - targets
+    assert {name[:-1].lower() for name in others} & categories
+
+
+def test_every_episode_is_won_by_its_plan_and_not_by_doing_nothing(root, stages):
+    for records in stages.values():
+        for task in tasks_of(records, root):
+            plan = generator.solution(task)
+            assert plan is not None
+            assert len(plan) <= 40
+            env = generator.Env(task, 0)
+            env.step("Done[]")
+            assert not env.won
+
+
+def test_the_written_folder_reads_back(root, stages, tmp_path):
+    generator.write(stages, root, tmp_path)
+    for stage, records in stages.items():
+        assert load_records(stage, tmp_path) == json.loads(json.dumps(records))
+        assert [task.name for task in load_tasks(stage, tmp_path)] == [r["episode_id"] for r in records]
+
+
+def test_the_command_writes_and_refuses_its_own_source(root, tmp_path, capsys):
+    generator.main(["--data", str(root), "--out", str(tmp_path / "new"), "--num_episodes", "3"])
+    assert "3 acquisition, 3 single, 0 joint" in capsys.readouterr().out
+    with pytest.raises(InvalidInputError, match="another folder than the data's"):
+        generator.main(["--data", str(root), "--out", str(root)])
+    with pytest.raises(InvalidInputError, match="num_episodes: expected >= 1"):
+        generator.generate(root, 0)
+
+
+def test_an_indirect_instruction_says_it_otherwise_and_keeps_the_goal():
+    record = {"instruction": "Could you set up my tea break?", "metadata": {}, "evaluation_propositions": [1]}
+    changed = indirect(record)
+    assert changed["instruction"] == "Could you get things ready the usual way? It is time for my tea break."
+    assert changed["evaluation_propositions"] == [1]
+    assert indirect({"instruction": "Bring the red cup."}) is None
+
+
+def test_elsewhere_names_a_new_place_and_its_goal_is_that_place(root, stages):
+    scene = load_scenes(root)["small"]
+    pairs = [(r, elsewhere(r, scene)) for r in stages["single"]]
+    changed = [(old, new) for old, new in pairs if new is not None]
+    assert changed
+    assert all(old["metadata"]["episode_type"] == "user_pattern" for old, _ in changed)
+    for old, new in changed:
+        assert new["instruction"].rstrip("?.").endswith("this time")
+        before, after = (
+            {handle for p in r["evaluation_propositions"] for handle in p["args"].get("receptacle_handles", [])}
+            for r in (old, new)
+        )
+        assert after
+        assert not before & after
+        piece = next(p for p in scene["furniture"] if p["sim_handle"] in after)
+        assert piece["type"].replace("_", " ") in new["instruction"]

@@ -1,0 +1,74 @@
+"""Formats of a trace and what damages it, on a trace whose content is known by heart."""
+
+import random
+
+import pytest
+
+from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, call_of, damaged, noisy, shuffled, summarised, thinned
+from embodied_mem.memory.traces import Trace, TraceStep
+
+OK = "Result: Successful execution!\nObjects: "
+STEPS = (
+    TraceStep("look", "Explore[kitchen_1]", f"{OK}cup_0: table_4 in kitchen_1\nbook_1: table_4 in kitchen_1"),
+    TraceStep("", "DescribeObjectTool[cup_0]", "Result: The description of the object 'cup_0' is:\nA red cup.\n"
+              "Objects: cup_0: table_4 in kitchen_1"),
+    TraceStep("", "Pick[cup_0]", f"{OK}cup_0: held by the agent\nbook_1: table_4 in kitchen_1"),
+    TraceStep("", "Navigate[bed_6]", f"{OK}cup_0: held by the agent"),
+    TraceStep("", "Place[book_1, on, bed_6, None, None]", "Result: Unexpected failure! - no\nObjects: cup_0: held by "
+              "the agent"),
+    TraceStep("", "Place[cup_0, on, bed_6, next_to, book_1]", f"{OK}cup_0: bed_6 in bedroom_1"),
+    TraceStep("", "Done[]", "Result: \nObjects: cup_0: bed_6 in bedroom_1"),
+)  # fmt: skip
+TRACE = Trace("7", "small", "Put the cup on the bed. It is my favourite.", STEPS, won=True)
+
+
+def test_a_summary_says_what_moved_from_where_to_where_and_nothing_that_failed():
+    note = summarised(TRACE).note
+    assert note == (
+        "Moved cup_0 (A red cup) from table_4 in kitchen_1 onto bed_6 next to book_1. The task was completed."
+    )
+    assert summarised(TRACE).steps == ()
+
+
+def test_instruction_only_keeps_the_instruction_alone():
+    shown = SHOWN["instruction_only"](TRACE)
+    assert (shown.instruction, shown.steps, shown.note) == (TRACE.instruction, (), "")
+    assert shown.render() == f"Task: {TRACE.instruction}"
+
+
+def test_render_has_thoughts_actions_and_observations_in_order():
+    text = TRACE.render()
+    assert text.index("Thought: look\nExplore[kitchen_1]") < text.index("Pick[cup_0]") < text.index("Done[]")
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damage_is_the_same_for_the_same_seed_and_leaves_instruction_and_id(how):
+    other = Trace("8", "elsewhere", "x", (TraceStep("", "Wait[]", "r"),))
+    first, second = damaged([TRACE, other], how, seed=3), damaged([TRACE, other], how, seed=3)
+    assert first == second
+    assert (first[0].episode_id, first[0].instruction) == ("7", TRACE.instruction)
+    assert first[0].steps != TRACE.steps
+
+
+def test_noise_comes_from_other_houses_and_keeps_the_own_steps_in_order():
+    stranger = TraceStep("", "Wait[]", "r")
+    steps = noisy(TRACE, [stranger], random.Random(0)).steps
+    assert len(steps) == 7 + 2  # 30 % of 7, rounded
+    assert tuple(step for step in steps if step != stranger) == STEPS
+
+
+def test_shuffle_keeps_all_steps_and_gaps_lose_a_fifth():
+    assert sorted(shuffled(TRACE, random.Random(0)).steps, key=str) == sorted(STEPS, key=str)
+    assert len(thinned(TRACE, random.Random(0)).steps) == 7 - 1  # 20 % of 7, rounded
+
+
+def test_without_an_action_no_step_of_it_is_left():
+    steps = damaged([TRACE], "without_Place")[0].steps
+    assert len(steps) == 5
+    assert not any(call_of(step.action)[0] == "Place" for step in steps)
+
+
+def test_a_call_is_name_and_arguments():
+    assert call_of("thinking\nPlace[a_1, on, b_2, None, None]") == ("Place", ["a_1", "on", "b_2", "None", "None"])
+    assert call_of("Done[]") == ("Done", [])
+    assert call_of("I am done") == ("", [])
