@@ -29,8 +29,11 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _CONNECTED = re.compile(
-    r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE
+    r"(?:(?:after that|additionally|afterwards)\b|(?:then|next|finally),?\s+(?!\w+\s+(?:it|them|both|these|those)\b))",
+    re.IGNORECASE,
 )
+"""A sentence that may begin another task: one that goes on with another thing than the last."""
+
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
