@@ -175,13 +175,13 @@ class MemoryPlanner:
     def _there(self, move: Move) -> bool:
         """Whether the thing is where it shall be, without any move."""
         seen = self.view.objects[move.thing.name]
+        if move.beside is not None:  # on the same piece is not next to each other
+            return False
         if move.place is None:
-            return move.beside is None or seen.place == self.view.objects[move.beside.name].place
+            return True
         if move.place.other or move.inside or move.beside_place is not None:
             return False
         if any(other.thing is move.thing for other in self.moves[: self._current]):
-            return False
-        if move.beside is not None and self.view.objects[move.beside.name].place != seen.place:
             return False
         if move.place.piece:
             return seen.place in self.words.pieces(move.place)
