@@ -127,15 +127,18 @@ def sentence_kind(sentence: str) -> str:
 def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
     """(thing, what is said of it) for each thing that a sentence describes; "it" is the last of `last`."""
     found = []
-    for part in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
-        match = _DESCRIPTION.match(part.strip())
+    before = ""
+    for piece in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
+        part = f"{before} and {piece.strip()}" if before else piece.strip()
+        match = _DESCRIPTION.match(part)
+        before = "" if match else part  # "the can | the egg are mine" is one part
         if not match:
             continue
         subject = re.sub(
             r"\A(?:the|this|these|those|that|my|both|all)\s+", "", match["thing"].strip(), flags=re.IGNORECASE
         )
         named = [] if PRONOUN.match(subject) or subject.lower() in ("this", "that", "") else things_in(subject)
-        found += [(name.lower(), part.strip()) for name in named or last[-1:]]
+        found += [(name.lower(), part) for name in named or last[-1:]]
     return found
 
 

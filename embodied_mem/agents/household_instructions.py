@@ -72,12 +72,14 @@ class Asked:
         personal: sentences that tell what something means to the user.
         preferences: sentences that tell how the user likes things.
         commands: the sentences that ask for something.
+        requests: the same, each with the other sentences that follow it.
     """
 
     placements: tuple[Placement, ...]
     descriptions: tuple[tuple[str, str], ...]
     preferences: tuple[str, ...]
     commands: tuple[str, ...]
+    requests: tuple[str, ...] = ()
 
 
 class _Reader:
@@ -311,13 +313,17 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
     descriptions: list[tuple[str, str]] = []
     preferences: list[str] = []
     commands: list[str] = []
+    requests: list[str] = []
     for sentence in sentences(text):
         kind = sentence_kind(sentence)
         if kind == "command":
             reader.sentence(sentence)
             commands.append(sentence)
+            requests.append(sentence)
         elif kind == "preference":
             preferences.append(sentence)
         else:
             descriptions += described(sentence, reader.last)
-    return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands))
+        if kind != "command" and requests:
+            requests[-1] += f" {sentence}"
+    return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands), tuple(requests))

@@ -29,8 +29,11 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _CONNECTED = re.compile(
-    r"(?:then|after that|additionally|afterwards|next|finally)\b,?\s+(?:can|could|would|please|help)\b", re.IGNORECASE
+    r"(?:(?:after that|additionally|afterwards)\b|(?:then|next|finally),?\s+(?!\w+\s+(?:it|them|both|these|those)\b))",
+    re.IGNORECASE,
 )
+"""A sentence that may begin another task: one that goes on with another thing than the last."""
+
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
@@ -75,7 +78,7 @@ def recall(
     """
     plain = moves_of(asked)
     told = bool(asked.descriptions or asked.preferences)
-    if plain and told:
+    if told and any(move.place is not None or move.beside is not None for move in plain):
         return [Part(plain, [])]
     known = [remembered(trace, words) for trace in memories]
     for rank, one in enumerate(known):
@@ -84,7 +87,7 @@ def recall(
     known = [one for one in known if one.moves]
     if not known or not asked.commands:
         return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
-    scores = _likeness(asked.commands, known, words, embedder)
+    scores = _likeness(asked.requests, known, words, embedder)
     chosen = _assign(scores, asked.commands)
     parts = []
     start = 0
@@ -226,7 +229,7 @@ class _Request:
 
     def __init__(self, asked: Asked, numbers: range, words: PlaceWords, known: list[Remembered]):
         placements = tuple(p for p in asked.placements if p.sentence in numbers)
-        self.text = " ".join(asked.commands[i] for i in numbers)
+        self.text = " ".join(asked.requests[i] for i in numbers)
         self.words = words
         self.known = known
         self.moves = moves_of(dataclasses.replace(asked, placements=placements))

@@ -26,6 +26,9 @@ from .household_words import PlaceWords
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
 _PATIENCE = 6
+_TRY_NEXT = 6
+_OTHERS = 4
+"""Actions to spare from which, and pieces up to which, another is tried where nothing can be put on the first."""
 
 
 class MemoryPlanner:
@@ -172,13 +175,13 @@ class MemoryPlanner:
     def _there(self, move: Move) -> bool:
         """Whether the thing is where it shall be, without any move."""
         seen = self.view.objects[move.thing.name]
+        if move.beside is not None:  # on the same piece is not next to each other
+            return False
         if move.place is None:
-            return move.beside is None or seen.place == self.view.objects[move.beside.name].place
+            return True
         if move.place.other or move.inside or move.beside_place is not None:
             return False
         if any(other.thing is move.thing for other in self.moves[: self._current]):
-            return False
-        if move.beside is not None and self.view.objects[move.beside.name].place != seen.place:
             return False
         if move.place.piece:
             return seen.place in self.words.pieces(move.place)
@@ -226,6 +229,18 @@ class MemoryPlanner:
         relations = ("within", "on") if move.inside else ("on", "within")
         return any((name, relation) not in self._bad for relation in relations)
 
+    def _takes(self, name: str) -> bool:
+        """Whether a thing may be put on a piece, as far as is known."""
+        return (name, "on") not in self._bad
+
+    def _first(self, targets: list[str], move: Move) -> str:
+        """The piece to go to: the best, or where nothing can be put on it and actions are left, another of its type."""
+        others = [name for name in targets if self._takes(name) and kind_of(name) == kind_of(targets[0])]
+        tried = sum(not self._takes(name) for name in targets)
+        if move.inside or self._takes(targets[0]) or not others or tried > _OTHERS or self._spare() < _TRY_NEXT:
+            return targets[0]
+        return others[0]
+
     def _relation(self, name: str, move: Move, targets: list[str]) -> str:
         if move.inside:
             others = any((other, "within") not in self._bad for other in targets)
@@ -246,7 +261,7 @@ class MemoryPlanner:
         if not targets:
             self._notes.append(f"No place for {thing.phrase} is left that I could use.")
             return self._put_away()
-        target = targets[0]
+        target = self._first(targets, move)
         near = [p for p in self.words.pieces(move.beside_place)] if move.beside_place is not None else []
         if target.startswith("floor_"):
             near = [p for p in near if view.room_of(p) == view.room_of(target)]

@@ -16,8 +16,8 @@ import re
 from ..errors import InvalidInputError
 
 _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
-_OBJECT_LINE = re.compile(r"(\w+): (?:(?P<place>\w+) in (?P<room>\w+)|held by the agent)\Z")
-_DESCRIPTION = re.compile(r"The description of the object '(?P<name>\w+)' is:\s*\n(?P<text>.*)", re.DOTALL)
+_OBJECT_LINE = re.compile(r"([^:]+): (?:(?P<place>\w+) in (?P<room>\w+)|held by the agent)\Z")
+_DESCRIPTION = re.compile(r"The description of the object '(?P<name>[^'\n]+)' is:\s*\n(?P<text>.*)", re.DOTALL)
 _ACTION = re.compile(r"(\w+)\s*\[(.*)\]\s*\Z", re.DOTALL)
 HELD = "held"
 

@@ -93,6 +93,21 @@ def test_descriptions_go_to_their_things(words):
     assert statue.said == ("the statue is gray", "It was a gift from my aunt")
 
 
+def test_what_is_said_of_two_things_belongs_to_both(words):
+    text = "Move the can and the egg to the couch. The can is green. The can and the egg are part of my picnic set."
+    can, egg = [move.thing for move in moves_of(read_instruction(text, words))]
+    assert can.said == ("The can is green", "The can and the egg are part of my picnic set")
+    assert egg.said == ("The can and the egg are part of my picnic set",)
+
+
+def test_names_of_objects_may_have_blanks():
+    view = HouseView(HOUSE)
+    text = "Result: The description of the object 'stuffed toy_0' is:\nA bear.\nObjects: stuffed toy_0: table_1 in living_room_1"
+    view.observe("DescribeObjectTool[stuffed toy_0]", text)
+    seen = view.objects["stuffed toy_0"]
+    assert (seen.place, seen.room, seen.caption) == ("table_1", "living_room_1", "A bear.")
+
+
 @pytest.mark.parametrize(
     ("sentence", "kind"),
     [

@@ -101,6 +101,13 @@ def test_a_pattern_is_done_as_remembered(tmp_path):
     assert actions(turns)[0] == "Explore[bedroom_1]", "the room where the memory found it comes first"
 
 
+def test_a_memory_is_found_by_what_is_said_around_the_request(tmp_path):
+    other = Trace("2", "small", "Put the cup on the cabinet. I keep the cup on the cabinet for my breakfast.")
+    asked = "Could you get things ready? It is time for my calm evening."
+    _, won = run(tmp_path, asked, [on("Vase", "bed_6")], [other, acquired(tmp_path)])
+    assert won
+
+
 def test_another_place_named_now_holds(tmp_path):
     turns, won = run(
         tmp_path,
