@@ -71,6 +71,8 @@ class DecoderConfig:
         dtype: of activations and matrix products; norms, softmax and log-probs are float32 whatever it is.
         param_dtype: of stored parameters.
         rope_scaling: Llama 3.1 frequency change, or None.
+        mrope_sections: how many of the head_dim / 2 rotary frequencies turn with time, row and column of an image
+            (Qwen2.5-VL); empty for text models.
         scan_layers: run the layers in one `lax.scan` (compile time does not grow with depth; right for deep models)
             rather than unrolled (faster on a CPU, right for `tiny`). Parameters are stored alike in both cases.
         attention_block: queries per attention block; a block attends to keys up to its own end only, which halves
@@ -94,6 +96,7 @@ class DecoderConfig:
     dtype: str = "float32"
     param_dtype: str = "float32"
     rope_scaling: RopeScaling | None = None
+    mrope_sections: tuple[int, ...] = ()
     scan_layers: bool = False
     attention_block: int = 128
 
@@ -113,6 +116,13 @@ class DecoderConfig:
         _require(self.rope_theta > 1, "rope_theta", "> 1", self.rope_theta)
         _require(self.norm_eps > 0, "norm_eps", "> 0", self.norm_eps)
         _require(self.attention_block >= 0, "attention_block", ">= 0 (0: one block)", self.attention_block)
+        sections = self.mrope_sections
+        _require(
+            not sections or (len(sections) == 3 and sum(sections) == self.head_dim // 2),
+            "mrope_sections",
+            f"three sizes with the sum head_dim / 2 = {self.head_dim // 2}, or none",
+            sections,
+        )
         for field in ("dtype", "param_dtype"):
             _require(getattr(self, field) in DTYPES, field, f"one of {', '.join(DTYPES)}", getattr(self, field))
 

@@ -145,7 +145,7 @@ class Decoder(nnx.Module):
             tokens: int32[B, L]; exactly one of `tokens` and `embeddings` is given.
             embeddings: [B, L, D].
             mask: bool[B, L], True at real positions; None means all.
-            positions: int32[B, L] for RoPE; None counts the real positions.
+            positions: int32[B, L] for RoPE, or int32[3, B, L] with `mrope_sections`; None counts the real positions.
             dropout_key: turns on the dropout of adapters.
             remat: keep one array per layer and compute the rest again in the backward pass.
         """
@@ -171,10 +171,14 @@ class Decoder(nnx.Module):
         *,
         embeddings: jax.Array | None = None,
         mask: jax.Array | None = None,
+        positions: jax.Array | None = None,
         capacity: int,
     ) -> tuple[jax.Array, KVCache]:
-        """Returns hidden states [B, L, D] of the prompt and a cache with room for `capacity` columns in all."""
-        return prefill(self.config, self.weights(), self.lora, tokens, embeddings, mask, capacity)
+        """Returns hidden states [B, L, D] of the prompt and a cache with room for `capacity` columns in all.
+
+        With `positions`, as in `__call__`, what follows goes on after the largest of each row.
+        """
+        return prefill(self.config, self.weights(), self.lora, tokens, embeddings, mask, capacity, positions)
 
     def extend(
         self,
@@ -261,7 +265,9 @@ def _run_full(config, weights, lora, x, mask, positions, dropout_key, remat, kee
     return ops.rms_norm(x, weights["final_norm"], config.norm_eps), cached_keys, cached_values
 
 
-def prefill(config, weights, lora, tokens, embeddings, mask, capacity: int) -> tuple[jax.Array, KVCache]:
+def prefill(
+    config, weights, lora, tokens, embeddings, mask, capacity: int, positions=None
+) -> tuple[jax.Array, KVCache]:
     """Returns hidden states and a cache of `capacity` columns whose first ones hold the prompt; see `Decoder.prefill`.
 
     Raises:
@@ -273,8 +279,11 @@ def prefill(config, weights, lora, tokens, embeddings, mask, capacity: int) -> t
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
     mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
     x, last = _smeared(weights, x, mask)
-    hidden, keys, values = _run_full(config, weights, lora, x, mask, None, None, False, True)
-    cache = KVCache(keys, values, mask, mask.sum(1, dtype=jnp.int32), last, jnp.asarray(length, jnp.int32))
+    hidden, keys, values = _run_full(config, weights, lora, x, mask, positions, None, False, True)
+    following = mask.sum(1, dtype=jnp.int32)
+    if positions is not None:
+        following = jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
+    cache = KVCache(keys, values, mask, following, last, jnp.asarray(length, jnp.int32))
     return hidden, grow(cache, capacity)
 
 

@@ -78,8 +78,16 @@ def rope_frequencies(config: DecoderConfig) -> jax.Array:
 
 
 def rope_tables(config: DecoderConfig, positions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns cos and sin of the rotary angles, float32[B, L, head_dim / 2], for positions int32[B, L]."""
-    angles = positions.astype(jnp.float32)[..., None] * rope_frequencies(config)
+    """Returns cos and sin of the rotary angles, float32[B, L, head_dim / 2], for positions int32[B, L].
+
+    Positions int32[3, B, L] (time, row, column of an image) are for a decoder with `mrope_sections`: each section of
+    the frequencies turns with its own axis. Where the three are equal, the result is that of int32[B, L].
+    """
+    if positions.ndim == 3:
+        axis = [i for i, size in enumerate(config.mrope_sections) for _ in range(size)]
+        angles = jnp.moveaxis(positions.astype(jnp.float32)[jnp.array(axis)], 0, -1) * rope_frequencies(config)
+    else:
+        angles = positions.astype(jnp.float32)[..., None] * rope_frequencies(config)
     return jnp.cos(angles), jnp.sin(angles)
 
 

@@ -1,0 +1,153 @@
+"""The tokenizer of a published model with its chat template, from a folder or a GGUF file, and back to a folder.
+
+    pretrained = PretrainedTokenizer.from_folder("Qwen2.5-0.5B-Instruct")
+    pretrained = PretrainedTokenizer.from_gguf(file.metadata)               # `models.gguf.GGUFFile`
+    ids = pretrained.encode_chat([{"role": "user", "content": "Where is the apple?"}])
+    pretrained.save(folder)              # beside `save_hf`'s files, for transformers and vLLM
+
+Templates are Jinja, rendered in a sandbox as transformers does, but without it. Needs the extra `train`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import DataNotFoundError, InvalidInputError, MissingDependencyError
+from .gguf_tokenizer import backend_from_gguf, roles_from_gguf
+from .tokenizers import Tokenizer
+
+_ROLES = ("bos", "eos", "pad", "unk")
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainedTokenizer:
+    """A tokenizer and how its model writes a conversation.
+
+    Attributes:
+        tokenizer: text to ids and back.
+        chat_template: Jinja text, or None where the model has none.
+    """
+
+    tokenizer: Tokenizer
+    chat_template: str | None
+
+    @classmethod
+    def from_folder(cls, folder: str | os.PathLike) -> PretrainedTokenizer:
+        """The tokenizer in a Hugging Face folder.
+
+        Raises:
+            DataNotFoundError: there is no tokenizer.json.
+            InvalidInputError: a file is damaged.
+        """
+        folder = pathlib.Path(folder)
+        if not (folder / "tokenizer.json").is_file():
+            raise DataNotFoundError(f"{folder}: expected tokenizer.json in the folder of a model; it is missing")
+        path = folder / "tokenizer_config.json"
+        try:
+            described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        except ValueError as error:
+            raise InvalidInputError(f"{path}: expected JSON, got {error}") from error
+        roles = {}
+        for role in _ROLES:
+            token = described.get(f"{role}_token")
+            token = token.get("content") if isinstance(token, dict) else token
+            if token is not None:
+                roles[role] = token
+        template = described.get("chat_template")
+        if (folder / "chat_template.jinja").is_file():
+            template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        elif isinstance(template, list):  # several by name
+            template = {one["name"]: one["template"] for one in template}.get("default")
+        return cls(Tokenizer.load(folder / "tokenizer.json", **roles), template)
+
+    @classmethod
+    def from_gguf(cls, metadata: Mapping[str, Any]) -> PretrainedTokenizer:
+        """The tokenizer in a GGUF file's metadata; raises as `backend_from_gguf`."""
+        tokenizer = Tokenizer(backend_from_gguf(metadata), **roles_from_gguf(metadata))
+        return cls(tokenizer, metadata.get("tokenizer.chat_template"))
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
+    ) -> str:
+        """The conversation as the model's template writes it.
+
+        Args:
+            messages: dicts with `role` and `content`.
+            add_generation_prompt: end where the answer begins.
+            **variables: what else the template reads, e.g. `tools`, `enable_thinking`.
+
+        Raises:
+            InvalidInputError: there is no template, or it refuses these messages.
+            MissingDependencyError: without the package `jinja2`.
+        """
+        if self.chat_template is None:
+            raise InvalidInputError("chat template: this model has none; write the prompt yourself")
+        tokens = {f"{role}_token": self._name_of(role) for role in _ROLES}
+        values = {**tokens, **variables, "messages": messages, "add_generation_prompt": add_generation_prompt}
+        template = _compiled(self.chat_template)
+        import jinja2
+
+        try:
+            return template.render(**values)
+        except jinja2.TemplateError as error:
+            raise InvalidInputError(f"chat template: {error}") from error
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
+    ) -> list[int]:
+        """Token ids of `render`. Names of special tokens inside a message are read as these tokens, as elsewhere:
+        for texts that are not trusted use `agents.flax_chat`, which keeps them apart.
+        """
+        text = self.render(messages, add_generation_prompt=add_generation_prompt, **variables)
+        return self.tokenizer.encode(text, special=True)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes tokenizer.json and tokenizer_config.json."""
+        folder = pathlib.Path(folder)
+        self.tokenizer.save(folder / "tokenizer.json")
+        described: dict[str, Any] = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": False,
+            **{f"{role}_token": name for role in _ROLES if (name := self._name_of(role))},
+        }
+        if self.chat_template is not None:
+            described["chat_template"] = self.chat_template
+        path = folder / "tokenizer_config.json"
+        path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def _name_of(self, role: str) -> str | None:
+        index = getattr(self.tokenizer, f"{role}_id")
+        return None if index is None else self.tokenizer.token(index)
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(template: str):
+    """The template in a sandbox, with the settings and functions that published templates expect."""
+    try:
+        import jinja2
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the package `jinja2` is not installed; install it with: pip install 'embodied_mem[train]'"
+        ) from error
+
+    def refuse(message: str) -> None:
+        raise jinja2.TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    try:
+        return environment.from_string(template)
+    except jinja2.TemplateError as error:
+        raise InvalidInputError(f"chat template: expected Jinja, got {error}") from error

@@ -1,0 +1,302 @@
+"""Qwen2.5-VL: a vision tower and a decoder that reads images where the text has placeholders; loaded and saved.
+
+    model = load_qwen_vl("Qwen2.5-VL-7B-Instruct", shardings=placement.shardings)
+    patches, grids = patches_of(model.vision.config, [image])            # `qwen_vl_vision`
+    prompt = model.prompt(tokens, mask, patches, grids)                   # tokens hold one placeholder per embedding
+    embeddings = model.embed(prompt)
+    hidden, cache = model.decoder.prefill(embeddings=embeddings, mask=mask, positions=prompt.positions, capacity=512)
+
+Text tokens have one rotary position; the embeddings of an image share one in time and have their row and column in the
+other two; what follows goes on after the largest. Images only: videos are refused.
+
+Source: Qwen2-VL (Wang et al. 2024), section 2.1, and Qwen2.5-VL (Bai et al. 2025); held against transformers by a test.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assemble, fill
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.hf import HFFolder, Saved, decoder_arrays, read_described, write_arrays
+from embodied_mem.models.hf_config import config_from_hf, config_to_hf
+from embodied_mem.models.qwen_vl_vision import Grid, VisionConfig, VisionTower, arrange, top_shapes, vision_axes
+
+IMAGE_TOKEN = 151_655
+"""Placeholder of one embedding of an image in the published vocabularies."""
+
+_TOP_NAMES = {
+    "patch": "patch_embed.proj.weight",
+    "merger_norm": "merger.ln_q.weight",
+    "merger_in": "merger.mlp.0.weight",
+    "merger_in_bias": "merger.mlp.0.bias",
+    "merger_out": "merger.mlp.2.weight",
+    "merger_out_bias": "merger.mlp.2.bias",
+}
+_BLOCK_NAMES = {
+    "attention_norm": "norm1.weight",
+    "qkv": "attn.qkv.weight",
+    "qkv_bias": "attn.qkv.bias",
+    "output": "attn.proj.weight",
+    "output_bias": "attn.proj.bias",
+    "mlp_norm": "norm2.weight",
+    "gate": "mlp.gate_proj.weight",
+    "gate_bias": "mlp.gate_proj.bias",
+    "up": "mlp.up_proj.weight",
+    "up_bias": "mlp.up_proj.bias",
+    "down": "mlp.down_proj.weight",
+    "down_bias": "mlp.down_proj.bias",
+}
+# Published checkpoints have the first pair of prefixes (vision, text), transformers 5 writes the second.
+_PREFIXES = (("visual.", "model."), ("model.visual.", "model.language_model."))
+_MAX_SHARD_BYTES = 4 << 30
+
+
+class Prompt(NamedTuple):
+    """A batch of texts with images, ready for `QwenVL.embed`.
+
+    Attributes:
+        tokens: int32[B, L].
+        positions: int32[3, B, L], time, row and column of each token.
+        patches: float32[I, W, P, values] in their windows.
+        patch_positions: int32[I, W, P, 2].
+        patch_mask: bool[I, W, P].
+        blocks: int32[T], see `qwen_vl_vision.Windows`.
+    """
+
+    tokens: np.ndarray
+    positions: np.ndarray
+    patches: np.ndarray
+    patch_positions: np.ndarray
+    patch_mask: np.ndarray
+    blocks: np.ndarray
+
+
+class QwenVL(nnx.Module):
+    """Vision tower and decoder.
+
+    Args:
+        vision: config of the tower; its `out_width` is the decoder's width.
+        config: of the decoder, with `mrope_sections`.
+        image_token: placeholder of one embedding.
+        rngs: draws initial weights.
+    """
+
+    def __init__(self, vision: VisionConfig, config: DecoderConfig, *, image_token: int = IMAGE_TOKEN, rngs: nnx.Rngs):
+        if vision.out_width != config.width or not config.mrope_sections:
+            raise InvalidInputError(
+                f"QwenVL: expected vision.out_width = decoder.width and mrope_sections, got {vision.out_width} and "
+                f"{config.width}, {config.mrope_sections}"
+            )
+        self.vision = VisionTower(vision, rngs=rngs)
+        self.decoder = Decoder(config, rngs=rngs)
+        self.image_token = image_token
+
+    def prompt(self, tokens: np.ndarray, mask: np.ndarray, patches: np.ndarray, grids: list[Grid]) -> Prompt:
+        """Returns the batch with every patch and position in its place.
+
+        Args:
+            tokens: int32[B, L]; per image, in the order of the rows, as many placeholders as it has embeddings.
+            mask: bool[B, L], real tokens.
+            patches: packed patches of all images, see `patches_of`.
+            grids: their rows and columns of patches.
+
+        Raises:
+            InvalidInputError: placeholders and images do not match.
+        """
+        vision = self.vision.config
+        windows = arrange(vision, grids)
+        if len(patches) != sum(rows * columns for rows, columns in grids):
+            raise InvalidInputError(f"patches: expected the {windows.mask.sum()} of the grids, got {len(patches)}")
+        merged = [(rows // vision.merge_size, columns // vision.merge_size) for rows, columns in grids]
+        positions = image_positions(tokens, mask, self.image_token, merged)
+        placed = patches[windows.order]
+        return Prompt(np.asarray(tokens), positions, placed, windows.positions, windows.mask, windows.blocks)
+
+    def embed(self, prompt: Prompt) -> jax.Array:
+        """Returns embeddings [B, L, D]: the text's, and those of the images at their placeholders."""
+        text = self.decoder.embed(jnp.asarray(prompt.tokens))
+        seen = self.vision(prompt.patches, prompt.patch_positions, prompt.patch_mask)
+        seen = seen.reshape(-1, seen.shape[-1])[prompt.blocks].astype(text.dtype)
+        here = jnp.asarray(prompt.tokens) == self.image_token
+        number = (jnp.cumsum(here.reshape(-1)) - 1).reshape(here.shape)
+        return jnp.where(here[..., None], seen.at[number].get(mode="clip"), text)
+
+
+def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grids: list[Grid]) -> np.ndarray:
+    """Returns int32[3, B, L]: the rotary positions (time, row, column) of texts with images; 0 at padding.
+
+    Args:
+        tokens: int32[B, L].
+        mask: bool[B, L].
+        image_token: placeholder.
+        grids: rows and columns of embeddings of each image, in the order of the rows of the batch.
+
+    Raises:
+        InvalidInputError: a run of placeholders is shorter than its image, or images are left over.
+    """
+    positions = np.zeros((3, *np.shape(tokens)), np.int32)
+    left = list(grids)
+    for row, (line, real) in enumerate(zip(np.asarray(tokens), np.asarray(mask, bool), strict=True)):
+        columns = np.flatnonzero(real)
+        at, following = 0, 0
+        while at < len(columns):
+            if line[columns[at]] != image_token:
+                positions[:, row, columns[at]] = following
+                at, following = at + 1, following + 1
+                continue
+            down, across = left.pop(0) if left else (0, 0)
+            here = columns[at : at + down * across]
+            if not down or len(here) != down * across or (line[here] != image_token).any():
+                raise InvalidInputError(
+                    f"tokens: row {row}, column {columns[at]}: expected {down} x {across} placeholders of an image, "
+                    f"got {int((line[here] == image_token).sum())}, with {len(left)} images after it"
+                )
+            positions[0, row, here] = following
+            positions[1, row, here] = following + np.repeat(np.arange(down), across)
+            positions[2, row, here] = following + np.tile(np.arange(across), down)
+            at, following = at + down * across, following + max(down, across)
+    if left:
+        raise InvalidInputError(f"tokens: expected placeholders for {len(grids)} images, {len(left)} have none")
+    return positions
+
+
+def config_from_qwen_vl(described: dict, **overrides: object) -> tuple[VisionConfig, DecoderConfig, int]:
+    """Returns the configs of tower and decoder, and the placeholder, that a config.json describes.
+
+    Raises:
+        InvalidInputError: another model type, or something in it that tower or decoder do not have.
+    """
+    kind = described.get("model_type")
+    if kind != "qwen2_5_vl":
+        raise InvalidInputError(f"config.json: model_type: expected qwen2_5_vl, got {kind!r}")
+    text = {**described, **described.get("text_config", {}), "model_type": "qwen2"}
+    for shared in ("tie_word_embeddings", "torch_dtype", "dtype"):
+        text[shared] = described.get(shared, text.get(shared))
+    rope = dict(text.pop("rope_scaling", None) or {}) | dict(text.pop("rope_parameters", None) or {})
+    sections = rope.pop("mrope_section", None)
+    if sections is None:
+        raise InvalidInputError("config.json: expected rope_scaling.mrope_section, got none")
+    if rope.get("rope_type", rope.get("type")) == "mrope":
+        rope = {name: value for name, value in rope.items() if name not in ("type", "rope_type")}
+    config = config_from_hf(text | {"rope_parameters": rope}, mrope_sections=tuple(sections), **overrides)
+    seen = described.get("vision_config", {})
+    if seen.get("hidden_act", "silu") != "silu" or seen.get("in_channels", seen.get("in_chans", 3)) != 3:
+        raise InvalidInputError("config.json: vision_config: expected silu and 3 channels")
+    published = VisionConfig()
+    vision = VisionConfig(
+        num_layers=seen.get("depth", published.num_layers),
+        width=seen.get("hidden_size", published.width),
+        num_heads=seen.get("num_heads", published.num_heads),
+        mlp_width=seen.get("intermediate_size", published.mlp_width),
+        out_width=seen.get("out_hidden_size", config.width),
+        patch_size=seen.get("patch_size", published.patch_size),
+        temporal_patch_size=seen.get("temporal_patch_size", published.temporal_patch_size),
+        merge_size=seen.get("spatial_merge_size", published.merge_size),
+        window_size=seen.get("window_size", published.window_size),
+        full_layers=tuple(seen.get("fullatt_block_indexes", published.full_layers)),
+        dtype=config.dtype,
+        param_dtype=config.param_dtype,
+    )
+    return vision, config, described.get("image_token_id", IMAGE_TOKEN)
+
+
+def _described(model: QwenVL) -> dict:
+    vision, config = model.vision.config, model.decoder.config
+    text = config_to_hf(config) | {"model_type": "qwen2_5_vl_text"}
+    text.pop("architectures")
+    text["rope_scaling"] = {"type": "mrope", "mrope_section": list(config.mrope_sections)}
+    return {
+        "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+        "model_type": "qwen2_5_vl",
+        "image_token_id": model.image_token,
+        "tie_word_embeddings": config.tie_embeddings,
+        "torch_dtype": config.param_dtype,
+        "text_config": text,
+        "vision_config": {
+            "model_type": "qwen2_5_vl",
+            "depth": vision.num_layers,
+            "hidden_size": vision.width,
+            "num_heads": vision.num_heads,
+            "intermediate_size": vision.mlp_width,
+            "out_hidden_size": vision.out_width,
+            "patch_size": vision.patch_size,
+            "temporal_patch_size": vision.temporal_patch_size,
+            "spatial_merge_size": vision.merge_size,
+            "window_size": vision.window_size,
+            "fullatt_block_indexes": list(vision.full_layers),
+            "hidden_act": "silu",
+            "in_channels": 3,
+        },
+    }
+
+
+class _Flat:
+    """The patch projection, stored as the weights of a convolution, as a matrix."""
+
+    def __init__(self, stored: StoredTensor):
+        self.where, self._stored, self._inner = stored.where, stored, tuple(stored.shape[1:])
+        self.shape = (stored.shape[0], int(np.prod(self._inner)))
+
+    def read(self, index: Index) -> np.ndarray:
+        rows, columns = index
+        whole = self._stored.read((rows, *(slice(0, size) for size in self._inner)))
+        return whole.reshape(whole.shape[0], -1)[:, columns]
+
+
+def load_qwen_vl(folder: str | os.PathLike, *, shardings: Shardings | None = None, **overrides: object) -> QwenVL:
+    """Returns a model with the weights of a Hugging Face folder; arguments and errors as `load_hf`."""
+    folder = pathlib.Path(folder)
+    vision, config, image_token = config_from_qwen_vl(read_described(folder), **overrides)
+    model = nnx.eval_shape(lambda: QwenVL(vision, config, image_token=image_token, rngs=nnx.Rngs(0)))
+    files = HFFolder(folder)
+    seeing, reading = next((pair for pair in _PREFIXES if f"{pair[0]}patch_embed.proj.weight" in files), _PREFIXES[0])
+
+    def vision_tensor(name: str, layer: int | None) -> StoredTensor:
+        if layer is not None:
+            return files.tensor(f"{seeing}blocks.{layer}.{_BLOCK_NAMES[name]}")
+        stored = files.tensor(f"{seeing}{_TOP_NAMES[name]}")
+        return _Flat(stored) if name == "patch" else stored
+
+    fill(model.vision, vision_tensor, vision_axes(vision), shardings)
+    model.decoder = assemble(config, functools.partial(files.tensor_of, prefix=reading), shardings)
+    files.refuse_left(config.tie_embeddings)
+    return model
+
+
+def save_qwen_vl(model: QwenVL, folder: str | os.PathLike, *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
+    """Writes config.json and safetensors in the published layout; arguments and errors as `save_hf`."""
+    vision = model.vision.config
+    conv = (vision.width, 3, vision.temporal_patch_size, vision.patch_size, vision.patch_size)
+    inputs = {"output": 2}  # leading axes that are inputs; 1 for the other matrices
+
+    def theirs(name: str, array: jax.Array) -> np.ndarray:
+        array = np.asarray(array)
+        if name.endswith(("_bias", "_norm")):
+            return array.reshape(-1)
+        rows = int(np.prod(array.shape[: inputs.get(name, 1)]))
+        matrix = np.ascontiguousarray(array.reshape(rows, -1).T)
+        return matrix.reshape(conv) if name == "patch" else matrix
+
+    seeing, reading = _PREFIXES[0]
+    saved: Saved = {}
+    for name in top_shapes(vision):
+        array = getattr(model.vision, name)[...]
+        saved[f"{seeing}{_TOP_NAMES[name]}"] = (array.nbytes, functools.partial(theirs, name, array))
+    for name, published in _BLOCK_NAMES.items():
+        stacked = getattr(model.vision.blocks, name)[...]
+        for i in range(vision.num_layers):
+            part = functools.partial(lambda name, stacked, i: theirs(name, stacked[i]), name, stacked, i)
+            saved[f"{seeing}blocks.{i}.{published}"] = (stacked.nbytes // vision.num_layers, part)
+    saved |= decoder_arrays(model.decoder, reading)
+    write_arrays(saved, _described(model), pathlib.Path(folder), max_shard_bytes)

@@ -1,0 +1,325 @@
+"""The vision tower of Qwen2.5-VL: patches of images to embeddings of the decoder, one per 2 x 2 patches.
+
+    windows = arrange(config, grids)                        # numpy: which patch stands where
+    features = tower(patches[windows.order] ..., ...)       # see `VisionTower.__call__`
+
+An image of h x w patches is cut into windows of 8 x 8. Most layers attend within a window, a few within the image.
+Patches are laid out as [images, windows, 64 places] from the start, padded at the borders of the image, so that the
+first kind is a batch over windows and the second a batch over images; published code packs them into one sequence with
+offsets instead. Each 4 places that follow each other are one 2 x 2 block and become one embedding at the end.
+
+Source: Qwen2.5-VL (Bai et al. 2025), section 2.1; held against transformers by a test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.layers import MASKED, rms_norm
+
+_NORM_EPS = 1e-6
+_ROPE_THETA = 10_000.0
+Grid = tuple[int, int]  # patches of an image: rows, columns
+
+
+@dataclasses.dataclass(frozen=True)
+class VisionConfig:
+    """The shape of a vision tower; the defaults are those of the 7B model.
+
+    Attributes:
+        num_layers: transformer blocks.
+        width: D of the tower.
+        num_heads: attention heads.
+        mlp_width: hidden size of SwiGLU.
+        out_width: D of the decoder.
+        patch_size: side of a patch, pixels.
+        temporal_patch_size: frames of a patch; an image is repeated this often.
+        merge_size: side of the block of patches that becomes one embedding.
+        window_size: side of an attention window, pixels; a multiple of patch_size * merge_size.
+        full_layers: layers that attend within the whole image.
+        dtype: of activations and matrix products.
+        param_dtype: of stored parameters.
+    """
+
+    num_layers: int = 32
+    width: int = 1280
+    num_heads: int = 16
+    mlp_width: int = 3420
+    out_width: int = 3584
+    patch_size: int = 14
+    temporal_patch_size: int = 2
+    merge_size: int = 2
+    window_size: int = 112
+    full_layers: tuple[int, ...] = (7, 15, 23, 31)
+    dtype: str = "bfloat16"
+    param_dtype: str = "bfloat16"
+
+    def __post_init__(self) -> None:
+        if self.width % self.num_heads or (self.width // self.num_heads) % 4:
+            raise InvalidInputError(
+                f"vision.width: expected heads of a multiple of 4 (rows and columns rotate pairs), got width "
+                f"{self.width} in {self.num_heads} heads"
+            )
+        if self.window_size % (self.patch_size * self.merge_size):
+            raise InvalidInputError(
+                f"vision.window_size: expected a multiple of patch_size x merge_size = "
+                f"{self.patch_size * self.merge_size}, got {self.window_size}"
+            )
+
+    @property
+    def head_dim(self) -> int:
+        """Size of one head."""
+        return self.width // self.num_heads
+
+    @property
+    def patch_values(self) -> int:
+        """Numbers of one patch: 3 colours x frames x side x side."""
+        return 3 * self.temporal_patch_size * self.patch_size**2
+
+    @property
+    def window_blocks(self) -> int:
+        """Side of a window in blocks."""
+        return self.window_size // (self.patch_size * self.merge_size)
+
+
+def block_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]:
+    """Returns, per parameter of one block, its shape and the logical name of each axis."""
+    d, h, e, m = config.width, config.num_heads, config.head_dim, config.mlp_width
+    return {
+        "attention_norm": ((d,), ("embed",)),
+        "qkv": ((d, 3, h, e), ("embed", None, "heads", "head_dim")),
+        "qkv_bias": ((3, h, e), (None, "heads", "head_dim")),
+        "output": ((h, e, d), ("heads", "head_dim", "embed")),
+        "output_bias": ((d,), ("embed",)),
+        "mlp_norm": ((d,), ("embed",)),
+        "gate": ((d, m), ("embed", "mlp")),
+        "gate_bias": ((m,), ("mlp",)),
+        "up": ((d, m), ("embed", "mlp")),
+        "up_bias": ((m,), ("mlp",)),
+        "down": ((m, d), ("mlp", "embed")),
+        "down_bias": ((d,), ("embed",)),
+    }
+
+
+def top_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]:
+    """Returns the same for the parameters outside the blocks."""
+    merged = config.width * config.merge_size**2
+    return {
+        "patch": ((config.patch_values, config.width), (None, "embed")),
+        "merger_norm": ((config.width,), ("embed",)),
+        "merger_in": ((merged, merged), ("embed", "mlp")),
+        "merger_in_bias": ((merged,), ("mlp",)),
+        "merger_out": ((merged, config.out_width), ("mlp", "embed")),
+        "merger_out_bias": ((config.out_width,), ("embed",)),
+    }
+
+
+def vision_axes(config: VisionConfig) -> dict[tuple[str, ...], tuple[str | None, ...]]:
+    """Returns the logical axes of every parameter by its path in `VisionTower`."""
+    axes: dict[tuple[str, ...], tuple[str | None, ...]] = {(n,): names for n, (_, names) in top_shapes(config).items()}
+    return axes | {("blocks", n): ("layers", *names) for n, (_, names) in block_shapes(config).items()}
+
+
+class Windows(NamedTuple):
+    """Where the patches of some images stand; numpy arrays.
+
+    Attributes:
+        order: int32[I, W, P], index of the patch in the packed patches of all images; 0 at padding.
+        positions: int32[I, W, P, 2], its row and column in its image.
+        mask: bool[I, W, P], places that hold a patch.
+        blocks: int32[T], for each embedding in the order of the text (images one after the other, row by row), its
+            index among the [I, W, P / 4] blocks, flattened.
+    """
+
+    order: np.ndarray
+    positions: np.ndarray
+    mask: np.ndarray
+    blocks: np.ndarray
+
+
+def arrange(config: VisionConfig, grids: list[Grid]) -> Windows:
+    """Returns where the patches of images stand whose patches are packed block by block, row by row of blocks.
+
+    Args:
+        config: of the tower.
+        grids: rows and columns of patches of each image, multiples of `merge_size`.
+
+    Raises:
+        InvalidInputError: no images, or a grid that is no multiple.
+    """
+    side, merge = config.window_blocks, config.merge_size
+    per_block = merge * merge
+    if not grids or any(rows < 1 or columns < 1 or rows % merge or columns % merge for rows, columns in grids):
+        raise InvalidInputError(f"grids: expected patches in multiples of {merge} per side, got {grids}")
+    counts = [-(-rows // (merge * side)) * -(-columns // (merge * side)) for rows, columns in grids]
+    shape = (len(grids), max(counts), side * side, per_block)
+    order, mask = np.zeros(shape, np.int32), np.zeros(shape, bool)
+    positions = np.zeros((*shape, 2), np.int32)
+    within = np.stack(np.divmod(np.arange(per_block), merge), axis=-1)  # row and column inside a block
+    blocks, first = [], 0
+    for image, (rows, columns) in enumerate(grids):
+        down, across = rows // merge, columns // merge
+        row, column = np.divmod(np.arange(down * across), across)
+        window = row // side * -(-across // side) + column // side
+        # Places fill up without gaps in each window, row by row.
+        by_window = np.argsort(window, kind="stable")
+        starts = np.searchsorted(window[by_window], np.arange(max(counts)))
+        place = np.empty_like(window)
+        place[by_window] = np.arange(len(window)) - starts[window[by_window]]
+        order[image, window, place] = first + np.arange(down * across)[:, None] * per_block + np.arange(per_block)
+        positions[image, window, place] = np.stack([row, column], -1)[:, None] * merge + within
+        mask[image, window, place] = True
+        blocks.append((image * shape[1] + window) * shape[2] + place)
+        first += down * across * per_block
+    flat = (*shape[:2], shape[2] * per_block)
+    return Windows(
+        order.reshape(flat), positions.reshape(*flat, 2), mask.reshape(flat), np.concatenate(blocks).astype(np.int32)
+    )
+
+
+class Blocks(nnx.Module):
+    """Parameters of all blocks, each stacked to [num_layers, ...]; names and axes in `block_shapes`."""
+
+    def __init__(self, config: VisionConfig, *, rngs: nnx.Rngs):
+        for name, (shape, _) in block_shapes(config).items():
+            setattr(self, name, nnx.Param(_initial(name, (config.num_layers, *shape), config, rngs)))
+
+
+class VisionTower(nnx.Module):
+    """The tower; its parameters are those of `top_shapes` and `blocks.*`."""
+
+    def __init__(self, config: VisionConfig, *, rngs: nnx.Rngs):
+        self.config = config
+        for name, (shape, _) in top_shapes(config).items():
+            setattr(self, name, nnx.Param(_initial(name, shape, config, rngs)))
+        self.blocks = Blocks(config, rngs=rngs)
+
+    def __call__(self, patches: jax.Array, positions: jax.Array, mask: jax.Array) -> jax.Array:
+        """Returns embeddings [I, W, P / 4, out_width] of every block; those at padding mean nothing.
+
+        Args:
+            patches: [I, W, P, patch_values], normalised pixels; colour, frame, row, column from the outside in.
+            positions: int32[I, W, P, 2], see `Windows`.
+            mask: bool[I, W, P].
+        """
+        config, dtype = self.config, jnp.dtype(self.config.dtype)
+        top = {name: getattr(self, name)[...].astype(dtype) for name in top_shapes(config)}
+        stacked = {name: getattr(self.blocks, name)[...].astype(dtype) for name in block_shapes(config)}
+        x = patches.astype(dtype) @ top["patch"]
+        cos, sin = _rotary(config, positions)
+        images, windows, places, width = x.shape
+        bias = jnp.where(mask, 0.0, MASKED).astype(jnp.float32)
+        for layer in range(config.num_layers):
+            weights = {name: array[layer] for name, array in stacked.items()}
+            split = (images, 1, windows * places) if layer in config.full_layers else (images, windows, places)
+            x = _block(config, weights, x.reshape(*split, width), cos, sin, bias).reshape(images, windows, places, -1)
+        x = rms_norm(x, top["merger_norm"], _NORM_EPS)
+        x = x.reshape(images, windows, -1, width * config.merge_size**2)
+        x = jax.nn.gelu(x @ top["merger_in"] + top["merger_in_bias"], approximate=False)
+        return x @ top["merger_out"] + top["merger_out_bias"]
+
+
+def _initial(name: str, shape: tuple[int, ...], config: VisionConfig, rngs: nnx.Rngs) -> jax.Array:
+    if name.endswith("_norm"):
+        return jnp.ones(shape, config.param_dtype)
+    if name.endswith("_bias"):
+        return jnp.zeros(shape, config.param_dtype)
+    return (jax.random.normal(rngs.params(), shape, jnp.float32) * 0.02).astype(config.param_dtype)
+
+
+def _rotary(config: VisionConfig, positions: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns cos and sin, float32[I, W, P, head_dim / 2]; by row, then by column."""
+    quarter = config.head_dim // 4
+    frequencies = _ROPE_THETA ** -(jnp.arange(quarter, dtype=jnp.float32) / quarter)
+    angles = (positions.astype(jnp.float32)[..., None] * frequencies).reshape(*positions.shape[:-1], 2 * quarter)
+    return jnp.cos(angles), jnp.sin(angles)
+
+
+def _block(config: VisionConfig, weights: dict, x, cos, sin, bias) -> jax.Array:
+    """Returns one block's output for x [I, G, S, D], where attention stays within each group of S places."""
+    groups = x.shape[:3]
+    heads, dim = config.num_heads, config.head_dim
+    cos, sin = (table.reshape(*groups, 1, dim // 2) for table in (cos, sin))
+
+    def rotate(part: jax.Array) -> jax.Array:
+        first, second = jnp.split(part.astype(jnp.float32), 2, axis=-1)
+        return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], -1).astype(part.dtype)
+
+    normed = rms_norm(x, weights["attention_norm"], _NORM_EPS)
+    qkv = (normed @ weights["qkv"].reshape(config.width, -1)).reshape(*groups, 3, heads, dim) + weights["qkv_bias"]
+    query, key, value = rotate(qkv[..., 0, :, :]), rotate(qkv[..., 1, :, :]), qkv[..., 2, :, :]
+    scores = jnp.einsum("igshe,igthe->ighst", query, key, preferred_element_type=jnp.float32) / math.sqrt(dim)
+    shares = jax.nn.softmax(scores + bias.reshape(*groups[:2], 1, 1, groups[2]), axis=-1).astype(x.dtype)
+    context = jnp.einsum("ighst,igthe->igshe", shares, value).reshape(*groups, heads * dim)
+    x = x + context @ weights["output"].reshape(heads * dim, -1) + weights["output_bias"]
+    normed = rms_norm(x, weights["mlp_norm"], _NORM_EPS)
+    gate = jax.nn.silu(normed @ weights["gate"] + weights["gate_bias"])
+    return x + (gate * (normed @ weights["up"] + weights["up_bias"])) @ weights["down"] + weights["down_bias"]
+
+
+@functools.cache
+def _mean_and_deviation() -> tuple[np.ndarray, np.ndarray]:
+    """Of the colours in the pictures that the tower was trained with (those of CLIP)."""
+    mean, deviation = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    return np.array(mean, np.float32), np.array(deviation, np.float32)
+
+
+def fitting_size(config: VisionConfig, rows: int, columns: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
+    """Returns the size in pixels that an image is scaled to: whole blocks, the number of pixels within the limits.
+
+    Raises:
+        InvalidInputError: one side is more than 200 times the other.
+    """
+    if min(rows, columns) < 1 or max(rows, columns) > 200 * min(rows, columns):
+        raise InvalidInputError(f"image: expected sides within a factor of 200, got {rows} x {columns}")
+    unit = config.patch_size * config.merge_size
+    scaled = [round(rows / unit) * unit, round(columns / unit) * unit]
+    area = rows * columns
+    if scaled[0] * scaled[1] > max_pixels:
+        factor = math.sqrt(area / max_pixels)
+        scaled = [max(unit, math.floor(side / factor / unit) * unit) for side in (rows, columns)]
+    elif scaled[0] * scaled[1] < min_pixels:
+        factor = math.sqrt(min_pixels / area)
+        scaled = [math.ceil(side * factor / unit) * unit for side in (rows, columns)]
+    return scaled[0], scaled[1]
+
+
+def patches_of(
+    config: VisionConfig, images: list[np.ndarray], *, min_pixels: int = 56 * 56, max_pixels: int = 28 * 28 * 1280
+) -> tuple[np.ndarray, list[Grid]]:
+    """Returns the packed patches float32[N, patch_values] of images uint8[rows, columns, 3], and their grids.
+
+    Images whose size is not whole blocks within the limits are scaled with the package `pillow` (bicubic).
+
+    Raises:
+        InvalidInputError: an image of another kind.
+    """
+    mean, deviation = _mean_and_deviation()
+    side, merge = config.patch_size, config.merge_size
+    packed, grids = [], []
+    for index, image in enumerate(images):
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise InvalidInputError(
+                f"images[{index}]: expected uint8[rows, columns, 3], got {image.dtype} {image.shape}"
+            )
+        size = fitting_size(config, *image.shape[:2], min_pixels, max_pixels)
+        if size != image.shape[:2]:
+            from PIL import Image
+
+            image = np.asarray(Image.fromarray(image).resize(size[::-1], Image.Resampling.BICUBIC))
+        pixels = (image.astype(np.float32) / 255 - mean) / deviation
+        down, across = size[0] // (side * merge), size[1] // (side * merge)
+        blocks = pixels.reshape(down, merge, side, across, merge, side, 3).transpose(0, 3, 1, 4, 6, 2, 5)
+        frames = np.repeat(blocks[:, :, :, :, :, None], config.temporal_patch_size, axis=5)
+        packed.append(frames.reshape(-1, config.patch_values))
+        grids.append((down * merge, across * merge))
+    return np.concatenate(packed), grids

@@ -1,0 +1,240 @@
+"""GGUF files: formats against the package `gguf` and by hand, models of every family, damaged files, tokenizers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+from gguf_writing import write_gguf
+from test_decoder import VARIANTS, build
+
+from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
+from embodied_mem.language.pretrained import PretrainedTokenizer
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.models import gguf
+from embodied_mem.models.gguf import GGUFFile, load_gguf
+from embodied_mem.models.gguf_quants import FORMATS, dequantize
+from embodied_mem.models.hf import decoder_arrays, name_in_hf
+
+FAMILIES = {"llama": "llama", "untied": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+
+
+def random_blocks(kind: int, rows: int, blocks: int) -> np.ndarray:
+    """Random bytes whose float16 scales are finite and of either sign."""
+    rng = np.random.default_rng(kind)
+    data = rng.integers(0, 256, (rows, blocks, FORMATS[kind].block_bytes), np.uint8)
+    halves = {2: [0], 3: [0, 2], 6: [0], 7: [0, 2], 8: [0], 12: [0, 2], 13: [0, 2], 14: [208]}
+    for at in halves.get(kind, []):
+        data[..., at : at + 2] = rng.normal(size=(rows, blocks, 1)).astype(np.float16).view(np.uint8)
+    if FORMATS[kind].block_size == 1:
+        data = rng.normal(size=(rows, blocks, 1)).astype({0: "<f4", 1: "<f2", 30: "<f4"}[kind]).view(np.uint8)
+        data = data[..., -FORMATS[kind].block_bytes :]  # bfloat16 is the upper half of float32
+    return np.ascontiguousarray(data)
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: FORMATS[kind].name)
+def test_formats_equal_the_package_of_llama_cpp(kind):
+    package = pytest.importorskip("gguf", reason="pip install gguf")
+    data = random_blocks(kind, 3, 4)
+    expected = package.quants.dequantize(data.reshape(3, -1), package.GGMLQuantizationType(kind))
+    got = dequantize(data, FORMATS[kind])
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, expected.reshape(got.shape))
+
+
+def test_a_block_by_hand():
+    # d = 0.5, m = -1; byte 0 is 0x2f: weight 0 is 15, weight 16 is 2.
+    block = np.zeros((1, 20), np.uint8)
+    block[0, :4] = np.array([0.5, -1.0], np.float16).view(np.uint8)
+    block[0, 4] = 0x2F
+    weights = dequantize(block, FORMATS[3])
+    assert weights[[0, 16, 1]].tolist() == [6.5, 0.0, -1.0]
+    with pytest.raises(InvalidInputError, match=r"expected uint8\[\.\.\., 20\] for Q4_1"):
+        dequantize(block[:, :18], FORMATS[3])
+
+
+def interleaved(rows: np.ndarray, head_dim: int) -> np.ndarray:
+    """Rows of query or key as GGUF's `llama` has them: of each head 0, half, 1, half + 1, ..."""
+    order = [base + j + half for base in range(0, len(rows), head_dim) for j in range(head_dim // 2)
+             for half in (0, head_dim // 2)]  # fmt: skip
+    return rows[order]
+
+
+def write_model(path, decoder, family: str, kind: int = 0) -> int:
+    config = decoder.config
+    metadata = {
+        "general.architecture": family,
+        f"{family}.embedding_length": config.width,
+        f"{family}.attention.head_count": config.num_heads,
+        f"{family}.attention.head_count_kv": config.num_kv_heads,
+        f"{family}.attention.key_length": config.head_dim,
+        f"{family}.attention.layer_norm_rms_epsilon": config.norm_eps,
+        f"{family}.block_count": config.num_layers,
+        f"{family}.feed_forward_length": config.mlp_width,
+        f"{family}.context_length": config.max_length,
+        f"{family}.rope.freq_base": config.rope_theta,
+    }
+    named = {}
+    for name, stored in gguf._NAMES.items():
+        layers = [None] if name in ("embedding", "final_norm", "head") else range(config.num_layers)
+        for layer in layers:
+            named[name_in_hf(name, layer)] = (name, stored if layer is None else f"blk.{layer}.{stored}")
+    tensors = {}
+    for theirs, (_, make) in decoder_arrays(decoder).items():
+        name, stored = named[theirs]
+        array = np.asarray(make(), np.float32)
+        if family == "llama" and name in ("query", "key"):
+            array = interleaved(array, config.head_dim)
+        data = array.astype(np.float16) if kind == 1 and array.ndim == 2 else array
+        tensors[stored] = (array.shape, kind if array.ndim == 2 else 0, data.tobytes())
+    return write_gguf(path, metadata, tensors)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_models_of_every_family_are_read(tmp_path, name):
+    decoder = build(VARIANTS[name])
+    write_model(tmp_path / "m.gguf", decoder, FAMILIES[name])
+    other = load_gguf(tmp_path / "m.gguf", attention_block=0)
+    eps = other.config.norm_eps  # float32 in the file
+    assert dataclasses.replace(other.config, norm_eps=decoder.config.norm_eps) == decoder.config
+    assert eps == pytest.approx(decoder.config.norm_eps, rel=1e-6)
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(other), nnx.state(decoder))
+
+
+def test_halves_and_other_dtypes(tmp_path):
+    decoder = build(VARIANTS["qwen2"])
+    write_model(tmp_path / "m.gguf", decoder, "qwen2", kind=1)
+    other = load_gguf(tmp_path / "m.gguf", param_dtype="bfloat16", dtype="bfloat16")
+    expected = np.asarray(decoder.layers.query[...]).astype(np.float16).astype(other.embedding[...].dtype)
+    np.testing.assert_array_equal(other.layers.query[...], expected)
+
+
+def test_wrong_files_are_refused(tmp_path):
+    path = tmp_path / "m.gguf"
+    decoder = build(VARIANTS["llama"])
+    write_model(path, decoder, "llama")
+    file = GGUFFile(path)
+    for key, value, message in [
+        ("general.architecture", "gemma", "expected one of llama, qwen2, qwen3, got 'gemma'"),
+        ("llama.rope.scaling.type", "yarn", "expected no rotary scaling, got 'yarn'"),
+        ("llama.rope.dimension_count", 4, "rope.dimension_count: expected 6, got 4"),
+    ]:
+        changed = GGUFFile(path)
+        changed.metadata[key] = value
+        with pytest.raises(InvalidInputError, match=message):
+            load_gguf(changed)
+    missing = file.tensors.pop("blk.1.ffn_up.weight")
+    with pytest.raises(CheckpointError, match=r"expected a tensor blk\.1\.ffn_up\.weight"):
+        load_gguf(file)
+    file.tensors |= {"blk.1.ffn_up.weight": missing, "blk.9.ffn_up.weight": missing}
+    with pytest.raises(CheckpointError, match=r"1 tensors have no place.*blk\.9\.ffn_up"):
+        load_gguf(file)
+    file.tensors["blk.1.ffn_up.weight"] = file.tensors["blk.1.ffn_down.weight"]
+    with pytest.raises(CheckpointError, match=r"expected shape \(32, 24\), got \(24, 32\)"):
+        load_gguf(file)
+    path.write_bytes(b"GGML" + path.read_bytes()[4:])
+    with pytest.raises(CheckpointError, match="expected GGUF version 2 or 3, got b'GGML'"):
+        GGUFFile(path)
+
+
+def test_damaged_headers_are_refused_or_read_but_never_crash(tmp_path):
+    whole = tmp_path / "m.gguf"
+    metadata = {"a": 1, "b": "text", "c": ["x", "yy"], "d": np.arange(3), "e": True, "f": 0.5}
+    length = write_gguf(whole, metadata, {"t": ((2, 4), 0, bytes(32)), "u": ((32,), 8, bytes(34))})
+    data, damaged = whole.read_bytes(), tmp_path / "d.gguf"
+    read = GGUFFile(whole)
+    assert read.metadata["c"] == ["x", "yy"]
+    assert read.tensors["t"].read((slice(0, 2), slice(1, 3))).shape == (2, 2)
+    for end in range(length):
+        damaged.write_bytes(data[:end])
+        with pytest.raises(CheckpointError):
+            GGUFFile(damaged)
+    for bit in range(8 * length):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        damaged.write_bytes(changed)
+        try:
+            GGUFFile(damaged)
+        except EmbodiedMemError:
+            continue
+
+
+TEXTS = ["put a clean mug in cabinet 12.", "It's 1,234 o'clock;\n\n  über-naïve  日本語 🙂\t!", "don't DON'T we'll"]
+
+
+@pytest.fixture(scope="module")
+def metadata() -> dict:
+    """Tokenizer metadata as llama.cpp's converter writes it, from a small vocabulary trained here."""
+    import json
+
+    names = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>", "<|im_start|>", "<|im_end|>")
+    described = json.loads(train_bpe([*TEXTS * 3, "12\n" * 20], 400, names)._backend.to_str())
+    tokens = sorted(described["model"]["vocab"], key=described["model"]["vocab"].get)
+    merges = [" ".join(m) if isinstance(m, list) else m for m in described["model"]["merges"]]
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": np.array([3 if token in names else 1 for token in tokens]),
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.bos_token_id": 5,
+        "tokenizer.ggml.eos_token_id": 6,
+        "tokenizer.chat_template": "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+    }
+
+
+@pytest.mark.parametrize("cutting", ["gpt-2", "smollm", "qwen2", "llama-bpe"])
+def test_a_tokenizer_from_metadata_round_trips(metadata, cutting):
+    pretrained = PretrainedTokenizer.from_gguf(metadata | {"tokenizer.ggml.pre": cutting})
+    tokenizer = pretrained.tokenizer
+    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.vocab_size) == (5, 6, len(metadata["tokenizer.ggml.tokens"]))
+    for text in TEXTS:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.encode("<|im_end|>", special=True) == [6]
+    assert 6 not in tokenizer.encode("<|im_end|>")
+
+
+def test_digits_stand_alone_where_the_family_has_them_alone(metadata):
+    def pieces(cutting: str) -> list[str]:
+        tokenizer = PretrainedTokenizer.from_gguf(metadata | {"tokenizer.ggml.pre": cutting}).tokenizer
+        return [tokenizer.token(i) for i in tokenizer.encode("12")]
+
+    assert "12" in metadata["tokenizer.ggml.tokens"]  # the merge exists, so only the cutting keeps them apart
+    assert pieces("smollm") == pieces("qwen2") == ["1", "2"]
+    assert pieces("gpt-2") == pieces("llama-bpe") == ["12"]
+
+
+def test_unknown_tokenizers_are_refused(metadata):
+    for change, message in [
+        ({"tokenizer.ggml.model": "llama"}, r"expected gpt2 \(byte-level BPE\), got 'llama'"),
+        ({"tokenizer.ggml.pre": "viking"}, "expected one of gpt-2, smollm, qwen2, llama-bpe, got 'viking'"),
+        ({"tokenizer.ggml.merges": ["a b c"]}, "merges of two"),
+        ({"tokenizer.ggml.merges": ["qqq zzz"]}, "expected merges of the vocabulary's tokens"),
+        ({"tokenizer.ggml.tokens": ["a", "a"]}, "expected distinct tokens"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            PretrainedTokenizer.from_gguf(metadata | change)
+
+
+def test_templates(metadata, tmp_path):
+    pretrained = PretrainedTokenizer.from_gguf(metadata)
+    chat = [{"role": "user", "content": "hi"}]
+    assert pretrained.render(chat) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    assert pretrained.encode_chat(chat, add_generation_prompt=False)[0] == 5
+    pretrained.save(tmp_path)
+    again = PretrainedTokenizer.from_folder(tmp_path)
+    assert again.chat_template == pretrained.chat_template
+    assert again.encode_chat(chat) == pretrained.encode_chat(chat)
+    assert again.tokenizer.eos_id == 6
+    refusing = dataclasses.replace(pretrained, chat_template="{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(InvalidInputError, match="chat template: roles must alternate"):
+        refusing.render(chat)
+    unsafe = dataclasses.replace(pretrained, chat_template="{{ ''.__class__.__mro__ }}")
+    with pytest.raises(InvalidInputError, match="unsafe"):
+        unsafe.render(chat)
+    with pytest.raises(InvalidInputError, match="this model has none"):
+        dataclasses.replace(pretrained, chat_template=None).render(chat)

@@ -1,0 +1,75 @@
+"""Adapters in PEFT's layout: names and orientation by hand, round trip, refusal of what would be read wrongly."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from safetensors.numpy import load_file, save_file
+from test_decoder import VARIANTS, build
+
+from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.models.config import LoraConfig
+from embodied_mem.models.lora import add_lora, merge_lora
+from embodied_mem.models.peft import load_peft, save_peft
+
+
+def adapted():
+    decoder = add_lora(build(VARIANTS["qwen2"]), LoraConfig(rank=2, alpha=8.0), rngs=nnx.Rngs(3))
+    for name in ("query_lora_b", "value_lora_b"):
+        variable = getattr(decoder.layers, name)
+        variable[...] = jax.random.normal(jax.random.key(0), variable[...].shape)
+    return decoder
+
+
+def test_round_trip_names_and_orientation(tmp_path):
+    decoder = adapted()
+    save_peft(decoder, tmp_path, base="some/model")
+    again = load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    assert again.lora == decoder.lora
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(again), nnx.state(decoder))
+
+    described = json.loads((tmp_path / "adapter_config.json").read_text())
+    assert described["target_modules"] == ["q_proj", "v_proj"]
+    assert (described["r"], described["lora_alpha"], described["base_model_name_or_path"]) == (2, 8.0, "some/model")
+    arrays = load_file(tmp_path / "adapter_model.safetensors")
+    assert len(arrays) == 3 * 2 * 2
+    prefix = "base_model.model.model.layers.2.self_attn.q_proj"
+    a, b = arrays[f"{prefix}.lora_A.weight"], arrays[f"{prefix}.lora_B.weight"]
+    assert (a.shape, b.shape) == ((2, 24), (24, 2))
+    # As in PEFT: W + alpha / r B A, with W as torch has it, [out, in].
+    before = np.asarray(decoder.layers.query[...][2]).reshape(24, 24)
+    merged = np.asarray(merge_lora(decoder).layers.query[...][2]).reshape(24, 24)
+    np.testing.assert_allclose(merged.T, before.T + 4.0 * b @ a, rtol=1e-5, atol=1e-5)
+
+
+def test_adapters_that_do_something_else_are_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="expected a decoder with adapters"):
+        save_peft(build(VARIANTS["qwen2"]), tmp_path)
+    with pytest.raises(CheckpointError, match=r"adapter_config\.json: expected a JSON file"):
+        load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    save_peft(adapted(), tmp_path)
+    path = tmp_path / "adapter_config.json"
+    described = json.loads(path.read_text())
+    for change, message in [
+        ({"use_dora": True}, "use_dora: expected False, got True"),
+        ({"rank_pattern": {"q_proj": 4}}, "rank_pattern"),
+        ({"target_modules": ["q_proj", "gate_proj"]}, "target_modules: expected some of"),
+        ({"target_modules": "all-linear"}, "target_modules"),
+    ]:
+        path.write_text(json.dumps(described | change))
+        with pytest.raises(InvalidInputError, match=message):
+            load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    path.write_text(json.dumps(described | {"r": 3}))
+    with pytest.raises(CheckpointError, match=r"lora_A\.weight: expected shape \(3, 24\), got shape \(2, 24\)"):
+        load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    path.write_text(json.dumps(described))
+    arrays = load_file(tmp_path / "adapter_model.safetensors")
+    save_file(arrays | {"extra": np.zeros(1, np.float32)}, tmp_path / "adapter_model.safetensors")
+    decoder = build(VARIANTS["qwen2"])
+    with pytest.raises(CheckpointError, match="1 arrays have no place in the decoder"):
+        load_peft(decoder, tmp_path)
+    assert decoder.lora is None
+    assert jnp.isfinite(decoder.embedding[...]).all()

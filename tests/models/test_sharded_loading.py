@@ -1,0 +1,41 @@
+"""Checkpoints onto 8 simulated devices: the numbers of one device, and never a whole parameter in host memory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAMILIES = ("llama", "qwen2", "qwen3")
+
+
+@pytest.fixture(scope="module")
+def report() -> dict:
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    script = Path(__file__).with_name("eight_devices_load.py")
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("mesh", ["fsdp", "all", "tensor"])
+def test_every_family_computes_the_same_on_every_mesh(report, family, mesh):
+    assert report[family]["files"] > 2
+    assert report[family][mesh]["difference"] < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_only_slices_are_read(report, family):
+    total, largest, fsdp = (report[family][name] for name in ("total", "largest", "fsdp"))
+    # Each byte is read once, in eighths of one layer's array (of a table: eighths of the table).
+    assert fsdp["read"] == total
+    assert fsdp["part"] <= largest // 8
+    assert fsdp["held"] == pytest.approx(total / 8, rel=0.01)
+    # Peak of host memory: a part of one stacked parameter, twice (as read and as put together), and small objects.
+    assert fsdp["peak"] < 2 * largest // 8 + 400_000 < total // 4
+    # With copies (data=2) a part is read once and not once per device that holds it.
+    assert report[family]["all"]["read"] == total

@@ -1,0 +1,274 @@
+"""Every family against transformers with torch: small random models, both directions, adapters, images.
+
+pip install torch transformers peft      (a CPU build of torch is enough; without them these tests are skipped)
+
+Tolerances are for float32 on a CPU: both sides sum in another order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from test_decoder import VARIANTS, build
+
+from embodied_mem.language.pretrained import PretrainedTokenizer
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.models.config import LoraConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.hf import load_hf, save_hf
+from embodied_mem.models.lora import add_lora, merge_lora
+from embodied_mem.models.peft import load_peft, save_peft
+from embodied_mem.models.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
+from embodied_mem.models.qwen_vl_vision import patches_of
+
+torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
+transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
+
+TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
+SIZES = {
+    "vocab_size": 96, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.2,
+}  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}  # fmt: skip
+FAMILIES = {
+    "llama": ("LlamaConfig", {"tie_word_embeddings": True, "rms_norm_eps": 1e-5}),
+    "llama3": ("LlamaConfig", {"rope_parameters": LLAMA3}),
+    "qwen2": ("Qwen2Config", {"tie_word_embeddings": True}),
+    "qwen2.5": ("Qwen2Config", {"num_key_value_heads": 4, "tie_word_embeddings": False}),
+    "qwen3": ("Qwen3Config", {"head_dim": 20, "tie_word_embeddings": False}),
+}
+
+
+def randomise(model) -> None:
+    """Gives norms and biases values too, so that leaving one out shows."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+
+
+def theirs(name: str):
+    kind, changes = FAMILIES[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, kind)(**(SIZES | changes), attn_implementation="eager")
+    model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    randomise(model)
+    return model
+
+
+def first_layers(decoder: Decoder, count: int) -> Decoder:
+    """The decoder without the layers from `count` on."""
+    shorter = Decoder(dataclasses.replace(decoder.config, num_layers=count), rngs=nnx.Rngs(0))
+    state = nnx.state(decoder)
+    nnx.update(shorter, {**state, "layers": jax.tree.map(lambda x: x[:count], state["layers"])})
+    return shorter
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
+    model = theirs(name)
+    model.save_pretrained(tmp_path)
+    decoder = load_hf(tmp_path)
+    rng = np.random.default_rng(0)
+    tokens, mask = rng.integers(0, 96, (3, 11)), np.arange(11)[None] >= np.array([[0], [4], [9]])
+    positions = np.maximum(np.cumsum(mask, 1) - 1, 0)
+    with torch.no_grad():
+        inputs = {"attention_mask": torch.tensor(mask.astype(int)), "position_ids": torch.tensor(positions)}
+        expected = model(torch.tensor(tokens), **inputs, output_hidden_states=True)
+    hidden = decoder(jnp.asarray(tokens), mask=jnp.asarray(mask))
+    np.testing.assert_allclose(hidden[mask], expected.hidden_states[-1].numpy()[mask], **TOLERANCE)
+    np.testing.assert_allclose(decoder.logits(hidden)[mask], expected.logits.numpy()[mask], **TOLERANCE)
+    # Inner layers: their hidden states before the last norm, which a shorter decoder applies.
+    for count in (1, 2):
+        inner = first_layers(decoder, count)(jnp.asarray(tokens), mask=jnp.asarray(mask))
+        with torch.no_grad():
+            wanted = model.model.norm(expected.hidden_states[count]).numpy()
+        np.testing.assert_allclose(inner[mask], wanted[mask], **TOLERANCE)
+
+    prompt = tokens[:1]
+    with torch.no_grad():
+        ids = model.generate(
+            torch.tensor(prompt), max_new_tokens=12, do_sample=False, eos_token_id=None, pad_token_id=0
+        )
+    hidden, cache = decoder.prefill(jnp.asarray(prompt), capacity=32)
+    assert continue_greedily(decoder, hidden, cache, 12) == ids[0, 11:].tolist()
+
+
+def continue_greedily(decoder: Decoder, hidden: jax.Array, cache, count: int) -> list[int]:
+    extend = nnx.jit(Decoder.extend)
+    written = [int(decoder.logits(hidden[:, -1]).argmax())]
+    while len(written) < count:
+        hidden, cache = extend(decoder, cache, jnp.asarray([[written[-1]]]))
+        written.append(int(decoder.logits(hidden[:, -1]).argmax()))
+    return written
+
+
+@pytest.mark.parametrize("name", ["llama", "untied", "qwen2", "qwen3", "llama3"])
+def test_what_is_saved_here_runs_there(name, tmp_path):
+    decoder = build(dataclasses.replace(VARIANTS[name], num_kv_heads=2))
+    save_hf(decoder, tmp_path, max_shard_bytes=9000)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    assert model.dtype == torch.float32
+    tokens = np.random.default_rng(3).integers(0, 40, (2, 9))
+    with torch.no_grad():
+        expected = model(torch.tensor(tokens)).logits.numpy()
+    np.testing.assert_allclose(decoder.logits(decoder(jnp.asarray(tokens))), expected, **TOLERANCE)
+
+
+def with_adapters(seed: int = 0) -> Decoder:
+    decoder = build(VARIANTS["qwen2"], seed)
+    add_lora(decoder, LoraConfig(rank=3, alpha=6.0, targets=("query", "value")), rngs=nnx.Rngs(seed))
+    for name in ("query_lora_b", "value_lora_b"):
+        variable = getattr(decoder.layers, name)
+        variable[...] = jax.random.normal(jax.random.key(seed), variable[...].shape) * 0.3
+    return decoder
+
+
+def test_adapters_run_in_peft_and_come_back(tmp_path):
+    peft = pytest.importorskip("peft", reason="pip install peft")
+    decoder, base = with_adapters(), build(VARIANTS["qwen2"])
+    save_hf(base, tmp_path / "base")
+    save_peft(decoder, tmp_path / "adapter", base=str(tmp_path / "base"))
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "base", attn_implementation="eager")
+    model = peft.PeftModel.from_pretrained(model, tmp_path / "adapter").eval()
+    tokens = np.random.default_rng(3).integers(0, 40, (2, 9))
+    with torch.no_grad():
+        expected = model(torch.tensor(tokens)).logits.numpy()
+    logits = decoder.logits(decoder(jnp.asarray(tokens)))
+    np.testing.assert_allclose(logits, expected, **TOLERANCE)
+    assert np.abs(np.asarray(logits) - base.logits(base(jnp.asarray(tokens)))).max() > 0.1
+
+    model.save_pretrained(tmp_path / "theirs")
+    again = load_peft(build(VARIANTS["qwen2"]), tmp_path / "theirs")
+    assert again.lora == dataclasses.replace(decoder.lora, targets=again.lora.targets)
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(again), nnx.state(decoder))
+
+    save_hf(merge_lora(decoder), tmp_path / "merged")
+    merged = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "merged", attn_implementation="eager")
+    with torch.no_grad():
+        np.testing.assert_allclose(merged(torch.tensor(tokens)).logits.numpy(), expected, **TOLERANCE)
+
+
+def test_a_saved_tokenizer_is_read_with_its_template(tmp_path):
+    names = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>", "<|im_start|>", "<|im_end|>")
+    tokenizer = train_bpe(["put the mug into cabinet 12", "you are a robot"] * 4, 330, names)
+    template = (
+        "{%- for m in messages %}\n    {{- '<|im_start|>' + m.role + '\\n' + m.content | trim + '<|im_end|>\\n' }}\n"
+        "{%- endfor %}\n{%- if tools %}{{ tools | tojson }}{% endif %}\n"
+        "{%- if add_generation_prompt %}\n    {{- '<|im_start|>assistant\\n' }}\n{%- endif %}"
+    )
+    pretrained = PretrainedTokenizer(tokenizer, template)
+    pretrained.save(tmp_path)
+    other = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    chat = [{"role": "system", "content": " you are a robot "}, {"role": "user", "content": "put the mug ünïcode"}]
+    tools = [{"name": "grasp", "what": "é"}]
+    for given in (None, tools):
+        expected = other.apply_chat_template(chat, tools=given, tokenize=False, add_generation_prompt=True)
+        assert pretrained.render(chat, tools=given) == expected
+    assert pretrained.encode_chat(chat) == other.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
+    assert other.eos_token_id == tokenizer.eos_id
+
+
+VISION = {
+    "depth": 3, "hidden_size": 32, "num_heads": 2, "intermediate_size": 40, "out_hidden_size": 48, "patch_size": 4,
+    "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16, "fullatt_block_indexes": [1],
+}  # fmt: skip
+IMAGE = 90
+
+
+def qwen_vl():
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 2, 2]}
+    config = transformers.Qwen2_5_VLConfig(
+        text_config=SIZES | {"rope_parameters": rope}, vision_config=VISION | {"initializer_range": 0.2},
+        image_token_id=IMAGE, video_token_id=91, vision_start_token_id=92, vision_end_token_id=93,
+        tie_word_embeddings=False, attn_implementation="eager",
+    )  # fmt: skip
+    model = transformers.Qwen2_5_VLForConditionalGeneration(config).float().eval()
+    randomise(model)
+    return model
+
+
+def prompt_with_images(blocks: list[int]) -> list[int]:
+    """Text, then for each image its placeholders and more text."""
+    line = [1, 2, 3]
+    for count in blocks:
+        line += [92, *[IMAGE] * count, 93, 7, 8]
+    return line
+
+
+@pytest.mark.parametrize("saved_by", ["transformers", "here"])
+def test_images_are_read_as_by_transformers(saved_by, tmp_path):
+    model = qwen_vl()
+    model.save_pretrained(tmp_path)
+    ours = load_qwen_vl(tmp_path)
+    if saved_by == "here":
+        save_qwen_vl(ours, tmp_path / "again", max_shard_bytes=40_000)
+        model = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained(
+            tmp_path / "again", attn_implementation="eager"
+        ).eval()
+        ours = load_qwen_vl(tmp_path / "again")
+    vision = ours.vision.config
+    # 5 x 3 blocks: windows of 2 x 2 blocks that the borders cut, and one image of a single window.
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, size, np.uint8) for size in ((40, 24, 3), (16, 16, 3), (24, 32, 3))]
+    patches, grids = patches_of(vision, images, min_pixels=64)
+    assert grids == [(10, 6), (4, 4), (6, 8)]
+    first, second = prompt_with_images([15, 4]), prompt_with_images([12])
+    length = max(len(first), len(second))
+    tokens = np.array([[0] * (length - len(line)) + line for line in (first, second)])
+    mask = np.arange(length)[None] >= np.array([[length - len(first)], [length - len(second)]])
+    grid = torch.tensor([[1, *pair] for pair in grids])
+    with torch.no_grad():
+        seen = model.model.visual(torch.tensor(patches), grid_thw=grid)
+        seen = getattr(seen, "pooler_output", seen).numpy()
+        expected = model(
+            input_ids=torch.tensor(tokens), attention_mask=torch.tensor(mask.astype(int)),
+            pixel_values=torch.tensor(patches), image_grid_thw=grid,
+            mm_token_type_ids=torch.tensor((tokens == IMAGE).astype(int)),
+        ).logits.numpy()  # fmt: skip
+    prompt = ours.prompt(tokens, mask, patches, grids)
+    tower = ours.vision(prompt.patches, prompt.patch_positions, prompt.patch_mask)
+    np.testing.assert_allclose(tower.reshape(-1, 48)[prompt.blocks], seen, **TOLERANCE)
+    hidden = ours.decoder(
+        embeddings=ours.embed(prompt), mask=jnp.asarray(mask), positions=jnp.asarray(prompt.positions)
+    )
+    np.testing.assert_allclose(ours.decoder.logits(hidden)[mask], expected[mask], **TOLERANCE)
+
+    # One text with two images, continued: positions go on after the largest of the image.
+    alone = ours.prompt(np.array([first]), np.ones((1, len(first)), bool), patches[:76], grids[:2])
+    hidden, cache = ours.decoder.prefill(
+        embeddings=ours.embed(alone), positions=jnp.asarray(alone.positions), capacity=48
+    )
+    with torch.no_grad():
+        ids = model.generate(
+            input_ids=torch.tensor([first]), pixel_values=torch.tensor(patches[:76]), image_grid_thw=grid[:2],
+            mm_token_type_ids=torch.tensor((np.array([first]) == IMAGE).astype(int)),
+            max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0,
+        )  # fmt: skip
+    assert continue_greedily(ours.decoder, hidden, cache, 8) == ids[0, len(first) :].tolist()
+    assert isinstance(ours, QwenVL)
+    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "qwen2_5_vl"
+
+
+def test_pictures_become_the_same_patches(tmp_path):
+    pytest.importorskip("PIL", reason="pip install pillow")
+    from embodied_mem.models.qwen_vl_vision import VisionConfig
+
+    processors = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl")
+    processor = processors.Qwen2VLImageProcessorPil(min_pixels=56 * 56, max_pixels=28 * 28 * 20)
+    rng = np.random.default_rng(0)
+    for size in ((56, 84, 3), (61, 200, 3), (20, 30, 3), (300, 180, 3)):
+        image = np.repeat(np.repeat(rng.integers(0, 256, size, np.uint8)[::4, ::4], 4, 0), 4, 1)
+        patches, grids = patches_of(VisionConfig(), [image], max_pixels=28 * 28 * 20)
+        expected = processor(images=[image], return_tensors="np")
+        assert expected["image_grid_thw"].tolist() == [[1, *grids[0]]]
+        np.testing.assert_allclose(patches, expected["pixel_values"], atol=1e-5)
