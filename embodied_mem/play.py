@@ -6,9 +6,10 @@
     python -m embodied_mem.play memento --tasks acquisition --task 0
     printf 'look\\ninventory\\n' | python -m embodied_mem.play alfworld --tasks valid_seen --task 3
 
-Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a slash are for this
-program: `/commands` lists what can be done now, or where names are part of a command its forms, `/undo` takes the last
-command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they say.
+Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a
+slash are for this program: `/commands` lists what can be done now, or where names are part of a command its forms,
+`/undo` takes the last command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they
+say.
 """
 
 from __future__ import annotations
