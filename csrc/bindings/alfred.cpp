@@ -20,29 +20,29 @@ struct CatalogHandle {
   std::shared_ptr<const alfred::Catalog> catalog;
 };
 
-// A Task with its list of actions as Python strings, made once.
+// A Task with its actions as one Python tuple, shared by all answers: a list of 250 would cost as much as the step.
 class AlfredTask {
  public:
-  explicit AlfredTask(std::shared_ptr<const alfred::Task> task) : task_(std::move(task)) {
-    for (const alfred::Action& action : task_->actions) actions_.append(action.text);
+  explicit AlfredTask(std::shared_ptr<const alfred::Task> task)
+      : task_(std::move(task)), actions_(task_->actions.size()) {
+    for (std::size_t i = 0; i < task_->actions.size(); ++i) actions_[i] = py::str(task_->actions[i].text);
   }
 
   const std::shared_ptr<const alfred::Task>& shared() const { return task_; }
   const alfred::Task& task() const { return *task_; }
-  // A new list each time, since the caller may change it.
-  py::list Actions() const { return py::reinterpret_steal<py::list>(PySequence_List(actions_.ptr())); }
+  const py::tuple& actions() const { return actions_; }
   py::str Text(std::size_t action) const { return actions_[action]; }
 
  private:
   std::shared_ptr<const alfred::Task> task_;
-  py::list actions_;
+  py::tuple actions_;
 };
 
 struct AlfredWorld {
   using Env = alfred::Env;
   using Task = AlfredTask;
 
-  // admissible_commands (the whole list of actions, as an agent is given it), action_valid bool[B],
+  // admissible_commands (a tuple per env: the whole list of actions, as an agent is given it), action_valid bool[B],
   // num_invalid int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>& tasks,
                         std::vector<py::object>* answers) {
@@ -53,7 +53,7 @@ struct AlfredWorld {
     bool* valid_data = valid.mutable_data();
     std::int64_t* num_invalid_data = num_invalid.mutable_data();
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      py::list actions = tasks[i] == nullptr ? py::list() : tasks[i]->Actions();
+      py::tuple actions = tasks[i] == nullptr ? py::tuple() : tasks[i]->actions();
       PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), actions.release().ptr());
       valid_data[i] = envs.env(i).valid();
       num_invalid_data[i] = envs.env(i).num_invalid();
@@ -160,7 +160,7 @@ void BindAlfred(py::module_& parent) {
       .def_property_readonly("trial", [](const AlfredTask& self) { return self.task().trial; })
       .def_property_readonly("goal", [](const AlfredTask& self) { return DescribeGoal(self.task()); },
           "dict: task_type, object_target, parent_target, movable_target, toggle_target, sliced.")
-      .def_property_readonly("actions", &AlfredTask::Actions, "The list of actions; an action's index is its number.")
+      .def_property_readonly("actions", &AlfredTask::actions, "A tuple; an action's index is its number.")
       .def_property_readonly("names", [](const AlfredTask& self) {
             py::dict names;
             for (const alfred::Thing& thing : self.task().things) names[py::str(thing.id)] = thing.name;
@@ -194,7 +194,7 @@ void BindAlfred(py::module_& parent) {
       .def_property_readonly("progress", [](const AlfredEnv& self) { return self.env.progress(); })
       .def_property_readonly("num_steps", [](const AlfredEnv& self) { return self.env.num_steps(); })
       .def_property_readonly("num_invalid", [](const AlfredEnv& self) { return self.env.num_invalid(); })
-      .def_property_readonly("admissible_commands", [](const AlfredEnv& self) { return self.task->Actions(); })
+      .def_property_readonly("admissible_commands", [](const AlfredEnv& self) { return self.task->actions(); })
       .def_property_readonly("valid_commands", [](const AlfredEnv& self) {
             py::list commands;
             for (const std::uint16_t action : self.env.ValidActions()) commands.append(self.task->Text(action));

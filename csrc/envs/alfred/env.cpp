@@ -130,9 +130,13 @@ void Env::PickUp(const Name& name) {
   const std::uint16_t target = Choose(name, Purpose::kPickUp);
   if (target == kNone) return Fail("Cannot find ", name.shown, " to pick up. Find the object before picking up it");
   if (!things_[target].visible) {
-    const std::vector<std::uint16_t> holders = Holders(target);
-    if (!holders.empty()) {
-      Fail(name.shown, " is not visible because it is in ", task_->things[holders[0]].name,
+    std::uint16_t first = kNone;
+    AnyHolder(target, [&](std::uint16_t holder) {
+      first = holder;
+      return true;
+    });
+    if (first != kNone) {
+      Fail(name.shown, " is not visible because it is in ", task_->things[first].name,
            ". Go there to pick the object instead.");
       return;
     }

@@ -18,8 +18,8 @@ namespace embodied_mem::alfred {
 
 // What is within reach after `find`: what shares the standing pose, or what is within 1.5 m and 45 degrees.
 enum class Reach : std::uint8_t { kGroup, kGeometry };
-// Which instance `pick up` and `slice` mean: the one just found if it fits, else the nearest in view, and `find` of a cut
-// instance one of its own slices; or the nearest.
+// Which instance `pick up` and `slice` mean: the one just found if it fits, else the nearest in view, and `find` of a
+// cut instance means one of its own slices; or the nearest.
 enum class Instance : std::uint8_t { kFound, kNearest };
 
 struct Options {

@@ -126,7 +126,7 @@ struct Task {
   std::array<std::vector<std::uint16_t>, 5> by_role;              // things by bit of Role
 };
 
-// The task in the content of an annotation file of a trial, its sentence replaced by `instruction` unless that is empty.
+// The task in an annotation file of a trial, its sentence replaced by `instruction` unless that is empty.
 std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& file,
                                      std::shared_ptr<const Catalog> catalog, const std::string& trial,
                                      const std::string& id, const std::string& instruction);
