@@ -68,8 +68,8 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
     completed or the score is negative, which is how it says failed; `truncations` after `max_steps` steps, or where the
     process died: it was replaced then, and the env waits for its reset. An env changes nothing after its end.
 
-    Chance is the variation's: the same commands have the same answers. Close the envs when done; the processes end with
-    the program in any case.
+    The simulator takes no seed and draws some decoration (the colour of paint in a cup) anew at each start. Close the
+    envs when done; the processes end with the program in any case.
     """
 
     extra_info = ("goal", "score", "crashed", "admissible_commands")
