@@ -34,6 +34,7 @@ import sys, xllamacpp
 params = xllamacpp.CommonParams()
 params.model.path = sys.argv[1]
 params.n_ctx, params.n_parallel, params.port, params.hostnames, params.warmup = 512, 1, 0, ["127.0.0.1"], False
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()
@@ -86,7 +87,7 @@ def ask(path):
             request = urllib.request.Request(
                 f"{address}/{where}", json.dumps(body).encode(), {"Content-Type": "application/json"}
             )
-            with opener.open(request, timeout=120) as answer:
+            with opener.open(request, timeout=300) as answer:
                 return json.load(answer)
 
         yield post
