@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from test_decoder import VARIANTS, build
+from test_decoder import VARIANTS, build, extend, prefill, read
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
@@ -25,7 +25,7 @@ from embodied_mem.models.hf import load_hf, save_hf
 from embodied_mem.models.lora import add_lora, merge_lora
 from embodied_mem.models.peft import load_peft, save_peft
 from embodied_mem.models.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
-from embodied_mem.models.qwen_vl_vision import patches_of
+from embodied_mem.models.qwen_vl_vision import VisionTower, patches_of
 
 torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
 transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
@@ -83,12 +83,12 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
     with torch.no_grad():
         inputs = {"attention_mask": torch.tensor(mask.astype(int)), "position_ids": torch.tensor(positions)}
         expected = model(torch.tensor(tokens), **inputs, output_hidden_states=True)
-    hidden = decoder(jnp.asarray(tokens), mask=jnp.asarray(mask))
+    hidden = read(decoder, jnp.asarray(tokens), mask=jnp.asarray(mask))
     np.testing.assert_allclose(hidden[mask], expected.hidden_states[-1].numpy()[mask], **TOLERANCE)
     np.testing.assert_allclose(decoder.logits(hidden)[mask], expected.logits.numpy()[mask], **TOLERANCE)
     # Inner layers: their hidden states before the last norm, which a shorter decoder applies.
     for count in (1, 2):
-        inner = first_layers(decoder, count)(jnp.asarray(tokens), mask=jnp.asarray(mask))
+        inner = read(first_layers(decoder, count), jnp.asarray(tokens), mask=jnp.asarray(mask))
         with torch.no_grad():
             wanted = model.model.norm(expected.hidden_states[count]).numpy()
         np.testing.assert_allclose(inner[mask], wanted[mask], **TOLERANCE)
@@ -98,12 +98,11 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
         ids = model.generate(
             torch.tensor(prompt), max_new_tokens=12, do_sample=False, eos_token_id=None, pad_token_id=0
         )
-    hidden, cache = decoder.prefill(jnp.asarray(prompt), capacity=32)
+    hidden, cache = prefill(decoder, jnp.asarray(prompt), capacity=32)
     assert continue_greedily(decoder, hidden, cache, 12) == ids[0, 11:].tolist()
 
 
 def continue_greedily(decoder: Decoder, hidden: jax.Array, cache, count: int) -> list[int]:
-    extend = nnx.jit(Decoder.extend)
     written = [int(decoder.logits(hidden[:, -1]).argmax())]
     while len(written) < count:
         hidden, cache = extend(decoder, cache, jnp.asarray([[written[-1]]]))
@@ -120,7 +119,7 @@ def test_what_is_saved_here_runs_there(name, tmp_path):
     tokens = np.random.default_rng(3).integers(0, 40, (2, 9))
     with torch.no_grad():
         expected = model(torch.tensor(tokens)).logits.numpy()
-    np.testing.assert_allclose(decoder.logits(decoder(jnp.asarray(tokens))), expected, **TOLERANCE)
+    np.testing.assert_allclose(decoder.logits(read(decoder, jnp.asarray(tokens))), expected, **TOLERANCE)
 
 
 def with_adapters(seed: int = 0) -> Decoder:
@@ -142,9 +141,9 @@ def test_adapters_run_in_peft_and_come_back(tmp_path):
     tokens = np.random.default_rng(3).integers(0, 40, (2, 9))
     with torch.no_grad():
         expected = model(torch.tensor(tokens)).logits.numpy()
-    logits = decoder.logits(decoder(jnp.asarray(tokens)))
+    logits = decoder.logits(read(decoder, jnp.asarray(tokens)))
     np.testing.assert_allclose(logits, expected, **TOLERANCE)
-    assert np.abs(np.asarray(logits) - base.logits(base(jnp.asarray(tokens)))).max() > 0.1
+    assert np.abs(np.asarray(logits) - base.logits(read(base, jnp.asarray(tokens)))).max() > 0.1
 
     model.save_pretrained(tmp_path / "theirs")
     again = load_peft(build(VARIANTS["qwen2"]), tmp_path / "theirs")
@@ -236,18 +235,15 @@ def test_images_are_read_as_by_transformers(saved_by, tmp_path):
             mm_token_type_ids=torch.tensor((tokens == IMAGE).astype(int)),
         ).logits.numpy()  # fmt: skip
     prompt = ours.prompt(tokens, mask, patches, grids)
-    tower = ours.vision(prompt.patches, prompt.patch_positions, prompt.patch_mask)
+    tower = nnx.jit(VisionTower.__call__)(ours.vision, prompt.patches, prompt.patch_positions, prompt.patch_mask)
     np.testing.assert_allclose(tower.reshape(-1, 48)[prompt.blocks], seen, **TOLERANCE)
-    hidden = ours.decoder(
-        embeddings=ours.embed(prompt), mask=jnp.asarray(mask), positions=jnp.asarray(prompt.positions)
-    )
+    embed = nnx.jit(QwenVL.embed)
+    hidden = read(ours.decoder, embeddings=embed(ours, prompt), mask=mask, positions=prompt.positions)
     np.testing.assert_allclose(ours.decoder.logits(hidden)[mask], expected[mask], **TOLERANCE)
 
     # One text with two images, continued: positions go on after the largest of the image.
     alone = ours.prompt(np.array([first]), np.ones((1, len(first)), bool), patches[:76], grids[:2])
-    hidden, cache = ours.decoder.prefill(
-        embeddings=ours.embed(alone), positions=jnp.asarray(alone.positions), capacity=48
-    )
+    hidden, cache = prefill(ours.decoder, embeddings=embed(ours, alone), positions=alone.positions, capacity=48)
     with torch.no_grad():
         ids = model.generate(
             input_ids=torch.tensor([first]), pixel_values=torch.tensor(patches[:76]), image_grid_thw=grid[:2],
@@ -255,7 +251,6 @@ def test_images_are_read_as_by_transformers(saved_by, tmp_path):
             max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0,
         )  # fmt: skip
     assert continue_greedily(ours.decoder, hidden, cache, 8) == ids[0, len(first) :].tolist()
-    assert isinstance(ours, QwenVL)
     assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "qwen2_5_vl"
 
 
