@@ -35,7 +35,7 @@ def test_only_slices_are_read(report, family):
     assert fsdp["read"] == total
     assert fsdp["part"] <= largest // 8
     assert fsdp["held"] == pytest.approx(total / 8, rel=0.01)
-    # Peak of host memory: a part of one stacked parameter, twice (as read and as put together), and small objects.
-    assert fsdp["peak"] < 2 * largest // 8 + 400_000 < total // 4
+    # Peak of host memory: a part of one stacked parameter, at most twice (as read and put together), and small objects.
+    assert fsdp["part"] <= fsdp["peak"] < 2 * largest // 8 + 100_000 < largest
     # With copies (data=2) a part is read once and not once per device that holds it.
     assert report[family]["all"]["read"] == total
