@@ -89,4 +89,4 @@ def test_a_household_task_is_played_undone_and_won(tmp_path):
 def test_a_household_task_given_up_is_not_won(tmp_path):
     data = memento_house.write_data(tmp_path)
     result = _run(["memento", "--data", str(data), "--task", "0"], ["Done[]"])
-    assert "The game has ended and is not won." in result.stdout
+    assert "The episode ended, not won, after 1 commands." in result.stdout
