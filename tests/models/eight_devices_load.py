@@ -1,8 +1,8 @@
 """Runs in a process of its own with 8 simulated devices; prints one JSON line that `test_sharded_loading.py` reads.
 
 For each family and mesh: a checkpoint of several files is loaded onto the mesh; logits against one device, bytes held
-per device, the largest part that was read at once, how many bytes were read in all, and how many bytes of earlier
-parts were still alive in host memory when the next was read.
+per device, the largest part that was read at once, how many bytes were read in all, and how many bytes of a
+parameter's parts are still in host memory when all of them have been handed over.
 """
 
 import json
@@ -48,16 +48,20 @@ def main() -> None:
     place_unwatched, alive, put_together = assembly.place_array, [], []
 
     def place_array(shape, sharding, read):
-        earlier = []
+        parts_read = []
 
         def watched(index):
-            alive.append(sum(part().nbytes for part in earlier if part() is not None))
             part = read(index)
             put_together.append(part.nbytes)
-            earlier.append(weakref.ref(part))
+            parts_read.append((weakref.ref(part), part.ctypes.data))
             return part
 
-        return place_unwatched(shape, sharding, watched)
+        array = place_unwatched(shape, sharding, watched)
+        # A simulated device may use the part itself as its buffer; then it is the device's memory.
+        buffers = {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
+        left = [part() for part, address in parts_read if address not in buffers]
+        alive.append(sum(part.nbytes for part in left if part is not None))
+        return array
 
     assembly.place_array = place_array
     tokens = np.random.default_rng(0).integers(0, 2048, (8, 6), dtype=np.int32)

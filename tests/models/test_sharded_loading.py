@@ -35,9 +35,9 @@ def test_only_slices_are_read(report, family):
     assert fsdp["read"] == total
     assert fsdp["part"] <= largest // 8
     assert fsdp["held"] == pytest.approx(total / 8, rel=0.01)
-    # Host memory holds one device's part of one stacked parameter; it is gone when the next part is read. (A peak of
-    # memory would count the simulated devices, which are host memory too.)
+    # Host memory holds one device's part of one stacked parameter. Of the eight, at most the last is still there when
+    # the parameter is done. (A peak of memory would count the simulated devices, which are host memory too.)
     assert fsdp["put_together"] == largest // 8
-    assert fsdp["alive"] == 0
+    assert fsdp["alive"] <= fsdp["put_together"]
     # With copies (data=2) a part is read once and not once per device that holds it.
     assert report[family]["all"]["read"] == total
