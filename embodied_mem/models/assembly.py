@@ -66,7 +66,7 @@ def place_array(
     pieces = []
     for bounds, devices in holders.items():
         part = read(tuple(slice(*pair) for pair in bounds))
-        pieces += [jax.device_put(part, device, may_alias=False) for device in devices]
+        pieces += [jax.device_put(part, device) for device in devices]
         jax.block_until_ready(pieces[-len(devices) :])
         del part
     return jax.make_array_from_single_device_arrays(shape, sharding, pieces)

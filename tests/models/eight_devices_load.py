@@ -1,15 +1,15 @@
 """Runs in a process of its own with 8 simulated devices; prints one JSON line that `test_sharded_loading.py` reads.
 
 For each family and mesh: a checkpoint of several files is loaded onto the mesh; logits against one device, bytes held
-per device, the largest part that was read at once, how many bytes were read in all, and the peak of host memory that
-Python, numpy and safetensors took while a parameter was loaded.
+per device, the largest part that was read at once, how many bytes were read in all, and how many bytes of a
+parameter's parts are still in host memory when all of them have been handed over.
 """
 
 import json
 import pathlib
 import sys
 import tempfile
-import tracemalloc
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -45,13 +45,22 @@ def main() -> None:
         return part
 
     HFTensor.read = read
-    place_unmeasured, peaks = assembly.place_array, []
+    place_unwatched, alive, put_together = assembly.place_array, [], []
 
-    def place_array(*arguments):
-        tracemalloc.start()
-        array = place_unmeasured(*arguments)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+    def place_array(shape, sharding, read):
+        parts_read = []
+
+        def watched(index):
+            part = read(index)
+            put_together.append(part.nbytes)
+            parts_read.append((weakref.ref(part), part.ctypes.data))
+            return part
+
+        array = place_unwatched(shape, sharding, watched)
+        # A simulated device may use the part itself as its buffer; then it is the device's memory.
+        buffers = {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
+        left = [part() for part, address in parts_read if address not in buffers]
+        alive.append(sum(part.nbytes for part in left if part is not None))
         return array
 
     assembly.place_array = place_array
@@ -69,10 +78,8 @@ def main() -> None:
             report[family] = {"total": total, "largest": largest, "files": files}
             for name, shape in MESHES.items():
                 placement = placement_of(shape)
-                # Once before measuring, so that what jax allocates on first use is not counted.
-                load_hf(directory, shardings=placement.shardings, dtype="float32")
-                parts.clear()
-                peaks.clear()
+                for measured in (parts, alive, put_together):
+                    measured.clear()
                 loaded = load_hf(directory, shardings=placement.shardings, dtype="float32")
                 with placement.scope():
                     got = logits(loaded, placement.batch(tokens))
@@ -85,7 +92,8 @@ def main() -> None:
                     ),
                     "read": sum(parts),
                     "part": max(parts),
-                    "peak": max(peaks),
+                    "put_together": max(put_together),
+                    "alive": max(alive),
                 }
     print(json.dumps(report))
 

@@ -35,7 +35,9 @@ def test_only_slices_are_read(report, family):
     assert fsdp["read"] == total
     assert fsdp["part"] <= largest // 8
     assert fsdp["held"] == pytest.approx(total / 8, rel=0.01)
-    # Peak of host memory: a part of one stacked parameter, at most twice (as read and put together), and small objects.
-    assert fsdp["part"] <= fsdp["peak"] < 2 * largest // 8 + 100_000 < largest
+    # Host memory holds one device's part of one stacked parameter. Of the eight, at most the last is still there when
+    # the parameter is done. (A peak of memory would count the simulated devices, which are host memory too.)
+    assert fsdp["put_together"] == largest // 8
+    assert fsdp["alive"] <= fsdp["put_together"]
     # With copies (data=2) a part is read once and not once per device that holds it.
     assert report[family]["all"]["read"] == total
