@@ -115,5 +115,5 @@ def test_a_used_up_budget_ends_the_run():
 
 def test_prompts_are_data():
     assert "commands" in prompt("plan")
-    with pytest.raises(InvalidInputError, match="expected one of critic, .*plan, query, summarise, got 'dream'"):
+    with pytest.raises(InvalidInputError, match=r"expected one of critic, .*plan, query, summarise, got 'dream'"):
         prompt("dream")
