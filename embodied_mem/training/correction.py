@@ -69,7 +69,8 @@ def own_episodes(
 ) -> list[Sample]:
     """Samples of `config.correction.num_games` episodes that the compiler plays on training games, others each round.
 
-    They are stored in `folder`, a round whole or not at all, and read from there the next time.
+    A state that an episode came back to gives one sample: lost episodes go round in circles, and would be most of what
+    is learned. They are stored in `folder`, a round whole or not at all, and read from there the next time.
 
     Args:
         config: the run.
@@ -105,7 +106,8 @@ def own_episodes(
                     context=episode.first_observation,
                     exclude_task_ids=(episode.task_id,),
                 )
-                samples += relabel(trajectory, found, make_teacher())
+                relabelled = relabel(trajectory, found, make_teacher())
+                samples += {sample.compiler_prompt: sample for sample in relabelled}.values()
             progress.update(len(chunk), won=float(np.mean([t.won for t in played])))
     _write(path, samples)
     return samples
