@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from embodied_mem.evaluation.report import manifest
 from embodied_mem.memory.kept_vectors import KeptVectors
 from embodied_mem.memory.lexical import LexicalEmbedder
 from embodied_mem.memory.trace_retrieval import FEATURES, TraceMemory, clauses_of
@@ -125,10 +126,9 @@ def main() -> None:
             ],
         }
         print(name, report[name], flush=True)
-    report["command"] = "python experiments/fit_retrieval.py --data DIR"
     print(json.dumps(report))
     if options.result:
-        options.result.write_text(json.dumps(report, indent=1) + "\n")
+        options.result.write_text(json.dumps(report | manifest(["python experiments/fit_retrieval.py --data DIR"]), indent=1) + "\n")
 
 
 if __name__ == "__main__":
