@@ -128,7 +128,9 @@ def main() -> None:
         print(name, report[name], flush=True)
     print(json.dumps(report))
     if options.result:
-        options.result.write_text(json.dumps(report | manifest(["python experiments/fit_retrieval.py --data DIR"]), indent=1) + "\n")
+        options.result.write_text(
+            json.dumps(report | manifest(["python experiments/fit_retrieval.py --data DIR"]), indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":
