@@ -128,8 +128,25 @@ def memento() -> str:
     return "\n".join(lines)
 
 
+def worlds() -> str:
+    """Speed of every native world."""
+    data = json.loads((RESULTS / "bench_worlds.json").read_text())
+    ids = [key.removesuffix("_tasks") for key in data if key.endswith("_tasks")]
+    lines = ["| world | steps/s, 16 envs | steps/s, one env | snapshot |", "|---|---|---|---|"]
+    for name in ids:
+        lines.append(
+            f"| `{name}` | {data[f'{name}_steps_per_s']:,} | {data[f'{name}_single_env_steps_per_s']:,} "
+            f"| {data[f'{name}_snapshot_us']:.1f} us |"
+        )
+    command = "python experiments/bench.py --suite worlds"
+    return "\n".join(
+        [*lines, "", f"One thread, texts included; {data['machine']}; commit {data['commit'][:10]}; `{command}`"]
+    )
+
+
 TABLES = {
     "quick_start": quick_start,
+    "worlds": worlds,
     "alfworld": alfworld,
     "speed": speed,
     "planner_critic": planner_critic,
