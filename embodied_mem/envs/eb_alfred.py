@@ -10,12 +10,12 @@ What follows the original and what is decided here is in docs/envs.md.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 from embodied_mem.native import part
@@ -34,9 +34,6 @@ MAX_STEPS = 30
 MAX_INVALID = 10
 """Invalid actions after which the original ends an episode."""
 
-MAX_FILE_BYTES = 64 << 20
-"""Size above which a file is refused."""
-
 Tasks = str | Sequence[Task]
 
 
@@ -49,8 +46,7 @@ def data_root(data: str | os.PathLike | None = None) -> Path:
     Raises:
         DataNotFoundError: there is no such folder, or it lacks one of them.
     """
-    base = os.environ.get("EMBODIED_MEM_DATA")
-    root = Path(data) if data is not None else Path(base) / "eb_alfred" if base else None
+    root = Path(data) if data is not None else installed("eb_alfred")
     if root is None or not root.is_dir():
         raise DataNotFoundError(
             "EB-ALFRED is not installed: expected floorplans.json, splits.json and json_2.1.0/ in "
@@ -105,7 +101,7 @@ def load_tasks(tasks: str, data: str | os.PathLike | None = None) -> list[Task]:
         known = ", ".join((*SUBSETS, "train"))
         raise DataNotFoundError(f"tasks: expected one of {known} or a list of Task, got {str(tasks)!r}")
     return [
-        Task.from_text(_read_bytes(path), str(path), catalog, trial, name, text) for trial, path, name, text in found
+        Task.from_text(read_bytes(path), str(path), catalog, trial, name, text) for trial, path, name, text in found
     ]
 
 
@@ -178,29 +174,11 @@ class EbAlfredVectorEnv(NativeVectorEnv):
 
 @functools.lru_cache(maxsize=4)
 def _catalog(path: Path, stamp: int) -> Catalog:
-    return Catalog.from_text(_read_bytes(path), str(path))
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError as error:
-        raise DataNotFoundError(f"EB-ALFRED is not complete: expected {path}") from error
-    except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no file of this kind is")
-    return content
+    return Catalog.from_text(read_bytes(path), str(path))
 
 
 def _read_splits(path: Path) -> dict[str, list[dict[str, Any]]]:
-    try:
-        splits = json.loads(_read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise GameFileError(f"{path}: not JSON: {error}") from error
-    if not isinstance(splits, dict):
-        raise GameFileError(f"{path}: expected an object of subsets, got {type(splits).__name__}")
+    splits = read_object(path)
     kinds = {"task": str, "repeat_idx": int, "instruction": str}
     for subset, entries in splits.items():
         if not isinstance(entries, list):

@@ -7,12 +7,12 @@ records = load_records("base")  # the converted entries, in the same order
 from __future__ import annotations
 
 import json
-import lzma
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.envs.eb_habitat_pickle import convert_episodes, load_pickle
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.native import part
@@ -35,17 +35,7 @@ SUBSETS = (
 )
 """EmbodiedBench's evaluation subsets, and the training-side episodes that come with it."""
 
-MAX_FILE_BYTES = 256 << 20
-"""Unpacked size above which a file is refused."""
-
 _SUFFIXES = (".json", ".json.xz", ".pickle")
-
-
-def data_root() -> Path | None:
-    """Return the folder `$EMBODIED_MEM_DATA/eb_habitat` where there is one, else None."""
-    base = os.environ.get("EMBODIED_MEM_DATA")
-    root = Path(base) / "eb_habitat" if base else None
-    return root if root is not None and root.is_dir() else None
 
 
 def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
@@ -65,7 +55,7 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
                 f"tasks: expected one of {', '.join(SUBSETS)} or an episode file, got {str(tasks)!r}"
             )
         return path, Path(data) if data is not None else path.parent
-    root = Path(data) if data is not None else data_root()
+    root = Path(data) if data is not None else installed("eb_habitat")
     if root is None:
         raise DataNotFoundError(
             "EB-Habitat is not installed: expected its episode files in $EMBODIED_MEM_DATA/eb_habitat; "
@@ -78,22 +68,6 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
     raise DataNotFoundError(
         f"EB-Habitat's {str(tasks)!r} is not installed: expected one of {', '.join(map(str, names))}"
     )
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked if its name ends in `.xz`.
-
-    Raises:
-        GameFileError: it cannot be read or unpacked, or is larger than `MAX_FILE_BYTES`.
-    """
-    try:
-        with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no episode file is")
-    return content
 
 
 def _beside(root: Path, stem: str) -> Path | None:
@@ -124,7 +98,7 @@ def load_categories(root: str | os.PathLike) -> Mapping[str, str]:
             f"official pickles name no categories: expected domain.json or domain.json.xz with asset_to_category in "
             f"{root}; pass data=<folder>"
         )
-    categories = _json(path).get("asset_to_category")
+    categories = read_object(path).get("asset_to_category")
     if not isinstance(categories, dict) or not all(isinstance(word, str) for word in categories.values()):
         raise GameFileError(f"{path}: 'asset_to_category': expected an object of strings")
     return categories
@@ -141,7 +115,7 @@ def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None
     if path.suffix == ".pickle":
         content = load_pickle(read_bytes(path), str(path))
         return convert_episodes(content, load_categories(root), path.stem, str(path))
-    episodes = _json(path).get("episodes")
+    episodes = read_object(path).get("episodes")
     if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
         raise GameFileError(f"{path}: 'episodes': expected a list of objects")
     return episodes
@@ -164,13 +138,3 @@ def load_tasks(tasks: str | os.PathLike, data: str | os.PathLike | None = None) 
     if path.suffix == ".pickle":
         return read_tasks(json.dumps({"episodes": load_records(tasks, data)}).encode(), str(path), load_scenes(root))
     return read_tasks(read_bytes(path), str(path), load_scenes(root))
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise GameFileError(f"{path}: not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise GameFileError(f"{path}: expected a JSON object, got {type(value).__name__}")
-    return value

@@ -7,14 +7,13 @@ records = load_records("acquisition")  # the official entries, metadata included
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.native import part
 
@@ -34,16 +33,6 @@ DEVELOPMENT_SCENES = ("102816756", "102817140", "103997895_171031182", "10434801
 """The first four of eight scenes: agents and rules are tuned and their failures read on these alone; others are held
 out."""
 
-MAX_FILE_BYTES = 256 << 20
-"""Unpacked size above which a file is refused."""
-
-
-def data_root() -> Path | None:
-    """Return `$EMBODIED_MEM_DATA/memento` where it holds MEMENTO's `scenes.json`, else None."""
-    base = os.environ.get("EMBODIED_MEM_DATA")
-    root = Path(base) / "memento" if base else None
-    return root if root is not None and (root / "scenes.json").is_file() else None
-
 
 def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
     """Return the episode file and the folder with `scenes.json` and `captions.json` that belongs to it.
@@ -57,7 +46,7 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
     """
     path = Path(tasks)
     if str(tasks) in STAGES:
-        root = Path(data) if data is not None else data_root()
+        root = Path(data) if data is not None else installed("memento")
         if root is None:
             raise DataNotFoundError(
                 "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in "
@@ -70,27 +59,13 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
         path = found[0]
     elif not path.is_file():
         raise DataNotFoundError(f"tasks: expected one of {', '.join(STAGES)} or an episode file, got {str(tasks)!r}")
-    roots = [Path(data)] if data is not None else [path.parent, path.parent.parent, *filter(None, [data_root()])]
+    roots = (
+        [Path(data)] if data is not None else [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
+    )
     for root in roots:
         if (root / "scenes.json").is_file() and (root / "captions.json").is_file():
             return path, root
     raise DataNotFoundError(f"no scenes.json and captions.json in {', '.join(map(str, roots))}; pass data=<folder>")
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked if its name ends in `.gz`.
-
-    Raises:
-        GameFileError: it cannot be read or unpacked, or is larger than `MAX_FILE_BYTES`.
-    """
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no episode file is")
-    return content
 
 
 @functools.lru_cache(maxsize=4)
@@ -117,11 +92,7 @@ def load_scenes(root: str | os.PathLike) -> dict[str, Any]:
     Raises:
         GameFileError: it cannot be read.
     """
-    path = Path(root) / "scenes.json"
-    try:
-        return dict(json.loads(read_bytes(path)))
-    except (ValueError, RecursionError, TypeError) as error:
-        raise GameFileError(f"{path}: expected a JSON object of houses: {error}") from error
+    return read_object(Path(root) / "scenes.json")
 
 
 def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
@@ -131,14 +102,8 @@ def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
         GameFileError: `captions.json` is malformed.
     """
     path = Path(root) / "captions.json"
-    try:
-        entries = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise GameFileError(f"{path}: not JSON: {error}") from error
-    if not isinstance(entries, dict):
-        raise GameFileError(f"{path}: expected an object by template, got {type(entries).__name__}")
     rows = []
-    for template, entry in entries.items():
+    for template, entry in read_object(path).items():
         category = entry.get("category") if isinstance(entry, dict) else None
         caption = entry.get("caption") if isinstance(entry, dict) else None
         if not isinstance(category, str) or not isinstance(caption, str | None):
@@ -179,10 +144,10 @@ def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None
         GameFileError: it is malformed.
     """
     path, _ = find_episodes(tasks, data)
-    try:
-        return list(json.loads(read_bytes(path))["episodes"])
-    except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise GameFileError(f"{path}: expected a JSON object with 'episodes': {error}") from error
+    episodes = read_object(path).get("episodes")
+    if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
+        raise GameFileError(f"{path}: 'episodes': expected a list of objects")
+    return episodes
 
 
 def tasks_of(records: Sequence[Mapping[str, Any]], root: str | os.PathLike) -> list[Task]:

@@ -379,7 +379,7 @@ def test_missing_data_is_named(tmp_path, monkeypatch):
     with pytest.raises(DataNotFoundError, match="expected one of base, common_sense, long_horizon, train"):
         load_tasks("spatial", tmp_path)
     for bad, message in (
-        ([], "expected an object of subsets"),
+        ([], "expected a JSON object, got list"),
         ({"base": [{"task": scene.TRIAL}]}, r"base\[0\]: expected 'repeat_idx'"),
         ({"base": [entry | {"task": "../.."}]}, "below json_2.1.0"),
     ):

@@ -10,16 +10,15 @@ import pytest
 from eb_habitat_home import EMPTY_HAND, FRIDGE, LEFT_DRAWER, SINK, SOFA, TABLE, episode, placed, quantified
 
 import embodied_mem
+from embodied_mem.envs.data_files import installed, read_bytes
 from embodied_mem.envs.eb_habitat import Env
 from embodied_mem.envs.eb_habitat_data import (
     ACTIONS,
     SUBSETS,
     Scenes,
-    data_root,
     load_records,
     load_scenes,
     load_tasks,
-    read_bytes,
     read_tasks,
 )
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
@@ -275,7 +274,7 @@ def test_bad_files_and_arguments_are_refused(tmp_path, monkeypatch):
     with pytest.raises(DataNotFoundError, match="EMBODIED_MEM_DATA/eb_habitat"):
         load_tasks("base")
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path / "none"))
-    assert data_root() is None
+    assert installed("eb_habitat") is None
     with pytest.raises(DataNotFoundError, match="expected one of base, common_sense"):
         load_tasks("bases")
     with pytest.raises(DataNotFoundError, match="'long_horizon' is not installed"):

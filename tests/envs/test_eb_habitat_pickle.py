@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from eb_habitat_home import official_pickle
 
-from embodied_mem.envs.eb_habitat_data import load_records, load_tasks, read_bytes
+from embodied_mem.envs.data_files import read_bytes
+from embodied_mem.envs.eb_habitat_data import load_records, load_tasks
 from embodied_mem.envs.eb_habitat_pickle import load_pickle
 from embodied_mem.errors import DataNotFoundError, GameFileError
 

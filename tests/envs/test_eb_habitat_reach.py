@@ -6,8 +6,9 @@ import collections
 import json
 import math
 
+from embodied_mem.envs.data_files import read_bytes
 from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import ACTIONS, load_records, load_scenes, load_tasks, read_bytes
+from embodied_mem.envs.eb_habitat_data import ACTIONS, load_records, load_scenes, load_tasks
 
 SUBSETS = ("base", "common_sense", "long_horizon", "train_validation")
 

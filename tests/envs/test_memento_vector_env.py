@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import embodied_mem
+from embodied_mem.envs.data_files import installed
 from embodied_mem.envs.memento import Env
-from embodied_mem.envs.memento_data import Houses, data_root, load_captions, load_records, load_tasks, read_tasks
+from embodied_mem.envs.memento_data import Houses, load_captions, load_records, load_tasks, read_tasks
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 
 NUM_MUTATED_FILES = 10_000
@@ -223,7 +224,7 @@ def test_errors_of_the_caller(data, tmp_path, monkeypatch):
     with pytest.raises(DataNotFoundError, match="EMBODIED_MEM_DATA/memento"):
         embodied_mem.envs.make("memento", tasks="single")
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path / "none"))
-    assert data_root() is None
+    assert installed("memento") is None
     with pytest.raises(DataNotFoundError, match="expected one of acquisition, single, joint"):
         embodied_mem.envs.make("memento", tasks="acquistion")
     with pytest.raises(DataNotFoundError, match="'single' is not installed"):

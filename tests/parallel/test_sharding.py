@@ -1,6 +1,5 @@
 """Mesh and sharding: 8 simulated devices compute what 1 device computes and hold what the plan says."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,14 +17,8 @@ MESHES = ("fsdp", "all", "tensor")
 
 
 @pytest.fixture(scope="module")
-def report() -> dict:
-    # Optimising passes off: this process compiles eight programs and runs each once.
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    script = Path(__file__).with_name("eight_devices.py")
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout.splitlines()[-1])
+def report(on_eight_devices) -> dict:
+    return on_eight_devices(Path(__file__).with_name("eight_devices.py"))
 
 
 @pytest.mark.parametrize("mesh", MESHES)

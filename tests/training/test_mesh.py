@@ -1,9 +1,5 @@
 """Training on 8 simulated devices: losses, gradients and rollouts of one device, parameters really split."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -20,16 +16,8 @@ STEPS = ("executor", "compiler", "grpo")
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict:
-    # Optimising passes off: this process compiles some twenty programs and runs each once.
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    script = Path(__file__).with_name("eight_devices_training.py")
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    root = str(Path(__file__).parents[2])
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH")]))
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout.splitlines()[-1])
+def reports(on_eight_devices) -> dict:
+    return on_eight_devices(Path(__file__).with_name("eight_devices_training.py"))
 
 
 @pytest.mark.parametrize("step", STEPS)
