@@ -30,7 +30,9 @@ struct Related {
 // An array over numbers that `owner`, a Python object, holds.
 template <typename T>
 py::array_t<T> View(const std::vector<T>& values, py::handle owner) {
-  return py::array_t<T>({static_cast<py::ssize_t>(values.size())}, values.data(), owner);
+  py::array_t<T> array({static_cast<py::ssize_t>(values.size())}, values.data(), owner);
+  py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;  // others look at it, too
+  return array;
 }
 
 // A property that is such an array.
@@ -51,22 +53,27 @@ Node ToNode(const Items& row) {
   return node;
 }
 
-// Numbers of relations, each word looked up once a batch. New words are added.
+// Numbers of relations, each word looked up once a batch.
 class Relations {
  public:
   explicit Relations(KnowledgeGraph* graph) : graph_(graph) {}
-  RelationId operator()(std::string_view word) {
+  // Throws InvalidInputError, which lists the known ones, for another word.
+  RelationId Known(std::string_view word) { return Look(word, false); }
+  // A new word is added, and stays even if the batch is refused.
+  RelationId KnownOrNew(std::string_view word) { return Look(word, true); }
+
+ private:
+  RelationId Look(std::string_view word, bool adds) {
     for (const auto& [known, number] : known_)
       if (known == word) return number;
     RelationId number = Snapshot(*graph_).KnownRelation(word);
-    if (number == kNoRelation) number = graph_->Intern({std::string(word)})[0];
+    if (number == kNoRelation) number = adds ? graph_->Intern({std::string(word)})[0] : Snapshot(*graph_).FindRelation(word);
     known_.emplace_back(word, number);
     return number;
   }
 
- private:
   KnowledgeGraph* graph_;
-  std::vector<std::pair<std::string_view, RelationId>> known_;
+  std::vector<std::pair<std::string, RelationId>> known_;  // copies: the words of a generator's rows do not live on
 };
 
 // `invalidate` names facts by id, or current ones by (subject, relation, object).
@@ -94,7 +101,7 @@ py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, 
   now.reset();
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Items row = facts.Row(i, 5);
-    Changes::NewFact fact{ToId(row[0], "subject"), relations(ToText(row[1], "relation")), ToId(row[2], "object"),
+    Changes::NewFact fact{ToId(row[0], "subject"), relations.KnownOrNew(ToText(row[1], "relation")), ToId(row[2], "object"),
                           ToInteger(row[3], "valid_at"), std::nullopt};
     if (!row[4].is_none()) fact.source = ToInteger(row[4], "source");
     changes.add.push_back(fact);
@@ -108,9 +115,9 @@ py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, 
 }
 
 // Calls visit(subject, relation, object) for each row of `rows`: tuples or an array of (subject, object), which have the
-// relation `common`, or of (subject, relation, object).
-template <typename Visit>
-void VisitRows(py::handle rows, const char* what, std::string_view common, Relations* relations, Visit&& visit) {
+// relation `common`, or of (subject, relation, object). `number_of` gives the number of a relation's word.
+template <typename NumberOf, typename Visit>
+void VisitRows(py::handle rows, const char* what, std::string_view common, NumberOf&& number_of, Visit&& visit) {
   const auto wrong = [&](const std::string& where, std::size_t length) {
     throw InvalidInputError(where + ": expected (subject, object) or (subject, relation, object), got " + std::to_string(length) +
                             " values");
@@ -119,7 +126,7 @@ void VisitRows(py::handle rows, const char* what, std::string_view common, Relat
     const py::array_t<std::int64_t> array = ToIntegers(rows, what, 2);
     const auto length = array.shape(1);
     if (length != 2 && length != 3) wrong(what, static_cast<std::size_t>(length));
-    const RelationId relation = length == 2 && array.shape(0) > 0 ? (*relations)(common) : 0;
+    const RelationId relation = length == 2 && array.shape(0) > 0 ? number_of(common) : 0;
     const auto at = array.unchecked<2>();
     for (py::ssize_t i = 0; i < array.shape(0); ++i)
       visit(CheckedId(at(i, 0), what), length == 2 ? relation : CheckedId(at(i, 1), what), CheckedId(at(i, length - 1), what));
@@ -129,9 +136,9 @@ void VisitRows(py::handle rows, const char* what, std::string_view common, Relat
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Items row(list[i], what);
     if (row.size() == 2) {
-      visit(ToId(row[0], what), (*relations)(common), ToId(row[1], what));
+      visit(ToId(row[0], what), number_of(common), ToId(row[1], what));
     } else if (row.size() == 3) {
-      const RelationId relation = PyUnicode_Check(row[1].ptr()) ? (*relations)(ToText(row[1], what)) : ToId(row[1], what);
+      const RelationId relation = PyUnicode_Check(row[1].ptr()) ? number_of(ToText(row[1], what)) : ToId(row[1], what);
       visit(ToId(row[0], what), relation, ToId(row[2], what));
     } else {
       wrong(list.At(i), row.size());
@@ -160,10 +167,10 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
       changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
     }
   }
-  VisitRows(end, "end", word, &relations, [&](NodeId subject, RelationId number, NodeId object) {
+  VisitRows(end, "end", word, [&](std::string_view w) { return relations.Known(w); }, [&](NodeId subject, RelationId number, NodeId object) {
     changes.end.push_back({subject, number, object, time});
   });
-  VisitRows(add, "add", word, &relations, [&](NodeId subject, RelationId number, NodeId object) {
+  VisitRows(add, "add", word, [&](std::string_view w) { return relations.KnownOrNew(w); }, [&](NodeId subject, RelationId number, NodeId object) {
     changes.add.push_back({subject, number, object, time, episode});
   });
   if (options != nullptr) CheckKHop(*options, 0);  // now: afterwards the batch is done

@@ -35,7 +35,10 @@ inline KHopScratch& ThreadScratch() {
 // error says which item it is about.
 struct Items {
   Items(py::handle items, const char* name) : what(name), fast(py::reinterpret_steal<py::object>(PySequence_Fast(items.ptr(), "expected a list"))) {
-    if (!fast) throw py::error_already_set();
+    if (fast) return;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();  // raised by a caller's generator
+    PyErr_Clear();
+    throw InvalidInputError(std::string(name) + ": expected a list, got " + std::string(py::repr(items)));
   }
   std::size_t size() const { return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr())); }
   py::handle operator[](std::size_t i) const { return PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<py::ssize_t>(i)); }

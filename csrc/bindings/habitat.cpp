@@ -107,12 +107,12 @@ struct HabitatWorld {
   using Env = habitat::Env;
   using Task = HabitatTask;
 
-  // invalid_actions int64[B].
+  // num_invalid int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
                         std::vector<py::object>* answers) {
     py::array_t<std::int64_t> invalid(static_cast<py::ssize_t>(envs.num_envs()));
     std::int64_t* data = invalid.mutable_data();
-    for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = envs.extra(i).num_invalid;
+    for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = envs.env(i).num_invalid();
     answers->push_back(std::move(invalid));
   }
 };
@@ -193,7 +193,7 @@ void BindHabitat(py::module_& parent) {
       .def_property_readonly("won", [](const HabitatEnv& self) { return self.env.won(); })
       .def_property_readonly("progress", [](const HabitatEnv& self) { return self.env.progress(); })
       .def_property_readonly("num_steps", [](const HabitatEnv& self) { return self.env.num_steps(); })
-      .def_property_readonly("invalid_actions", [](const HabitatEnv& self) { return self.env.num_invalid(); })
+      .def_property_readonly("num_invalid", [](const HabitatEnv& self) { return self.env.num_invalid(); })
       .def("state", [](const HabitatEnv& self) { return DescribeState(self.env); },
            "The hidden state as a dict: at, holding, objects, open, near, reached.");
 

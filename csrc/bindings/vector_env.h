@@ -11,12 +11,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "envs/vector_env.h"
 
 namespace embodied_mem {
@@ -50,6 +52,7 @@ class VectorEnvHandle {
 
   void Reset(const std::vector<std::size_t>& indices, const std::vector<std::shared_ptr<Task>>& tasks,
              const std::vector<std::uint64_t>& seeds) {
+    const InUse guard(&busy_);
     std::vector<std::shared_ptr<const typename Env::Task>> plain;
     for (const auto& task : tasks) plain.push_back(task == nullptr ? nullptr : task->shared());
     {
@@ -65,18 +68,50 @@ class VectorEnvHandle {
   // `play(env, i)` plays command(i).
   template <typename Play>
   pybind11::tuple Step(const pybind11::object& actions, const Play& play) {
+    const InUse guard(&busy_);
     const pybind11::tuple held = CommandsFromPython(actions, &commands_);
     {
       const pybind11::gil_scoped_release release;
       envs_.Step(commands_, play);
     }
-    return Answers();
+    return Collected();
   }
   std::string_view command(std::size_t i) const { return commands_[i]; }
 
   // (observations, rewards float64[B], terminations bool[B], truncations bool[B], won bool[B], progress float64[B],
   // the world's extras...).
   pybind11::tuple Answers() const {
+    const InUse guard(&busy_);
+    return Collected();
+  }
+
+  EnvHandle<World> Snapshot(std::size_t i) const {
+    const InUse guard(&busy_);
+    return {envs_.env(i), tasks_[i]};
+  }
+
+  void Restore(std::size_t i, const EnvHandle<World>& snapshot) {
+    const InUse guard(&busy_);
+    envs_.Restore(i, snapshot.env);
+    tasks_[i] = snapshot.task;
+  }
+
+ private:
+  // One call at a time: a second thread's call while the GIL is released is refused.
+  class InUse {
+   public:
+    explicit InUse(std::atomic<bool>* busy) : busy_(busy) {
+      if (busy_->exchange(true)) throw InvalidInputError("these envs are in use by another thread; one call at a time");
+    }
+    ~InUse() { busy_->store(false); }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    std::atomic<bool>* busy_;
+  };
+
+  pybind11::tuple Collected() const {
     namespace py = pybind11;
     const std::size_t count = envs_.num_envs();
     const auto size = static_cast<py::ssize_t>(count);
@@ -105,17 +140,10 @@ class VectorEnvHandle {
     return result;
   }
 
-  EnvHandle<World> Snapshot(std::size_t i) const { return {envs_.env(i), tasks_[i]}; }
-
-  void Restore(std::size_t i, const EnvHandle<World>& snapshot) {
-    envs_.Restore(i, snapshot.env);
-    tasks_[i] = snapshot.task;
-  }
-
- private:
   VectorEnv<Env> envs_;
   std::vector<std::shared_ptr<Task>> tasks_;
   std::vector<std::string_view> commands_;  // kept to spare an allocation per step
+  mutable std::atomic<bool> busy_{false};
 };
 
 // Adds the class "VectorEnv" without a constructor, which differs by the world's options.

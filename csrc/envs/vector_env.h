@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -43,7 +44,7 @@ class VectorEnv {
   const Options& options() const { return options_; }
 
   // Starts tasks[k] in env indices[k] with chance from seeds[k]. Throws InvalidInputError for an index out of range or
-  // given twice, no task, or lists of different lengths; nothing has changed then.
+  // given twice, no task, lists of different lengths, or a task that its world refuses; nothing has changed then.
   void Reset(const std::vector<std::size_t>& indices, const std::vector<std::shared_ptr<const Task>>& tasks,
              const std::vector<std::uint64_t>& seeds) {
     if (indices.size() != tasks.size() || indices.size() != seeds.size()) {
@@ -58,11 +59,12 @@ class VectorEnv {
       if (tasks[k] == nullptr) throw InvalidInputError("no task for env " + std::to_string(indices[k]));
       named[indices[k]] = true;
     }
+    std::vector<Slot> fresh(indices.size());  // aside, since a world may refuse a task
     pool_.Run(indices.size(), [&](std::size_t k) {
-      Slot& slot = slots_[indices[k]];
-      slot.env.Reset(tasks[k], options_, seeds[k]);
-      slot.Refresh();
+      fresh[k].env.Reset(tasks[k], options_, seeds[k]);
+      fresh[k].Refresh();
     });
+    for (std::size_t k = 0; k < indices.size(); ++k) slots_[indices[k]] = std::move(fresh[k]);
   }
 
   // Plays one action in every env. Throws InvalidInputError for another number of actions, or before each env was

@@ -18,6 +18,7 @@ constexpr std::size_t kListsAhead = 4;
 
 // A list of a few facts lies on two cache lines.
 inline void PrefetchList(const EdgeList* list) {
+  if (list == nullptr) return;
   __builtin_prefetch(list);
   __builtin_prefetch(reinterpret_cast<const char*>(list) + 64);
 }

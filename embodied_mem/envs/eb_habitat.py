@@ -38,14 +38,14 @@ class EbHabitatVectorEnv(NativeVectorEnv):
     else counts as an invalid action and takes no step.
 
     `info` holds, each with one entry per env: `goal` (the instruction), `task_id`, `won` (bool[B], the goal holds),
-    `progress` (float64[B], share of the recorded subgoals reached so far, 1 when won), `invalid_actions` (int64[B]),
+    `progress` (float64[B], share of the recorded subgoals reached so far, 1 when won), `num_invalid` (int64[B]),
     `admissible_commands` (the 70 actions, the same at every step: the original does not tell which are valid now).
     `terminations` is true once the goal held after a step, or after `max_invalid` invalid actions; an env then changes
     nothing and repeats its last observation until it is reset.
     """
 
     default_tasks = "base"
-    extra_info = ("invalid_actions",)
+    extra_info = ("num_invalid",)
     has_chance = True
 
     def __init__(
@@ -80,11 +80,10 @@ class EbHabitatVectorEnv(NativeVectorEnv):
         """
         options = (reach, max_invalid)
         super().__init__(_native.VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads, *options)
-        self._actions = list(ACTIONS)
 
     def _answered(self, answers: tuple) -> tuple[Any, ...]:
         *rest, info = super()._answered(answers)
-        info["admissible_commands"] = [self._actions] * self.num_envs
+        info["admissible_commands"] = [ACTIONS] * self.num_envs
         return *rest, info
 
 

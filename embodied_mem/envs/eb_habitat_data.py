@@ -111,7 +111,10 @@ def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None
         DataNotFoundError: the file, or what it needs, is not installed.
         GameFileError: it is malformed; the message names the file, the position and what was expected.
     """
-    path, root = find_episodes(tasks, data)
+    return _records(*find_episodes(tasks, data))
+
+
+def _records(path: Path, root: Path) -> list[dict[str, Any]]:
     if path.suffix == ".pickle":
         content = load_pickle(read_bytes(path), str(path))
         return convert_episodes(content, load_categories(root), path.stem, str(path))
@@ -135,6 +138,6 @@ def load_tasks(tasks: str | os.PathLike, data: str | os.PathLike | None = None) 
         GameFileError: a file is malformed; the message names the file, the position and what was expected.
     """
     path, root = find_episodes(tasks, data)
-    if path.suffix == ".pickle":
-        return read_tasks(json.dumps({"episodes": load_records(tasks, data)}).encode(), str(path), load_scenes(root))
-    return read_tasks(read_bytes(path), str(path), load_scenes(root))
+    converted = path.suffix == ".pickle"  # JSON is read as it stands, for the positions in errors
+    content = json.dumps({"episodes": _records(path, root)}).encode() if converted else read_bytes(path)
+    return read_tasks(content, str(path), load_scenes(root))

@@ -5,17 +5,19 @@ episodes = convert_episodes(data, load_categories(folder), "base", "base.pickle"
 
 A pickle is a program. Here only opcodes that build plain values are admitted, and the few names that numpy arrays need
 stand for functions of this file, so no code of the file's choice is ever called, numpy's own unpickling included.
+Keys are plain: hashing tuples that share tuples takes time exponential in the size of the file.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import math
 import pickle
 import pickletools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,13 +91,14 @@ class _Dtype:
 
     def __init__(self, code: str):
         if not isinstance(code, str) or not _DTYPE.match(code):
-            raise ValueError(f"arrays of {code!r} are not admitted, only of numbers")
+            kind = code[:20] if isinstance(code, str) else type(code).__name__
+            raise ValueError(f"arrays of {kind} are not admitted, only of numbers")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
         order = state[1]
         if order not in ("<", ">", "=", "|") or any(part is not None for part in state[2:5]):
-            raise ValueError(f"unknown state of a dtype: {state!r}")
+            raise ValueError("unknown state of a dtype")
         self.dtype = self.dtype.newbyteorder(order)
 
 
@@ -116,14 +119,14 @@ def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: str) -> np.
     if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes | bytearray) or order not in ("C", "F"):
         raise ValueError("an array without its type, bytes or order")
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise ValueError(f"an array of shape {shape!r}")
+        raise ValueError("an array without a shape")
     if math.prod(shape) * dtype.dtype.itemsize != len(raw):
         raise ValueError(f"an array of shape {shape} and type {dtype.dtype} with {len(raw)} bytes")
     return np.frombuffer(bytes(raw), dtype.dtype).reshape(shape, order=order)
 
 
 class _Call:
-    """A function that a pickle may call; without attributes that it could set."""
+    """A function that a pickle may call, and no more."""
 
     __slots__ = ("_function",)
 
@@ -132,6 +135,9 @@ class _Call:
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
+
+    def __setstate__(self, state: object) -> None:
+        raise ValueError("a state for a function")
 
 
 def _latin1(text: str, encoding: str) -> bytes:
@@ -156,7 +162,11 @@ _ADMITTED = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """The interpreter in Python, of which single opcodes can be changed."""
+
+    dispatch: ClassVar[dict] = dict(pickle._Unpickler.dispatch)
+
     def __init__(self, content: bytes, positions: list[int], name: str):
         super().__init__(io.BytesIO(content))
         self._positions = iter(positions)
@@ -171,6 +181,37 @@ class _Unpickler(pickle.Unpickler):
                 "containers and numpy arrays only"
             )
         return _Call(function)
+
+    def _plain_keys(self, keys: list) -> None:
+        for key in keys:
+            if not isinstance(key, str | bytes | int | float | None):
+                raise ValueError(f"a key of type {type(key).__name__}, expected a string or a number")
+
+    def load_setitem(self) -> None:
+        self._plain_keys(self.stack[-2:-1])
+        super().load_setitem()
+
+    def load_setitems(self) -> None:
+        self._plain_keys(self.stack[::2])
+        super().load_setitems()
+
+    def load_dict(self) -> None:
+        self._plain_keys(self.stack[::2])
+        super().load_dict()
+
+    def load_additems(self) -> None:
+        self._plain_keys(self.stack)
+        super().load_additems()
+
+    def load_frozenset(self) -> None:
+        self._plain_keys(self.stack)
+        super().load_frozenset()
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+    dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.ADDITEMS[0]] = load_additems
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
 
 
 def _plain(value: Any, done: dict[int, Any], depth: int) -> Any:
@@ -215,6 +256,7 @@ def convert_episodes(data: Any, categories: Mapping[str, str], subset: str, name
         for i, episode in enumerate(episodes):
             where = f"all_eps[{i}]"
             converted.append(_episode(episode, names, transforms, categories, f"{subset}/{i:03d}", i))
+            json.dumps(converted[-1])  # what JSON cannot hold is no part of an episode
         return converted
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
@@ -254,6 +296,8 @@ def _episode(
         if predicate not in ("opened_fridge", "opened_cab", "closed_fridge", "closed_cab") or len(arguments) != 1:
             raise ValueError(f"start_preds: expected doors and drawers, got {predicate}{tuple(arguments)}")
         parts[arguments[0]] = "open" if predicate.startswith("opened") else "closed"
+    if not isinstance(episode["instruction"], str):
+        raise ValueError(f"'instruction': expected a string, got {type(episode['instruction']).__name__}")
     goal = _goal(episode["goal_preds"], 0)
     scene = str(episode["scene_id"])
     return {

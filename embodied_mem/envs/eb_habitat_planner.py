@@ -111,10 +111,10 @@ def _follow(way: Way, env: Env) -> list[str] | None:
         action = _next(way, env)
         if action is None:
             return None
-        refused = env.invalid_actions
+        refused = env.num_invalid
         env.step(action)
         actions.append(action)
-        if env.invalid_actions != refused:
+        if env.num_invalid != refused:
             return None
     return actions if env.won else None
 

@@ -42,8 +42,8 @@ class PagedRows:
         """Add a row at the end."""
         if self._count == len(self._pages) * PAGE:
             self._add_page(np.zeros((self.width, PAGE), _TYPE))
+        self.put(self._count, values)
         self._count += 1
-        self.put(self._count - 1, values)
 
     def put(self, row: int, values: Sequence[int]) -> None:
         """Replace a row."""

@@ -138,6 +138,7 @@ class MemoryStore:
         self._modules = dict(modules)
         self._read_only = read_only
         self._lock = threading.RLock()
+        self._files_lock = threading.Lock()  # taken before _lock: one thread writes and removes files of states
         self._waiting: dict[int, _Item] = {}
         self._snapshot_bytes = snapshot_bytes
         self._last_snapshot_bytes = 0  # size of the newest snapshot
@@ -266,7 +267,7 @@ class MemoryStore:
     def _snapshot_by_itself(self) -> None:
         try:
             self.snapshot()
-        except StorageError as error:
+        except OSError as error:
             warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
 
     def _apply_through(self, sequence: int) -> None:
@@ -310,18 +311,19 @@ class MemoryStore:
 
         Events can be recorded meanwhile, once the modules have given their states.
         """
-        with self._lock:
-            self._settle()
-            self._log.roll()
-            sequence = self._applied
-            states = {name: module.state() for name, module in self._modules.items()}
-            self._bytes_after = 0
-        path = write_snapshot(self._folder, scope_text(self.scope), sequence, states)
-        read_snapshot(path, scope_text(self.scope))  # nothing is removed for a file that cannot be read
-        with self._lock:
-            self._last_snapshot_bytes = sum(map(len, states.values()))
-            self._remove_covered(sequence)
-        return path
+        with self._files_lock:
+            with self._lock:
+                self._settle()
+                self._log.roll()
+                sequence = self._applied
+                states = {name: module.state() for name, module in self._modules.items()}
+                self._bytes_after = 0
+            path = write_snapshot(self._folder, scope_text(self.scope), sequence, states)
+            read_snapshot(path, scope_text(self.scope))  # nothing is removed for a file that cannot be read
+            with self._lock:
+                self._last_snapshot_bytes = sum(map(len, states.values()))
+                self._remove_covered(sequence)
+            return path
 
     def forget(self, *, user: str | None = None, object: str | None = None, episode: int | None = None) -> Receipt:
         """Remove a user, an object or an episode from all modules and from every file, and say what was done.
@@ -334,7 +336,7 @@ class MemoryStore:
             StorageError: the disk refused; if the message does not say "not recorded", opening the store finishes it.
         """
         selector = Selector(user, object, episode)
-        with self._lock:
+        with self._files_lock, self._lock:
             self._settle()
             payload = json.dumps(dataclasses.asdict(selector)).encode()
             self._log.wait(self._log.enqueue(_FORGET, payload))

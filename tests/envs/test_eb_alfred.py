@@ -54,6 +54,10 @@ def test_the_list_numbers_instances_of_receptacles_and_pickupables():
         ((*TAKE, "find a Fridge", "open the Fridge", PUT), OK),
         ((*TAKE, "find a Spoon", PUT), NO + PUT_FAILED.format("Spoon")),
         ((*TAKE, "find a ToiletPaperHanger", PUT), NO + PUT_FAILED.format("Toiletpaperhanger")),
+        (
+            ("find a Mug", "pick up the Mug", "find a Fridge", "open the Fridge", "find a Mug", PUT),
+            NO + PUT_FAILED.format("Mug"),
+        ),
         (("find a ToiletPaper", "pick up the ToiletPaper", "find a ToiletPaperHanger", PUT), OK),
         ((*TAKE, "find a Sink", PUT), OK),
         (("open the Fridge",), NO + "Cannot find Fridge to open. Find the object before opening it"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 
 import numpy as np
 import pytest
-from eb_habitat_home import EMPTY_HAND, FRIDGE, LEFT_DRAWER, SINK, SOFA, TABLE, episode, placed, quantified
+from eb_habitat_home import EMPTY_HAND, FRIDGE, LEFT_DRAWER, PLACES, SINK, SOFA, TABLE, episode, placed, quantified
 
 import embodied_mem
 from embodied_mem.envs.data_files import installed, read_bytes
@@ -77,7 +78,7 @@ def test_feedback_word_for_word():
         ("open the refrigerator", f"{DONE} and now refrigerator is open."),
     ):
         assert env.step(action).split("\n")[0] == feedback, action
-    assert (env.num_steps, env.invalid_actions) == (11, 7)
+    assert (env.num_steps, env.num_invalid) == (11, 7)
 
 
 def test_drawers_hide_and_hold_back_and_their_name_is_printed_as_push():
@@ -120,8 +121,8 @@ def test_success_ends_at_once_and_any_object_of_the_kind_will_do():
     assert not truncations.any()
     assert info["won"].tolist() == [True, False]
     assert info["progress"][0] == 1
-    assert info["invalid_actions"].tolist() == [0, 1]
-    assert info["admissible_commands"] == [list(ACTIONS)] * 2
+    assert info["num_invalid"].tolist() == [0, 1]
+    assert info["admissible_commands"] == [ACTIONS] * 2
     after, *_, info = envs.step(["navigate to the sink in the kitchen"] * 2)
     assert after[0] == observations[0]
     assert after[1] != observations[1]
@@ -139,7 +140,7 @@ def test_holding_an_object_over_its_place_counts_as_nothing():
     assert not env.won
     env.step("place at the sink in the kitchen")
     assert not env.won
-    assert env.invalid_actions == 0
+    assert env.num_invalid == 0
     for action in ("pick up the apple", "navigate to the sofa", "place at the sofa"):
         env.step(action)
     assert env.won
@@ -153,12 +154,12 @@ def test_limits():
         _, _, terminations, truncations, info = answers
         assert truncations.tolist() == [step == 29, False, False]
         assert terminations.tolist() == [False, step >= 9, step >= 9]
-    assert info["invalid_actions"].tolist() == [0, 10, 10]
+    assert info["num_invalid"].tolist() == [0, 10, 10]
     assert [envs.env(i).num_steps for i in range(3)] == [30, 10, 0]
     env = Env(home()[0])
     for action in ("", "70", "pick up", "Navigate to the sofa", "navigate to the sofa, pick up the cup", "\ud800"):
         assert env.step(action) == NO_ACTION
-    assert (env.num_steps, env.invalid_actions) == (0, 6)
+    assert (env.num_steps, env.num_invalid) == (0, 6)
 
 
 def test_subgoals_count_for_good_and_only_when_all_their_literals_hold_together():
@@ -236,6 +237,38 @@ def test_snapshots_are_independent_and_portable():
         make(reach="geometry").restore(0, snapshot)
 
 
+def test_a_reset_that_is_refused_changes_no_env():
+    boxes = {name: {"min": [x - 0.5, 0.7, z - 0.5], "max": [x + 0.5, 0.9, z + 0.5]} for name, (x, z) in PLACES.items()}
+    known = {"scenes": {"flat": {"receptacle_boxes_from_objects": boxes}}}
+    content = json.dumps({"episodes": [episode(), episode(id="home/001", scene="bare")]}).encode()
+    tasks = read_tasks(content, "episodes", Scenes.from_text(json.dumps(known).encode(), "scenes"))
+    envs = embodied_mem.envs.make("eb_habitat", tasks=tasks, num_envs=2, reach="geometry")
+    envs.reset(options={"task_indices": [0, 0]})
+    before, *_ = envs.step(["0", "1"])
+    with pytest.raises(InvalidInputError, match="expected boxes for the scene 'bare'"):
+        envs.reset(options={"task_indices": [0, 1]})
+    observations, info = envs.answers()
+    assert (observations, info["task_id"]) == (before, ["home/000", "home/000"])
+
+
+def test_two_threads_at_once_are_refused_or_served():
+    envs = make(episode(), num_envs=64)
+    envs.reset()
+    refused = []
+
+    def play():
+        for _ in range(100):
+            try:
+                envs.step(["0"] * 64)
+            except InvalidInputError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=play) for _ in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all("in use by another thread" in text for text in refused)
+
+
 def test_bad_files_and_arguments_are_refused(tmp_path, monkeypatch):
     file = tmp_path / "base.json"
 
@@ -254,6 +287,9 @@ def test_bad_files_and_arguments_are_refused(tmp_path, monkeypatch):
     assert "expected open or closed, got 'ajar'" in refusal(initial_articulated={"fridge_push_point": "ajar"})
     assert "unknown predicate 'warm'" in refusal(goal={"pred": "warm", "args": []})
     assert "ranges over more objects" in refusal(goal=quantified("FORALL", {"X": "lemon"}, placed("X", SOFA)))
+    many = quantified("EXISTS", {f"X{i}": "cup" for i in range(13)}, placed("X0", SOFA))
+    cups = episode(objects={f"cup_{i:02}": TABLE for i in range(12)})["objects"]
+    assert "more than 20000 choices" in refusal(goal=many, objects=cups)  # 12! of them
     assert "1 to 64 entries in 'subgoals_symbolic', got 0" in refusal(subgoals_symbolic=[])
     (tmp_path / "scenes.json").write_text('{"scenes": {"flat": {"receptacle_boxes_from_objects": {"bed": {}}}}}')
     with pytest.raises(GameFileError, match=r"scenes\.json: line 1, column 63: no receptacle is called 'bed'"):

@@ -122,6 +122,16 @@ def test_other_pickles_are_refused_with_the_place():
     assert "byte 6: 1 bytes after the end" in refusal(pickle.dumps([], 2) + b".")
     assert "nested deeper than 64, or in itself" in refusal(pickle.dumps(_cyclic(), 4))
     assert load_pickle(pickle.dumps(_wide(), 4), "shared lists")  # 2**60 entries if each were read as often as named
+    shared = 0
+    for _ in range(60):
+        shared = (shared, shared)
+    for protocol in (0, 2, 4):  # hashing it would take 2**60 steps, and so would its repr
+        for value in ({"a": [shared]}, [shared]):
+            assert load_pickle(pickle.dumps(value, protocol), "shared tuples")
+    assert "a key of type tuple" in refusal(b"\x80\x02}" + pickle.dumps(shared, 2)[2:-1] + b"K\x01s.")
+    assert "a key of type tuple" in refusal(b"\x80\x02}(" + pickle.dumps(shared, 2)[2:-1] + b"K\x01u.")
+    assert "a key of type tuple" in refusal(b"\x80\x04\x8f(" + pickle.dumps(shared, 2)[2:-1] + b"\x90.")
+    assert "arrays of list are not admitted" in refusal(b"cnumpy\ndtype\n(" + pickle.dumps(_wide(), 2)[2:-1] + b"tR.")
     assert "memo number 4294967295" in refusal(b"\x80\x02]r\xff\xff\xff\xff.")
     assert "only of numbers" in refusal(pickle.dumps(np.array([{}]), 4))
     assert "only of numbers" in refusal(pickle.dumps(np.zeros(2, [("a", "f8")]), 4))
@@ -167,6 +177,7 @@ def test_an_entry_of_another_form_is_named(eb_habitat_data, tmp_path):
         ({"subgoals": ["on_top"]}, r"all_eps\[1\]: expected predicate\(arguments\)"),
         ({"ao_states": {0: {2: 1.0}}}, r"all_eps\[1\]: .*expected all joints closed"),
         ({"start_preds": ["warm(x)"]}, r"start_preds: expected doors and drawers, got warm"),
+        ({"instruction": b"x"}, r"all_eps\[1\]: "),
         ({"goal_preds": None}, r"all_eps\[1\]: TypeError"),
         ({"rigid_objs": np.zeros((1, 2), int)}, r"all_eps\[1\]: "),
     ):

@@ -99,6 +99,9 @@ def test_relate_equals_the_model(steps):
         (lambda g: g.relate("in", nodes="ab"), r"nodes: expected a list of names, got the one str 'ab'"),
         (lambda g: g.relate("in", nodes=[("c", "")]), r"nodes\[0\]: expected 4 values, got 2"),
         (lambda g: g.relate("in", nodes=["c"], hops=65), r"hops: expected at most 64, got 65"),
+        (lambda g: g.relate("typo", end=[(0, 1)]), r"typo"),
+        (lambda g: g.relate("in", add=5), r"add: expected a list, got 5"),
+        (lambda g: g.khop(5), r"sources: expected a list, got 5"),
         (lambda g: g.khop([0], max_nodes=0), r"max_nodes: expected at least 1"),
     ],
 )
@@ -106,11 +109,11 @@ def test_bad_input_says_what_and_changes_nothing(call, message):
     graph = KnowledgeGraph()
     graph.relate("in", nodes=["a", NewNode("b")], add=[(0, 1)], at=5)
     with graph.snapshot() as now:
-        before = now.num_nodes, now.num_facts, now.num_current_facts
+        before = now.num_nodes, now.num_facts, now.num_current_facts, now.relations
     with pytest.raises(InvalidInputError, match=message):
         call(graph)
     with graph.snapshot() as now:
-        assert (now.num_nodes, now.num_facts, now.num_current_facts) == before
+        assert (now.num_nodes, now.num_facts, now.num_current_facts, now.relations) == before
     graph.relate("in", add=[(1, 0)])  # and it goes on
 
 
@@ -123,6 +126,19 @@ def test_arrays_stay_what_they_were():
         graph.relate("near", nodes=[f"more {i}"], add=[(0, 3 + i)], hops=2)
     assert nodes.tolist() == [0, 1, 2]
     assert facts.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        nodes[0] = 5
+
+
+def test_rows_may_come_from_generators_whose_words_do_not_live_on():
+    graph = KnowledgeGraph()
+    graph.relate("on", nodes=["a", "b", "c"], add=[(0, 1)], at=1)
+    words = ["".join(letters) for letters in (("o", "n"), ("i", "n"), ("a", "t"))]
+    end = ((0, "".join(letters), 1) for letters in [("o", "n")])
+    graph.relate(end=end, add=((0, f"{word[0]}{word[1:]}", 2) for word in words), at=2)
+    with graph.snapshot() as now:
+        assert [now.fact(fact).relation for fact in now.facts()] == words
+        assert now.fact(0).invalid_at == 2
 
 
 def test_a_repeated_fact_gets_a_source():

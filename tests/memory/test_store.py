@@ -29,6 +29,7 @@ from embodied_mem.memory import (
     Triple,
     VectorIndex,
 )
+from embodied_mem.memory.snapshot_files import write_snapshot
 from embodied_mem.native import part
 
 ROOT = Path(__file__).parents[2]
@@ -405,6 +406,33 @@ def test_a_snapshot_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     assert other.rows == notes.rows
     assert len(other.rows) == 5
     again.close()
+
+
+def test_what_is_forgotten_while_a_snapshot_is_written_is_in_no_file(tmp_path, monkeypatch):
+    """The states of a snapshot are taken before it is written; forgetting waits until it is there."""
+    store, _ = open_notes(tmp_path)
+    store.record("notes", {"text": "ann has a secret", "user": "ann"})
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        writing.set()
+        go_on.wait(10)
+        return write_snapshot(*arguments)
+
+    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", slow)
+    snapshot = threading.Thread(target=store.snapshot)
+    snapshot.start()
+    assert writing.wait(10)
+    monkeypatch.undo()
+    forget = threading.Thread(target=store.forget, kwargs={"user": "ann"})
+    forget.start()
+    forget.join(0.2)
+    assert forget.is_alive()
+    go_on.set()
+    snapshot.join(10)
+    forget.join(10)
+    assert not [path.name for path in tmp_path.iterdir() if b"secret" in path.read_bytes()]
+    store.close()
 
 
 def test_vectors_of_a_graph_are_kept(tmp_path):

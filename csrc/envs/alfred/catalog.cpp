@@ -54,6 +54,7 @@ std::vector<std::string> ReadNames(const JsonValue& object, std::string_view mem
   for (const JsonValue& value : ListMember(object, member)) {
     Expect(value, Kind::kString, std::string(member));
     if (value.text.empty()) throw TextError{value.offset, "expected a name, got an empty string"};
+    if (names.size() >= kMaxThings) throw TextError{value.offset, "more names than any file has"};
     names.push_back(value.text);
   }
   return names;

@@ -1,5 +1,6 @@
 #include "envs/alfred/env.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -163,7 +164,9 @@ std::uint16_t Env::PutDownTarget(const Name& name) const {
   const auto fits = [&](std::uint16_t t) {
     return Fits(t, Purpose::kPutDown) && (name.basin == 0 || task_->things[t].basin == t);
   };
-  if (options_.instance == Instance::kFound && found_ != kNone) {
+  // What was found counts while it is one of what the name means: "find" of a thing in the hand finds nothing new.
+  if (options_.instance == Instance::kFound && found_ != kNone &&
+      std::find(name.candidates.begin(), name.candidates.end(), found_) != name.candidates.end()) {
     const std::uint16_t basin = task_->things[found_].basin;
     const std::uint16_t target = name.basin != 0 && basin != kNone ? basin : found_;
     if (fits(target)) return target;

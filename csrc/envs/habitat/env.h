@@ -38,9 +38,7 @@ class Env {
     int max_invalid = 10;  // invalid actions that end the episode
     bool operator==(const Options& other) const { return reach == other.reach && max_invalid == other.max_invalid; }
   };
-  struct Extra {
-    int num_invalid = 0;
-  };
+  struct Extra {};
   static constexpr const char* kOptionsName = "setting";
 
   // Starts the task from its beginning. Throws InvalidInputError without a task, or for Reach::kGeometry and a task
@@ -58,7 +56,7 @@ class Env {
   double progress() const;
   int num_steps() const { return num_steps_; }
   int num_invalid() const { return num_invalid_; }
-  void FillExtra(Extra* extra) const { extra->num_invalid = num_invalid_; }
+  void FillExtra(Extra*) const {}
 
   // Reading the state, for experts and checks.
   std::uint8_t at() const { return at_; }

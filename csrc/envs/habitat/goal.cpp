@@ -160,6 +160,9 @@ class Expander {
   // Binds vars[k] and the next to every choice of objects that differ from each other.
   void Assign(Op op, const JsonValue& value, const std::vector<JsonValue>& vars, std::size_t k, std::size_t outer,
               std::vector<std::uint32_t>* children) {
+    // Choices that lead to no node, since the objects of a category run out, are counted, too.
+    if (++num_choices_ > kMaxGoalNodes)
+      throw TextError{value.offset, "a goal whose quantifiers have more than " + std::to_string(kMaxGoalNodes) + " choices"};
     if (k == vars.size()) {
       children->push_back(Plain(op, value));
       return;
@@ -185,6 +188,7 @@ class Expander {
   const ObjectNames& objects_;
   Bindings bindings_;
   GoalTree tree_;
+  std::size_t num_choices_ = 0;
 };
 
 }  // namespace
