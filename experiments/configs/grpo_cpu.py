@@ -29,6 +29,12 @@ def config() -> Config:
         executor_sft=SFTConfig(
             steps=1200, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
         ),
+        executor_correction=CorrectionConfig(
+            num_games=256,
+            sft=SFTConfig(
+                steps=400, batch_size=32, learning_rate=1e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
+            ),
+        ),
         compiler_sft=SFTConfig(
             steps=1800, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
         ),
