@@ -24,7 +24,7 @@ def config() -> Config:
         executor_sft=dataclasses.replace(small.executor_sft, steps=2500),
         executor_correction=rounds(small.executor_correction, 2),
         compiler_sft=dataclasses.replace(small.compiler_sft, steps=3000),
-        correction=rounds(small.correction, 3),
+        correction=rounds(small.correction, 2),
         grpo=dataclasses.replace(small.grpo, steps=0),
         evaluation=EvalConfig(seeds=(0,), batch_size=70),
     )
