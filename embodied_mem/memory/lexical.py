@@ -10,10 +10,10 @@ Needs no download, no fitting and no random numbers; the same text gives the sam
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import zlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -67,29 +67,28 @@ class LexicalEmbedder:
         """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
         if isinstance(texts, str):
             raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
-        rows = np.zeros((len(texts), self.dimension), np.float64)
+        rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts):
             cells: dict[int, float] = {}
-            for feature, weight in _features(text).items():
+            for feature, weight in _features(text):
                 code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
                 cell = (code >> 1) % self.dimension
                 cells[cell] = cells.get(cell, 0.0) + (weight if code & 1 else -weight)
-            row[list(cells)] = list(cells.values())
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+            if length := math.hypot(*cells.values()):
+                row[list(cells)] = [value / length for value in cells.values()]
+        return rows
 
 
-def _features(text: str) -> dict[str, float]:
+def _features(text: str) -> Iterator[tuple[str, float]]:
+    """(feature, weight) of the words, then of the pairs, each once."""
     words = _WORD.findall(text.lower())
-    counts = Counter(words)
-    counts.update(map(" ".join, itertools.pairwise(words)))
-    weights = {}
+    weights = {word: _FREQUENT_WEIGHT if word in _FREQUENT else 1.0 for word in words}
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    for first, second in itertools.pairwise(words):
+        pair = f"{first} {second}"
+        weights[pair] = weights[first] * (weights[second] / 2)
+        counts[pair] = counts.get(pair, 0) + 1
     for feature, count in counts.items():
-        first, _, second = feature.partition(" ")
-        weight = _word_weight(first) * (_word_weight(second) / 2 if second else 1.0)
-        weights[feature] = weight * (1 + np.log(count)) if count > 1 else weight
-    return weights
-
-
-def _word_weight(word: str) -> float:
-    return _FREQUENT_WEIGHT if word in _FREQUENT else 1.0
+        yield feature, weights[feature] * (1 + math.log(count)) if count > 1 else weights[feature]

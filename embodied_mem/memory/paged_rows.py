@@ -1,8 +1,8 @@
 """Rows of numbers that count up from 0, in pages that forks share until one of them writes.
 
 rows = PagedRows(3)
-rows.append((17, 0, 2))
-rows.set(0, 2, 5); rows[0]             # [17, 0, 5]
+rows.lengthen(1, 0)
+rows.set(0, 2, 5); rows[0]             # [0, 0, 5]
 other = rows.fork()                    # the list of pages is copied, no page
 """
 
@@ -38,12 +38,16 @@ class PagedRows:
     def get(self, row: int, column: int) -> int:
         return self._views[row // PAGE][column, row % PAGE]
 
-    def append(self, values: Sequence[int]) -> None:
-        """Add a row at the end."""
-        if self._count == len(self._pages) * PAGE:
-            self._add_page(np.zeros((self.width, PAGE), _TYPE))
-        self.put(self._count, values)
-        self._count += 1
+    def lengthen(self, count: int, value: int) -> None:
+        """Add rows of this number at the end, until there are `count`."""
+        while self._count < count:
+            page = self._count // PAGE
+            if page == len(self._pages):
+                self._add_page(np.zeros((self.width, PAGE), _TYPE))
+            self._writable(page)
+            end = min(count, (page + 1) * PAGE)
+            self._pages[page][:, self._count - page * PAGE : end - page * PAGE] = value
+            self._count = end
 
     def put(self, row: int, values: Sequence[int]) -> None:
         """Replace a row."""

@@ -117,7 +117,12 @@ class Sightings:
 
     def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> None:
         """Write facts between nodes, and when they were seen, to the graph and the rows."""
-        kinds = {node: _kind(node) for s, relation, o in facts for node in ((s,) if relation == STATE else (s, o))}
+        kinds: dict[str, str] = {}  # of the nodes that have one, each worked out once
+        for subject, relation, object_ in facts:
+            if subject not in kinds:
+                kinds[subject] = _kind(subject)
+            if relation != STATE and object_ not in kinds:
+                kinds[object_] = _kind(object_)
         change = self.graph.update(
             [
                 Triple(s, relation, o, seen.time, seen.episode, kinds[s], "" if relation == STATE else kinds[o])
@@ -125,32 +130,34 @@ class Sightings:
             ],
             extract=False,
         )
-        while len(self._nodes) <= max(*change.subjects, *change.objects):
-            self._nodes.append(_EMPTY)
+        if len(self._known) + len(facts) > _MAX_KNOWN:
+            self._known.clear()
+            self._names.clear()
+        self._nodes.lengthen(max(*change.subjects, *change.objects) + 1, _NONE)
+        self._facts.lengthen(max(change.facts) + 1, _NONE)
+        numbers: dict[str, int] = {}
+        last: dict[int, int] = {}
         for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
             thing = s if relation in PLACING else o if relation == HOLDS else _NONE
             known = self._known.get(fact)
             if known is None:
-                self._keep(fact, Known(subject, relation, object_, s, o, seen))
+                self._known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
                 known.seen = seen
-            if fact >= len(self._facts):
-                while len(self._facts) < fact:
-                    self._facts.append(_EMPTY)
-                self._facts.append((*seen, thing))
-                self._register(s, subject)
-                if relation != STATE:
-                    self._register(o, object_)
-            else:
-                self._facts.put(fact, (*seen, thing))
-            if thing != _NONE and self._nodes.get(thing, _LAST) != fact:
-                self._nodes.set(thing, _LAST, fact)
+            self._facts.put(fact, (*seen, thing))
+            numbers[subject] = s
+            if relation != STATE:
+                numbers[object_] = o
+            if thing != _NONE:
+                last[thing] = fact
+        for node, number in numbers.items():
+            if self._nodes.get(number, _PLACE) == _NONE:
+                self._register(number, node, kinds[node].lower())
+        for thing, fact in last.items():
+            self._nodes.set(thing, _LAST, fact)
 
-    def _register(self, number: int, node: str) -> None:
-        if self._nodes.get(number, _PLACE) != _NONE:
-            return
-        place, name = split(node)
-        kind = class_of(name).lower()
+    def _register(self, number: int, node: str, kind: str) -> None:
+        place = split(node)[0]
         code = self._places.code(place)
         if code == len(self._place_pages):
             self._place_pages.append(0)
@@ -159,10 +166,11 @@ class Sightings:
         self._nodes.set(number, _KIND, self._kinds.code(kind))
         self._names[number] = node
         if self._here is not None and self._here[0] == place:
-            if number + 1 < len(self._nodes):
-                self._here = None  # maybe not the last one: they stand in the order of their numbers
+            its = self._here[1].setdefault(kind, [])
+            if its and its[-1] > number:
+                self._here = None  # they stand in the order of their numbers
             else:
-                self._here[1].setdefault(kind, []).append(number)
+                its.append(number)
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -191,15 +199,11 @@ class Sightings:
     def _read(self, now: Snapshot, fact: int) -> Known:
         found = now.fact(fact)
         ends = self.name(found.subject, now), found.relation, self.name(found.object, now)
-        known = Known(*ends, found.subject, found.object, Seen(*self._facts[fact][:_THING]))
-        self._keep(fact, known)
-        return known
-
-    def _keep(self, fact: int, known: Known) -> None:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
             self._names.clear()
-        self._known[fact] = known
+        known = self._known[fact] = Known(*ends, found.subject, found.object, Seen(*self._facts[fact][:_THING]))
+        return known
 
     def name(self, node: int, now: Snapshot) -> str:
         """The name of a node."""

@@ -23,7 +23,7 @@ def small_pages(monkeypatch):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["append", "append", "put", "set", "column", "fork", "bytes"]),
+            st.sampled_from(["lengthen", "lengthen", "put", "set", "column", "fork", "bytes"]),
             st.integers(0, 99),
             numbers,
             numbers,
@@ -36,9 +36,10 @@ def test_rows_equal_lists(script):
     for what, which, a, b in script:
         rows, model = kept[which % len(kept)]
         row = which % max(len(model), 1)
-        if what == "append":
-            rows.append((a, b))
-            model.append([a, b])
+        if what == "lengthen":
+            count = len(model) + which % 8 - 1  # over several pages, and to less than there is
+            rows.lengthen(count, a)
+            model.extend([a, a] for _ in range(count - len(model)))
         elif what == "fork":
             kept.append((rows.fork(), [list(values) for values in model]))
         elif what == "bytes":
