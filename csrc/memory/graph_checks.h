@@ -10,6 +10,7 @@
 namespace embodied_mem {
 
 // A name of a node, relation or type: not empty, at most kMaxNameBytes, UTF-8.
+bool IsName(std::string_view name);
 void CheckName(std::string_view name, const std::string& where);
 void CheckNode(std::size_t node, std::size_t num_nodes, const std::string& where);
 // Throws: the node was forgotten.

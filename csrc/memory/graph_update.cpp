@@ -109,13 +109,15 @@ class Merge {
   std::vector<UpdateResult::Ended> conflicts_;
 };
 
-void CheckMention(const Mention& mention, const GraphBatch& batch, const std::string& where) {
-  const std::size_t num_nodes = batch.state().num_nodes;
-  CheckName(mention.name, where + ".name");
-  if (!mention.type.empty()) CheckName(mention.type, where + ".type");
+std::string At(std::size_t triple, const char* field) { return "triples[" + std::to_string(triple) + "]." + field; }
+
+// `end` of triple number `triple`.
+void CheckMention(const Mention& mention, const GraphBatch& batch, std::size_t triple, const char* end) {
+  if (!IsName(mention.name)) CheckName(mention.name, At(triple, end) + ".name");
+  if (!mention.type.empty() && !IsName(mention.type)) CheckName(mention.type, At(triple, end) + ".type");
   for (std::size_t i = 0; i < mention.candidates.size(); ++i) {
-    const std::string place = where + ".candidates[" + std::to_string(i) + "]";
-    CheckNode(mention.candidates[i], num_nodes, place);
+    const std::string place = At(triple, end) + ".candidates[" + std::to_string(i) + "]";
+    CheckNode(mention.candidates[i], batch.state().num_nodes, place);
     if (batch.node(mention.candidates[i]).name.empty()) ThrowForgotten(mention.candidates[i], place);
   }
 }
@@ -160,12 +162,11 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
     std::vector<RelationId> relations;
     for (std::size_t i = 0; i < triples.size(); ++i) {
       const Triple& triple = triples[i];
-      const std::string where = "triples[" + std::to_string(i) + "]";
-      CheckMention(triple.subject, batch, where + ".subject");
-      CheckMention(triple.object, batch, where + ".object");
-      CheckName(triple.relation, where + ".relation");
+      CheckMention(triple.subject, batch, i, "subject");
+      CheckMention(triple.object, batch, i, "object");
+      if (!IsName(triple.relation)) CheckName(triple.relation, At(i, "relation"));
       if (triple.valid_at == kStillValid)
-        throw InvalidInputError(where + ".valid_at: expected a time below " + std::to_string(kStillValid));
+        throw InvalidInputError(At(i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
     }
     for (const Triple& triple : triples) relations.push_back(batch.Relation(triple.relation));
     for (const Triple& triple : triples) {

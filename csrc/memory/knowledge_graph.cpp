@@ -19,6 +19,10 @@ std::string At(const char* list, std::size_t index, const char* field) {
 
 }  // namespace
 
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && FindInvalidUtf8(name) == std::string_view::npos;
+}
+
 void CheckName(std::string_view name, const std::string& where) {
   if (name.empty()) throw InvalidInputError(where + ": expected a name, got \"\"");
   if (name.size() > kMaxNameBytes)
@@ -105,8 +109,9 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
   Applied& applied = *result;
   applied.Clear();
   for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
-    CheckName(changes.nodes[i].name, At("nodes", i, "name"));
-    if (!changes.nodes[i].type.empty()) CheckName(changes.nodes[i].type, At("nodes", i, "type"));
+    const std::string &name = changes.nodes[i].name, &type = changes.nodes[i].type;
+    if (!IsName(name)) CheckName(name, At("nodes", i, "name"));
+    if (!type.empty() && !IsName(type)) CheckName(type, At("nodes", i, "type"));
     if (changes.nodes[i].embedding < kNoEmbedding)
       throw InvalidInputError(At("nodes", i, "embedding") + ": expected a handle >= 0, or -1 for none, got " +
                               std::to_string(changes.nodes[i].embedding));

@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/block_pool.h"
 #include "memory/shared_list.h"
 
 namespace embodied_mem {
@@ -194,7 +195,7 @@ class VersionedTable {
   }
 
  private:
-  struct Page {
+  struct Page : Pooled {
     std::atomic<std::uint32_t> refs{1};
     std::array<std::atomic<Record*>, kPageSlots> slots{};
   };
