@@ -64,6 +64,6 @@ def test_rows_equal_lists(script):
 
 def test_bytes_that_are_cut():
     rows = PagedRows(2)
-    rows.append((1, 2))
+    rows.lengthen(1, 2)
     with pytest.raises(InvalidInputError, match="multiple of 16 bytes, got 15"):
         PagedRows.from_bytes(rows.to_bytes()[:-1], 2)
