@@ -379,7 +379,7 @@ void TestWantOfMemory() {
     fork->Update(more, {false, {}}, &scratch, &result);
     CHECK_EQ(Snapshot(*fork).num_current_facts(), std::size_t{3});
   }
-  CHECK(num_failed > 30);
+  CHECK(num_failed > num_closed);  // some before anything was written
   CHECK(num_closed > 10);
 }
 

@@ -3,6 +3,7 @@
 
 namespace embodied_mem {
 
+void TestBlockPool();
 void TestKnowledgeGraph();
 void TestGraphVectors();
 

@@ -303,6 +303,7 @@ int main(int argc, char** argv) {
     TestHabitat();
     TestHousehold();
     TestAlfred();
+    TestBlockPool();
     TestKnowledgeGraph();
     TestGraphVectors();
     TestEventLog();
