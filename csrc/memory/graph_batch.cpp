@@ -64,7 +64,6 @@ NodeId GraphBatch::FindNode(std::string_view name) const {
 }
 
 void GraphBatch::Prefetch(const Changes& changes) const {
-  if (state_.num_nodes < 2048) return;  // such a graph stays in the cache by itself
   // Beyond this the first would be gone when their turn comes.
   if (changes.nodes.size() + changes.add.size() + changes.invalidate.size() + changes.end.size() > 64) return;
   const auto out = [](NodeId node) { return 2 * static_cast<std::size_t>(node); };
