@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--nodes", type=int, default=100_000, help="nodes of the graphs (default 100,000)")
     add("--degrees", nargs="+", type=int, default=[4, 8], help="facts out of a node; the first gives the JSON keys")
     add("--graph-rounds", type=int, default=1000, help="updates and extractions per contender (default 1000)")
-    add("--graph-seconds", type=float, default=20, help="a contender does no more rounds after this (default 20)")
+    add("--graph-seconds", type=float, default=10, help="a contender does no more rounds after this (default 10)")
 
 
 def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
