@@ -54,7 +54,7 @@ class MemoryPlanner:
         profile: UserProfile | None = None,
     ) -> None:
         """As `HouseholdAgent.begin`."""
-        self.view = HouseView(observation)
+        self.view = HouseView(observation, instruction)
         self.words = PlaceWords(self.view)
         asked = read_instruction(instruction, self.words)
         self._parts = recall(instruction, asked, self.words, memories, profile, self._embedder)
@@ -67,7 +67,6 @@ class MemoryPlanner:
         self._used = 0
         self._failures = 0
         self._bad: set[tuple[str, ...]] = set()
-        self._detour: set[int] = set()
 
     def _joined(self) -> list[Move]:
         """The moves of all parts, in order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from .household import Reply
 from .household_goals import Move, Thing, core_of, kind_score
@@ -137,7 +136,7 @@ class Search:
             thing.name = self._best(thing, move, pool)
             return None
         likeness = {name: self.likeness(thing, name) for name in pool}
-        top = max(likeness, key=lambda name: likeness[name])
+        top = self._best(thing, move, pool)
         open_ = [name for name in pool if not view.objects[name].described]
         home = bool(thing.captions) and all(view.objects[name].start == thing.start for name in open_)
         thorough = spare >= _THOROUGH
@@ -155,7 +154,7 @@ class Search:
         return None
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
-        """The most likely object before anything is described: by likeness, place in memory, source, then order."""
+        """The most likely object: by likeness, place in memory, source; among equals any."""
         pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
 
         def rank(name: str) -> tuple:
@@ -164,8 +163,6 @@ class Search:
                 -self.likeness(thing, name),
                 seen.start != thing.start,
                 seen.start not in pieces,
-                name != thing.before,
-                int(re.sub(r"\D", "", name.rpartition("_")[2]) or 0),
             )
 
         return min(names, key=rank)

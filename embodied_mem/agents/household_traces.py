@@ -3,8 +3,8 @@
     known = remembered(trace, words)
     known.moves[0].thing.captions, known.moves[0].piece
 
-Of the steps, names of pieces that this house does not have are left out (a noisy memory may hold steps of another one),
-and descriptions are believed only of a task that was fulfilled.
+Of the steps, names of pieces that this house does not have are left out (a noisy memory may hold steps of another one).
+Whether a remembered task was fulfilled is not known: what was moved is believed to be what was meant.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def remembered(trace: Trace, words: PlaceWords) -> Remembered:
         )
     steps = _read_steps(trace, words)
     moves = moves_of(asked) or _moves_from(steps, words)
-    _ground(moves, steps, trace.won)
+    _ground(moves, steps)
     parts = (*sentences(trace.instruction), *sentences(trace.note))
     kinds = {kind_of(name) for name in steps.starts} | {core_of(move.thing.phrase) for move in moves}
     return Remembered(trace.instruction[:90], parts, moves, asked, frozenset(kinds))
@@ -132,7 +132,7 @@ def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
     return with_carries(moves)
 
 
-def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
+def _ground(moves: list[Move], steps: _Steps) -> None:
     """Say of each thing which object it was in the memory, where it was found and put, and how it looked."""
     used: set[str] = set()
     names = list(dict.fromkeys([*(p[0] for p in steps.placed), *steps.picked]))
@@ -148,7 +148,7 @@ def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
         used.add(name)
         thing.kind, thing.before = kind_of(name), name
         thing.start, thing.start_room = steps.starts.get(name, ("", ""))
-        if name in steps.captions and (won or not thing.said):
+        if name in steps.captions:
             thing.captions = (steps.captions[name],)
         spots = [piece for placed, _, piece, _ in steps.placed if placed == name]
         inside = {piece for placed, relation, piece, _ in steps.placed if relation == "within"}

@@ -1,19 +1,23 @@
 """What an agent knows of a house: the text of the first observation, and what later ones add.
 
-    view = HouseView(observation)
+    view = HouseView(observation, instruction)
     view.furniture["table_4"], view.rooms           # "kitchen_1", {"kitchen_1": ["table_4", ...]}
     view.observe("Explore[kitchen_1]", observation)
     view.objects["cup_0"].place, view.objects["cup_0"].room
 
-Names are `<type>_<number>`; nothing here is known that the texts do not say.
+Names are `<type>_<number>`; nothing here is known that the texts do not say. Rooms, pieces and objects are kept in an
+order drawn by hash, not in that of the texts, so that whoever takes the first of several takes any of them
+(`memory/tie_breaks.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 
 from ..errors import InvalidInputError
+from ..memory.tie_breaks import drawn
 
 _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
 _OBJECT_LINE = re.compile(r"([^:]+): (?:(?P<place>\w+) in (?P<room>\w+)|held by the agent)\Z")
@@ -79,8 +83,12 @@ class SeenObject:
 class HouseView:
     """House, objects seen, and where the agent stands, from texts."""
 
-    def __init__(self, observation: str):
+    def __init__(self, observation: str, instruction: str = ""):
         """Read a first observation.
+
+        Args:
+            observation: with the house text.
+            instruction: decides, with the names, the order of everything here.
 
         Raises:
             InvalidInputError: it has no furniture list.
@@ -89,6 +97,7 @@ class HouseView:
             raise InvalidInputError(
                 f"observation: expected the house text ('Furniture:' ...), got {observation[:200]!r}"
             )
+        self._instruction = instruction
         self.rooms: dict[str, list[str]] = {}
         self.floors: dict[str, str] = {}
         self.furniture: dict[str, str] = {}
@@ -97,14 +106,18 @@ class HouseView:
         self.at: str | None = None
         self.room = ""
         self.held: str | None = None
-        for line in observation.partition("Furniture:")[2].partition("\n\n")[0].splitlines():
-            if match := _ROOM_LINE.match(line.strip()):
-                names = [name.strip() for name in match[2].split(",") if name.strip()]
-                pieces = [name for name in names if name != f"floor_{match[1]}"]
-                if len(pieces) < len(names):
-                    self.floors[match[1]] = f"floor_{match[1]}"
-                self.rooms[match[1]] = pieces
-                self.furniture.update(dict.fromkeys(pieces, match[1]))
+        lines = observation.partition("Furniture:")[2].partition("\n\n")[0].splitlines()
+        told = {match[1]: match[2] for line in lines if (match := _ROOM_LINE.match(line.strip()))}
+        for room in self._mixed(told):
+            names = [name.strip() for name in told[room].split(",") if name.strip()]
+            pieces = self._mixed(name for name in names if name != f"floor_{room}")
+            if len(pieces) < len(names):
+                self.floors[room] = f"floor_{room}"
+            self.rooms[room] = pieces
+            self.furniture.update(dict.fromkeys(pieces, room))
+
+    def _mixed(self, names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: drawn(self._instruction, name))
 
     def room_of(self, place: str) -> str:
         """The room of a piece of furniture, floor or room; empty if unknown."""
@@ -120,6 +133,7 @@ class HouseView:
         for thing, (place, room) in parse_objects(observation).items():
             seen = self.objects.setdefault(thing, SeenObject(place, room, place, room))
             seen.place, seen.room = place, room
+        self.objects = {thing: self.objects[thing] for thing in self._mixed(self.objects)}
         held = [thing for thing, seen in self.objects.items() if seen.place == HELD]
         self.held = held[0] if held else None
         described = parse_description(observation)
@@ -132,9 +146,8 @@ class HouseView:
             self._arrive(arguments[0])
         elif name == "Explore" and arguments:
             self.explored.add(arguments[0])
-            pieces = self.rooms.get(arguments[0], [])
             self.room = arguments[0] if succeeded or "too long" in result else self.room
-            self.at = pieces[-1] if succeeded and pieces else None
+            self.at = None
         return result
 
     def _arrive(self, target: str) -> None:

@@ -43,7 +43,7 @@ def full(trace: Trace) -> Trace:
 
 
 def summarised(trace: Trace) -> Trace:
-    """The trace with a note in place of its steps: what was moved from where to where, in order, and the outcome."""
+    """The trace with a note in place of its steps: what was moved from where to where, in order."""
     places: dict[str, str] = {}
     described: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -60,8 +60,7 @@ def summarised(trace: Trace) -> Trace:
         elif name == "Place" and len(arguments) >= 3 and worked:
             sentences.append(_moved(arguments, origin, described))
         places |= dict(_LINE.findall(step.observation.partition("Objects: ")[2]))
-    outcome = "The task was completed." if trace.won else "The task was not completed."
-    return dataclasses.replace(trace, steps=(), note=" ".join([*sentences, outcome]))
+    return dataclasses.replace(trace, steps=(), note=" ".join(sentences) or "Nothing was moved.")
 
 
 def _moved(arguments: Sequence[str], origin: dict[str, str], described: dict[str, str]) -> str:

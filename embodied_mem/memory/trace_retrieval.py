@@ -25,6 +25,7 @@ import numpy as np
 from ..errors import InvalidInputError
 from .kept_vectors import KeptVectors
 from .lexical import Embedder, LexicalEmbedder
+from .tie_breaks import drawn
 from .traces import Trace
 
 FEATURES = (
@@ -196,6 +197,11 @@ class _House:
         )
 
 
+def _ranked(scores: np.ndarray, instruction: str, traces: Sequence[Trace]) -> np.ndarray:
+    """Numbers of the traces, the highest score first; among equals any (`tie_breaks`)."""
+    return np.lexsort(([drawn(instruction, trace.instruction) for trace in traces], -scores))
+
+
 class TraceMemory:
     """Episodic memory: traces by id, found by instruction within a house."""
 
@@ -242,8 +248,8 @@ class TraceMemory:
         house = self._houses.get(scene_id)
         if house is None:
             return []
-        scores = self.scores(instruction, scene_id, strategy)
-        return [house.traces[i] for i in np.argsort(-scores, kind="stable")[:k]]
+        order = _ranked(self.scores(instruction, scene_id, strategy), instruction, house.traces)
+        return [house.traces[i] for i in order[:k]]
 
     def scores(self, instruction: str, scene_id: str, strategy: str = "hybrid") -> np.ndarray:
         """float64[memories of the house], the higher the more likely needed; the order is that of the traces given."""
@@ -258,7 +264,7 @@ class TraceMemory:
             return self.probabilities(instruction, scene_id).sum(0)
         if strategy == "reranker":
             first = house.whole @ self._embedder.embed([instruction])[0]
-            pool = np.argsort(-first, kind="stable")[:POOL]
+            pool = _ranked(first, instruction, house.traces)[:POOL]
             scores = np.full(len(first), -np.inf)
             scores[pool] = self.probabilities(instruction, scene_id).sum(0)[pool]
             return scores
