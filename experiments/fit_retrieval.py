@@ -2,9 +2,9 @@
 
 The data are the generated sentences for PARTNR's training episodes (`partnr/personalised_train_2k.json.gz`): for each
 episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. Episodes of the
-benchmark's houses are left out (`memento_data.BENCHMARK_SCENES`). A memory is the episode's instruction, description and sentence; the weights maximise the log
-probability of the right memory among those of the house. Houses are split in five parts; `missing` is measured on
-houses that the weights were not fitted on.
+benchmark's houses are left out (`memento_data.BENCHMARK_SCENES`). A memory is the episode's instruction, description
+and sentence; the weights maximise the log probability of the right memory among those of the house. Houses are split in
+five parts; `missing` is measured on houses that the weights were not fitted on.
 """
 
 from __future__ import annotations

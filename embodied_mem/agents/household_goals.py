@@ -62,7 +62,6 @@ class Move:
         beside: thing it is to be next to.
         beside_place: furniture it is to be next to.
         source: where it is now, as far as it is said.
-        stay: enough if it is there already.
         carry: enough to carry it there, since it goes on from there.
         piece: the piece a memory used.
         group: number of the request; things of one request go to one piece.
@@ -76,7 +75,6 @@ class Move:
     beside: Thing | None = None
     beside_place: PlaceMention | None = None
     source: PlaceMention | None = None
-    stay: bool = False
     carry: bool = False
     piece: str = ""
     group: int = 0
@@ -145,7 +143,6 @@ def moves_of(asked: Asked) -> list[Move]:
                     beside if beside is not one else None,
                     asked_for.beside_place,
                     asked_for.source,
-                    asked_for.stay,
                     group=number,
                     arrange=asked_for.arrange,
                 )

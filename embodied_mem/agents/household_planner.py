@@ -37,14 +37,11 @@ class MemoryPlanner:
     Args:
         embedder: compares what users say; None for words alone.
         max_actions: actions of a run; what is only for later memory is left out when they run short.
-        look_back: whether to describe, at the end and where actions are left, what was moved, so that memory keeps it;
-            done where the user told something about himself.
     """
 
-    def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40, look_back: bool = True):
+    def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40):
         self._embedder = embedder
         self._max_actions = max_actions
-        self._look_back = look_back
 
     def begin(
         self,
@@ -320,15 +317,13 @@ class MemoryPlanner:
             self._bad.add((parts[2], "next_to", parts[4]))
         elif "Not close enough" in result:
             self._bad.add(("far", parts[2]))
-        elif "closed" in result.lower():
-            self._bad.add((parts[2], "closed"))
         else:
             self._bad.add((parts[2], parts[1]))
 
     def _finish(self) -> Reply:
         if self.view.held is not None:
             return self._put_away()
-        if self._look_back and self._told and self._spare() > 0:
+        if self._told and self._spare() > 0:  # the user told something about himself: memory is to keep its looks
             for move in self.moves:
                 seen = self.view.objects.get(move.thing.name)
                 if seen is not None and not seen.described and not move.thing.captions:

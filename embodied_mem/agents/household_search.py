@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 
 from .household import Reply
 from .household_goals import Move, Thing, core_of, kind_score
@@ -32,6 +34,12 @@ _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
+
+
+def _pairs(text: str) -> set[tuple[str, str]]:
+    """Neighbouring words: they tell "black with white dots" from "black and white with dots"."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return set(itertools.pairwise(words))
 
 
 class Search:
@@ -154,13 +162,16 @@ class Search:
         return None
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
-        """The most likely object: by likeness, place in memory, source; among equals any."""
+        """The most likely object: by likeness, word order, place in memory, source; among equals any."""
         pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
+
+        told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
 
         def rank(name: str) -> tuple:
             seen = self.view.objects[name]
             return (
                 -self.likeness(thing, name),
+                -len(_pairs(seen.caption) & told),
                 seen.start != thing.start,
                 seen.start not in pieces,
             )

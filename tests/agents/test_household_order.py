@@ -71,9 +71,7 @@ class Renumbered(Plain):
         self.names: dict[str, str] = {}
 
     def shown(self, observation: str) -> str:
-        for line in observation.rpartition("Objects: ")[2].splitlines():
-            if match := re.match(r"([^:]+_\d+): ", line):
-                self.names[match[1]] = renumbered(match[1])
+        self.names |= {name: renumbered(name) for name in household_view.parse_objects(observation)}
         return self._replaced(observation, self.names)
 
     def said(self, action: str) -> str:

@@ -55,7 +55,7 @@ def solved(root):
     traces = {}
     for record, task in zip(load_records("acquisition", root), load_tasks("acquisition", root)):
         steps = tuple(TraceStep("", action, "Result: ") for action in generator.solution(task))
-        traces[record["episode_id"]] = Trace(record["episode_id"], "small", record["instruction"], steps, won=True)
+        traces[record["episode_id"]] = Trace(record["episode_id"], "small", record["instruction"], steps)
     return traces
 
 
@@ -73,7 +73,6 @@ def test_acquisition_keeps_instruction_thoughts_actions_and_answers(root, acquir
     assert list(acquired) == [record["episode_id"] for record in records]
     assert sum(run.won for run in acquired.values()) >= 10  # the world's chance is another one than the script's
     run = next(run for run in acquired.values() if run.won)
-    assert run.trace.won
     assert run.progress == 1.0
     assert run.sim_steps > 0
     assert run.trace.instruction == run.record["instruction"]

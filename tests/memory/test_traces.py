@@ -19,13 +19,13 @@ STEPS = (
     TraceStep("", "Place[cup_0, on, bed_6, next_to, book_1]", f"{OK}cup_0: bed_6 in bedroom_1"),
     TraceStep("", "Done[]", "Result: \nObjects: cup_0: bed_6 in bedroom_1"),
 )  # fmt: skip
-TRACE = Trace("7", "small", "Put the cup on the bed. It is my favourite.", STEPS, won=True)
+TRACE = Trace("7", "small", "Put the cup on the bed. It is my favourite.", STEPS)
 
 
 def test_a_summary_says_what_moved_from_where_to_where_and_nothing_that_failed():
     note = summarised(TRACE).note
     assert note == (
-        "Moved cup_0 (A red cup) from table_4 in kitchen_1 onto bed_6 next to book_1. The task was completed."
+        "Moved cup_0 (A red cup) from table_4 in kitchen_1 onto bed_6 next to book_1."
     )
     assert summarised(TRACE).steps == ()
 
