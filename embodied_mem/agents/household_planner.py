@@ -15,13 +15,14 @@ from collections.abc import Sequence
 
 from ..memory.lexical import Embedder
 from ..memory.profile import UserProfile
+from ..memory.trace_texts import HELD, parse_action
 from ..memory.traces import Trace
 from .household import Reply
 from .household_goals import Move, core_of, with_carries
 from .household_instructions import read_instruction
 from .household_memory import recall, unified
 from .household_search import Search
-from .household_view import HELD, HouseView, kind_of
+from .household_view import HouseView, kind_of
 from .household_words import PlaceWords
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
@@ -298,8 +299,7 @@ class MemoryPlanner:
 
     def _learn(self, result: str) -> None:
         """Draw conclusions from an answer."""
-        name, _, rest = self._action.partition("[")
-        parts = [part.strip() for part in rest.rstrip("]").split(",")]
+        name, parts = parse_action(self._action)
         if result.startswith("Successful"):
             if name == "Place" and self._current < len(self.moves) and parts[0] == self.moves[self._current].thing.name:
                 self._current += 1

@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, succeeded
 from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
 from .household_grammar import sentences
 from .household_instructions import Asked, read_instruction
-from .household_view import HELD, kind_of, parse_action, parse_description, parse_objects, parse_result
+from .household_view import kind_of
 from .household_words import PlaceMention, PlaceWords, content, room_type
 
 
@@ -80,7 +81,7 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
         if described := parse_description(step.observation):
             found.captions[described[0]] = described[1]
         action, arguments = parse_action(step.action)
-        if not parse_result(step.observation).startswith("Successful"):
+        if not succeeded(step.observation):
             continue
         if action == "Pick":
             found.picked.append(arguments[0])

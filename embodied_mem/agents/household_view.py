@@ -18,46 +18,14 @@ from collections.abc import Iterable
 
 from ..errors import InvalidInputError
 from ..memory.tie_breaks import drawn
+from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, parse_result
 
 _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
-_OBJECT_LINE = re.compile(r"([^:]+): (?:(?P<place>\w+) in (?P<room>\w+)|held by the agent)\Z")
-_DESCRIPTION = re.compile(r"The description of the object '(?P<name>[^'\n]+)' is:\s*\n(?P<text>.*)", re.DOTALL)
-_ACTION = re.compile(r"(\w+)\s*\[(.*)\]\s*\Z", re.DOTALL)
-HELD = "held"
 
 
 def kind_of(name: str) -> str:
     """The type in a name, in words: chest_of_drawers_12 -> chest of drawers."""
     return name.rpartition("_")[0].replace("_", " ") if name.rpartition("_")[2].isdigit() else name.replace("_", " ")
-
-
-def parse_action(action: str) -> tuple[str, list[str]]:
-    """Name and arguments of a call's last line; the name is empty if it is none."""
-    found = _ACTION.match(action.strip().rpartition("\n")[2].strip())
-    return (found[1], [part.strip() for part in found[2].split(",")]) if found else ("", [])
-
-
-def parse_objects(observation: str) -> dict[str, tuple[str, str]]:
-    """Object lines of an observation: {name: (place, room)}, (`HELD`, "") for the one in the hand."""
-    found = {}
-    _, _, text = observation.rpartition("Objects:")
-    for line in text.splitlines():
-        if match := _OBJECT_LINE.match(line.strip()):
-            found[match[1]] = (match["place"] or HELD, match["room"] or "")
-    return found
-
-
-def parse_result(observation: str) -> str:
-    """The answer in an observation, without the object lines."""
-    text = observation.partition("Result:")[2] or observation
-    return text.rpartition("\nObjects:")[0].strip() if "\nObjects:" in text else text.strip()
-
-
-def parse_description(observation: str) -> tuple[str, str] | None:
-    """(name, caption) where an observation describes an object that has a caption."""
-    found = _DESCRIPTION.search(parse_result(observation))
-    text = found["text"].strip() if found else ""
-    return (found["name"], text) if text and text.lower() not in ("nan", "none") else None
 
 
 @dataclasses.dataclass
