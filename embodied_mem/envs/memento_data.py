@@ -64,13 +64,28 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
         path = found[0]
     elif not path.is_file():
         raise DataNotFoundError(f"tasks: expected one of {', '.join(STAGES)} or an episode file, got {str(tasks)!r}")
-    roots = (
-        [Path(data)] if data is not None else [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
-    )
+    near = [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
+    return path, _with_houses([Path(data)] if data is not None else near)
+
+
+def find_houses(data: str | os.PathLike | None = None) -> Path:
+    """Return the folder with `scenes.json` and `captions.json`; it need not hold any episodes.
+
+    Args:
+        data: the data folder; None takes `$EMBODIED_MEM_DATA/memento`.
+
+    Raises:
+        DataNotFoundError: they are not there.
+    """
+    return _with_houses([Path(data)] if data is not None else [*filter(None, [installed("memento")])])
+
+
+def _with_houses(roots: Sequence[Path]) -> Path:
     for root in roots:
         if (root / "scenes.json").is_file() and (root / "captions.json").is_file():
-            return path, root
-    raise DataNotFoundError(f"no scenes.json and captions.json in {', '.join(map(str, roots))}; pass data=<folder>")
+            return root
+    places = ", ".join(map(str, roots)) or "$EMBODIED_MEM_DATA/memento"
+    raise DataNotFoundError(f"no scenes.json and captions.json in {places}; pass data=<folder>")
 
 
 @functools.lru_cache(maxsize=4)
@@ -101,12 +116,20 @@ def load_scenes(root: str | os.PathLike) -> dict[str, Any]:
 
 
 def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
-    """Return (template, category, caption or None) of every object template.
+    """Return (template, category, caption or None) of every object template, read once per change of the file.
 
     Raises:
         GameFileError: `captions.json` is malformed.
     """
     path = Path(root) / "captions.json"
+    try:
+        return list(_captions(path, path.stat().st_mtime_ns))
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=4)
+def _captions(path: Path, stamp: int) -> tuple[tuple[str, str, str | None], ...]:
     rows = []
     for template, entry in read_object(path).items():
         category = entry.get("category") if isinstance(entry, dict) else None
@@ -116,7 +139,7 @@ def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
                 f"{path}: {template!r}: expected a category (str) and a caption (str or null), got {entry!r}"
             )
         rows.append((template, category, caption))
-    return rows
+    return tuple(rows)
 
 
 def load_tasks(
