@@ -31,7 +31,6 @@ class Thing:
         kind: its category, where a memory tells.
         start: piece it was found on in a memory.
         start_room: room it was found in in a memory.
-        before: its name in a memory; names may differ between episodes.
         name: its name here, once the agent has decided.
         known: whether what is meant is clear from words or memory.
     """
@@ -42,7 +41,6 @@ class Thing:
     kind: str = ""
     start: str = ""
     start_room: str = ""
-    before: str = ""
     name: str = ""
     known: bool = True
 

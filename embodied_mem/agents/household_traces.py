@@ -147,7 +147,7 @@ def _ground(moves: list[Move], steps: _Steps) -> None:
             continue
         name = fits[0]
         used.add(name)
-        thing.kind, thing.before = kind_of(name), name
+        thing.kind = kind_of(name)
         thing.start, thing.start_room = steps.starts.get(name, ("", ""))
         if name in steps.captions:
             thing.captions = (steps.captions[name],)
