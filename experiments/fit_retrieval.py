@@ -1,10 +1,10 @@
 """Fits the weights of `memory/trace_retrieval.py`: `python experiments/fit_retrieval.py --data DIR` prints them.
 
 The data are the generated sentences for PARTNR's training episodes (`partnr/personalised_train_2k.json.gz`): for each
-episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. They are of other
-houses than the benchmark. A memory is the episode's instruction, description and sentence; the weights maximise the log
-probability of the right memory among those of the house. Houses are split in five parts; `missing` is measured on
-houses that the weights were not fitted on.
+episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. Episodes of the
+benchmark's houses are left out (`memento_data.BENCHMARK_SCENES`). A memory is the episode's instruction, description
+and sentence; the weights maximise the log probability of the right memory among those of the house. Houses are split in
+five parts; `missing` is measured on houses that the weights were not fitted on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from embodied_mem.envs.memento_data import BENCHMARK_SCENES
 from embodied_mem.evaluation.report import manifest
 from embodied_mem.memory.kept_vectors import KeptVectors
 from embodied_mem.memory.lexical import LexicalEmbedder
@@ -35,6 +36,8 @@ def sentences(data: pathlib.Path) -> tuple[list[Trace], list[tuple[str, str, str
         episodes = json.load(file)["episodes"]
     traces, questions = [], []
     for episode in episodes:
+        if episode["scene_id"] in BENCHMARK_SCENES:
+            continue
         for kind in ("object_semantics", "user_pattern"):
             entry = episode[kind]
             if entry["type"] == "none":
@@ -89,7 +92,12 @@ def main() -> None:
     parser.add_argument("--result", type=pathlib.Path, help="also write the last line to this file")
     options = parser.parse_args()
     traces, questions = sentences(options.data)
-    report = {}
+    report = {
+        "houses": len({trace.scene_id for trace in traces}),
+        "episodes": len({trace.episode_id.partition("-")[0] for trace in traces}),
+        "questions": len(questions),
+    }
+    print(report, flush=True)
     for name in options.embedders:
         if name == "minilm":
             from embodied_mem.models.minilm import MiniLM

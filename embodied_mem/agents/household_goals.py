@@ -31,7 +31,6 @@ class Thing:
         kind: its category, where a memory tells.
         start: piece it was found on in a memory.
         start_room: room it was found in in a memory.
-        before: its name in a memory; names may differ between episodes.
         name: its name here, once the agent has decided.
         known: whether what is meant is clear from words or memory.
     """
@@ -42,7 +41,6 @@ class Thing:
     kind: str = ""
     start: str = ""
     start_room: str = ""
-    before: str = ""
     name: str = ""
     known: bool = True
 
@@ -62,7 +60,6 @@ class Move:
         beside: thing it is to be next to.
         beside_place: furniture it is to be next to.
         source: where it is now, as far as it is said.
-        stay: enough if it is there already.
         carry: enough to carry it there, since it goes on from there.
         piece: the piece a memory used.
         group: number of the request; things of one request go to one piece.
@@ -76,7 +73,6 @@ class Move:
     beside: Thing | None = None
     beside_place: PlaceMention | None = None
     source: PlaceMention | None = None
-    stay: bool = False
     carry: bool = False
     piece: str = ""
     group: int = 0
@@ -145,7 +141,6 @@ def moves_of(asked: Asked) -> list[Move]:
                     beside if beside is not one else None,
                     asked_for.beside_place,
                     asked_for.source,
-                    asked_for.stay,
                     group=number,
                     arrange=asked_for.arrange,
                 )

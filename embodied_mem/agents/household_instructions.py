@@ -45,7 +45,6 @@ class Placement:
         together: whether the things are to be next to each other.
         beside: phrase of the thing or furniture they are to be next to; empty for none.
         source: where they are now, as far as it is said.
-        stay: whether it is enough that they are there already ("leave the book on the table").
         arrange: whether the verb asks for an arrangement ("set up", "prepare"), so that a thing may be the name of one.
         sentence: which of the commands asks for it.
     """
@@ -57,7 +56,6 @@ class Placement:
     beside: str = ""
     beside_place: PlaceMention | None = None
     source: PlaceMention | None = None
-    stay: bool = False
     arrange: bool = False
     sentence: int = 0
 
@@ -199,7 +197,6 @@ class _Reader:
             beside,
             beside_place,
             sources[0] if sources else self.source,
-            verb in LEAVE,
             verb in ARRANGE,
             self.number,
         )

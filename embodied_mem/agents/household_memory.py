@@ -334,7 +334,7 @@ def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
 
 def _enrich(thing: Thing, other: Thing) -> None:
     """Tell a thing what is known of the remembered one."""
-    thing.kind, thing.before, thing.captions = other.kind, other.before, other.captions
+    thing.kind, thing.captions = other.kind, other.captions
     thing.start, thing.start_room = other.start, other.start_room
     thing.said = (*thing.said, *other.said)
     if not other.kind and kind_score(thing.phrase, core_of(other.phrase)) < 3:

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 
 from ..memory.lexical import Embedder
 from ..memory.profile import UserProfile
+from ..memory.trace_texts import HELD, parse_action
 from ..memory.traces import Trace
 from .household import Reply
 from .household_goals import Move, core_of, with_carries
 from .household_instructions import read_instruction
 from .household_memory import recall, unified
 from .household_search import Search
-from .household_view import HELD, HouseView, kind_of
+from .household_view import HouseView, kind_of
 from .household_words import PlaceWords
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
@@ -37,14 +38,11 @@ class MemoryPlanner:
     Args:
         embedder: compares what users say; None for words alone.
         max_actions: actions of a run; what is only for later memory is left out when they run short.
-        look_back: whether to describe, at the end and where actions are left, what was moved, so that memory keeps it;
-            done where the user told something about himself.
     """
 
-    def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40, look_back: bool = True):
+    def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40):
         self._embedder = embedder
         self._max_actions = max_actions
-        self._look_back = look_back
 
     def begin(
         self,
@@ -54,7 +52,7 @@ class MemoryPlanner:
         profile: UserProfile | None = None,
     ) -> None:
         """As `HouseholdAgent.begin`."""
-        self.view = HouseView(observation)
+        self.view = HouseView(observation, instruction)
         self.words = PlaceWords(self.view)
         asked = read_instruction(instruction, self.words)
         self._parts = recall(instruction, asked, self.words, memories, profile, self._embedder)
@@ -67,7 +65,6 @@ class MemoryPlanner:
         self._used = 0
         self._failures = 0
         self._bad: set[tuple[str, ...]] = set()
-        self._detour: set[int] = set()
 
     def _joined(self) -> list[Move]:
         """The moves of all parts, in order."""
@@ -302,8 +299,7 @@ class MemoryPlanner:
 
     def _learn(self, result: str) -> None:
         """Draw conclusions from an answer."""
-        name, _, rest = self._action.partition("[")
-        parts = [part.strip() for part in rest.rstrip("]").split(",")]
+        name, parts = parse_action(self._action)
         if result.startswith("Successful"):
             if name == "Place" and self._current < len(self.moves) and parts[0] == self.moves[self._current].thing.name:
                 self._current += 1
@@ -321,15 +317,13 @@ class MemoryPlanner:
             self._bad.add((parts[2], "next_to", parts[4]))
         elif "Not close enough" in result:
             self._bad.add(("far", parts[2]))
-        elif "closed" in result.lower():
-            self._bad.add((parts[2], "closed"))
         else:
             self._bad.add((parts[2], parts[1]))
 
     def _finish(self) -> Reply:
         if self.view.held is not None:
             return self._put_away()
-        if self._look_back and self._told and self._spare() > 0:
+        if self._told and self._spare() > 0:  # the user told something about himself: memory is to keep its looks
             for move in self.moves:
                 seen = self.view.objects.get(move.thing.name)
                 if seen is not None and not seen.described and not move.thing.captions:

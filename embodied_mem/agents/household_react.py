@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 from ..language.chat import ChatError, ChatModel, Message
 from ..memory.profile import UserProfile
+from ..memory.trace_texts import parse_action
 from ..memory.traces import Trace
 from .chat_planner import prompt
 from .household import Reply
-from .household_view import parse_action
 
 _CALL = re.compile(r"\w+\s*\[[^\[\]\n]*\]")
 _TAIL = re.compile(r"\s*Assigned!.*\Z", re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 
@@ -33,6 +34,12 @@ _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
+
+
+def _pairs(text: str) -> set[tuple[str, str]]:
+    """Neighbouring words: they tell "black with white dots" from "black and white with dots"."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return set(itertools.pairwise(words))
 
 
 class Search:
@@ -137,7 +144,7 @@ class Search:
             thing.name = self._best(thing, move, pool)
             return None
         likeness = {name: self.likeness(thing, name) for name in pool}
-        top = max(likeness, key=lambda name: likeness[name])
+        top = self._best(thing, move, pool)
         open_ = [name for name in pool if not view.objects[name].described]
         home = bool(thing.captions) and all(view.objects[name].start == thing.start for name in open_)
         thorough = spare >= _THOROUGH
@@ -155,17 +162,18 @@ class Search:
         return None
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
-        """The most likely object before anything is described: by likeness, place in memory, source, then order."""
+        """The most likely object: by likeness, word order, place in memory, source; among equals any."""
         pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
+
+        told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
 
         def rank(name: str) -> tuple:
             seen = self.view.objects[name]
             return (
                 -self.likeness(thing, name),
+                -len(_pairs(seen.caption) & told),
                 seen.start != thing.start,
                 seen.start not in pieces,
-                name != thing.before,
-                int(re.sub(r"\D", "", name.rpartition("_")[2]) or 0),
             )
 
         return min(names, key=rank)

@@ -3,8 +3,8 @@
     known = remembered(trace, words)
     known.moves[0].thing.captions, known.moves[0].piece
 
-Of the steps, names of pieces that this house does not have are left out (a noisy memory may hold steps of another one),
-and descriptions are believed only of a task that was fulfilled.
+Of the steps, names of pieces that this house does not have are left out (a noisy memory may hold steps of another one).
+Whether a remembered task was fulfilled is not known: what was moved is believed to be what was meant.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, succeeded
 from ..memory.traces import Trace
 from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
 from .household_grammar import sentences
 from .household_instructions import Asked, read_instruction
-from .household_view import HELD, kind_of, parse_action, parse_description, parse_objects, parse_result
+from .household_view import kind_of
 from .household_words import PlaceMention, PlaceWords, content, room_type
 
 
@@ -80,7 +81,7 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
         if described := parse_description(step.observation):
             found.captions[described[0]] = described[1]
         action, arguments = parse_action(step.action)
-        if not parse_result(step.observation).startswith("Successful"):
+        if not succeeded(step.observation):
             continue
         if action == "Pick":
             found.picked.append(arguments[0])
@@ -115,7 +116,7 @@ def remembered(trace: Trace, words: PlaceWords) -> Remembered:
         )
     steps = _read_steps(trace, words)
     moves = moves_of(asked) or _moves_from(steps, words)
-    _ground(moves, steps, trace.won)
+    _ground(moves, steps)
     parts = (*sentences(trace.instruction), *sentences(trace.note))
     kinds = {kind_of(name) for name in steps.starts} | {core_of(move.thing.phrase) for move in moves}
     return Remembered(trace.instruction[:90], parts, moves, asked, frozenset(kinds))
@@ -132,7 +133,7 @@ def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
     return with_carries(moves)
 
 
-def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
+def _ground(moves: list[Move], steps: _Steps) -> None:
     """Say of each thing which object it was in the memory, where it was found and put, and how it looked."""
     used: set[str] = set()
     names = list(dict.fromkeys([*(p[0] for p in steps.placed), *steps.picked]))
@@ -146,9 +147,9 @@ def _ground(moves: list[Move], steps: _Steps, won: bool) -> None:
             continue
         name = fits[0]
         used.add(name)
-        thing.kind, thing.before = kind_of(name), name
+        thing.kind = kind_of(name)
         thing.start, thing.start_room = steps.starts.get(name, ("", ""))
-        if name in steps.captions and (won or not thing.said):
+        if name in steps.captions:
             thing.captions = (steps.captions[name],)
         spots = [piece for placed, _, piece, _ in steps.placed if placed == name]
         inside = {piece for placed, relation, piece, _ in steps.placed if relation == "within"}

@@ -1,59 +1,31 @@
 """What an agent knows of a house: the text of the first observation, and what later ones add.
 
-    view = HouseView(observation)
+    view = HouseView(observation, instruction)
     view.furniture["table_4"], view.rooms           # "kitchen_1", {"kitchen_1": ["table_4", ...]}
     view.observe("Explore[kitchen_1]", observation)
     view.objects["cup_0"].place, view.objects["cup_0"].room
 
-Names are `<type>_<number>`; nothing here is known that the texts do not say.
+Names are `<type>_<number>`; nothing here is known that the texts do not say. Rooms, pieces and objects are kept in an
+order drawn by hash, not in that of the texts, so that whoever takes the first of several takes any of them
+(`memory/tie_breaks.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 
 from ..errors import InvalidInputError
+from ..memory.tie_breaks import drawn
+from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, parse_result
 
 _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
-_OBJECT_LINE = re.compile(r"([^:]+): (?:(?P<place>\w+) in (?P<room>\w+)|held by the agent)\Z")
-_DESCRIPTION = re.compile(r"The description of the object '(?P<name>[^'\n]+)' is:\s*\n(?P<text>.*)", re.DOTALL)
-_ACTION = re.compile(r"(\w+)\s*\[(.*)\]\s*\Z", re.DOTALL)
-HELD = "held"
 
 
 def kind_of(name: str) -> str:
     """The type in a name, in words: chest_of_drawers_12 -> chest of drawers."""
     return name.rpartition("_")[0].replace("_", " ") if name.rpartition("_")[2].isdigit() else name.replace("_", " ")
-
-
-def parse_action(action: str) -> tuple[str, list[str]]:
-    """Name and arguments of a call's last line; the name is empty if it is none."""
-    found = _ACTION.match(action.strip().rpartition("\n")[2].strip())
-    return (found[1], [part.strip() for part in found[2].split(",")]) if found else ("", [])
-
-
-def parse_objects(observation: str) -> dict[str, tuple[str, str]]:
-    """Object lines of an observation: {name: (place, room)}, (`HELD`, "") for the one in the hand."""
-    found = {}
-    _, _, text = observation.rpartition("Objects:")
-    for line in text.splitlines():
-        if match := _OBJECT_LINE.match(line.strip()):
-            found[match[1]] = (match["place"] or HELD, match["room"] or "")
-    return found
-
-
-def parse_result(observation: str) -> str:
-    """The answer in an observation, without the object lines."""
-    text = observation.partition("Result:")[2] or observation
-    return text.rpartition("\nObjects:")[0].strip() if "\nObjects:" in text else text.strip()
-
-
-def parse_description(observation: str) -> tuple[str, str] | None:
-    """(name, caption) where an observation describes an object that has a caption."""
-    found = _DESCRIPTION.search(parse_result(observation))
-    text = found["text"].strip() if found else ""
-    return (found["name"], text) if text and text.lower() not in ("nan", "none") else None
 
 
 @dataclasses.dataclass
@@ -79,8 +51,12 @@ class SeenObject:
 class HouseView:
     """House, objects seen, and where the agent stands, from texts."""
 
-    def __init__(self, observation: str):
+    def __init__(self, observation: str, instruction: str = ""):
         """Read a first observation.
+
+        Args:
+            observation: with the house text.
+            instruction: decides, with the names, the order of everything here.
 
         Raises:
             InvalidInputError: it has no furniture list.
@@ -89,6 +65,7 @@ class HouseView:
             raise InvalidInputError(
                 f"observation: expected the house text ('Furniture:' ...), got {observation[:200]!r}"
             )
+        self._instruction = instruction
         self.rooms: dict[str, list[str]] = {}
         self.floors: dict[str, str] = {}
         self.furniture: dict[str, str] = {}
@@ -97,14 +74,18 @@ class HouseView:
         self.at: str | None = None
         self.room = ""
         self.held: str | None = None
-        for line in observation.partition("Furniture:")[2].partition("\n\n")[0].splitlines():
-            if match := _ROOM_LINE.match(line.strip()):
-                names = [name.strip() for name in match[2].split(",") if name.strip()]
-                pieces = [name for name in names if name != f"floor_{match[1]}"]
-                if len(pieces) < len(names):
-                    self.floors[match[1]] = f"floor_{match[1]}"
-                self.rooms[match[1]] = pieces
-                self.furniture.update(dict.fromkeys(pieces, match[1]))
+        lines = observation.partition("Furniture:")[2].partition("\n\n")[0].splitlines()
+        told = {match[1]: match[2] for line in lines if (match := _ROOM_LINE.match(line.strip()))}
+        for room in self._mixed(told):
+            names = [name.strip() for name in told[room].split(",") if name.strip()]
+            pieces = self._mixed(name for name in names if name != f"floor_{room}")
+            if len(pieces) < len(names):
+                self.floors[room] = f"floor_{room}"
+            self.rooms[room] = pieces
+            self.furniture.update(dict.fromkeys(pieces, room))
+
+    def _mixed(self, names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: drawn(self._instruction, name))
 
     def room_of(self, place: str) -> str:
         """The room of a piece of furniture, floor or room; empty if unknown."""
@@ -120,6 +101,7 @@ class HouseView:
         for thing, (place, room) in parse_objects(observation).items():
             seen = self.objects.setdefault(thing, SeenObject(place, room, place, room))
             seen.place, seen.room = place, room
+        self.objects = {thing: self.objects[thing] for thing in self._mixed(self.objects)}
         held = [thing for thing, seen in self.objects.items() if seen.place == HELD]
         self.held = held[0] if held else None
         described = parse_description(observation)
@@ -132,9 +114,8 @@ class HouseView:
             self._arrive(arguments[0])
         elif name == "Explore" and arguments:
             self.explored.add(arguments[0])
-            pieces = self.rooms.get(arguments[0], [])
             self.room = arguments[0] if succeeded or "too long" in result else self.room
-            self.at = pieces[-1] if succeeded and pieces else None
+            self.at = None
         return result
 
     def _arrive(self, target: str) -> None:

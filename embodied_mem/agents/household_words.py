@@ -2,7 +2,7 @@
 
 words = PlaceWords(view)
 words.find("to another table in the living room")     # [PlaceMention(relation="to", piece="table", ...)]
-overlap("the teal vase", "A teal vase with a tall, slender neck.")
+content("the teal vase")                               # ["teal", "vase"]
 """
 
 from __future__ import annotations
@@ -124,12 +124,6 @@ def content(text: str) -> list[str]:
     """Stems of the words that carry meaning, in order."""
     words = re.findall(r"[a-z0-9]+", text.lower().replace("'s", " ").replace("_", " "))
     return [stem(word) for word in words if word not in _STOP]
-
-
-def overlap(said: str, caption: str) -> float:
-    """Share of a phrase's words, in [0, 1], that a caption has; 0 for a phrase without any."""
-    words, known = set(content(said)), set(content(caption))
-    return len(words & known) / len(words) if words else 0.0
 
 
 def _alternatives(words: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from embodied_mem.envs import memento_words as words
 from embodied_mem.envs.memento import MAX_ACTIONS, Env
-from embodied_mem.envs.memento_data import STAGES, Task, find_episodes, load_captions, load_scenes, tasks_of
+from embodied_mem.envs.memento_data import STAGES, Task, find_houses, load_captions, load_scenes, tasks_of
 from embodied_mem.envs.memento_joint import joint_record, unclear
 from embodied_mem.errors import InternalError, InvalidInputError
 
@@ -335,12 +335,12 @@ def _joint(
 ) -> list[dict[str, Any]]:
     rng = random.Random(f"joint/{seed}")
     made: list[dict[str, Any]] = []
-    seen: set[tuple[str, str]] = set()
-    for _ in range(_TRIES * max(count, 1)):
+    seen: set[frozenset[str]] = set()
+    for _ in range(_TRIES * count):
         if len(made) == count:
             break
-        first, second = rng.sample(list(singles), 2) if len(singles) > 1 else (singles[0], singles[0])
-        key = (first["episode_id"], second["episode_id"])
+        first, second = rng.sample(list(singles), 2)
+        key = frozenset((first["episode_id"], second["episode_id"]))
         common = set(first["name_to_receptacle"]) & set(second["name_to_receptacle"])
         if first["scene_id"] != second["scene_id"] or common or key in seen or unclear([first, second], categories):
             continue
@@ -373,7 +373,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--num_episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    root, out = find_episodes("acquisition", options.data or None)[1], pathlib.Path(options.out)
+    root, out = find_houses(options.data or None), pathlib.Path(options.out)
     if root.resolve() == out.resolve():
         raise InvalidInputError(f"--out: expected another folder than the data's, got {out}")
     stages = generate(root, options.num_episodes, options.seed)

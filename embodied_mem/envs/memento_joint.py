@@ -101,6 +101,11 @@ def _evaluation(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             elif "proposition_indices" in args:
                 moved = {"proposition_indices": [start + i for i in args["proposition_indices"]]}
                 others.append({**constraint, "args": {**args, **moved}})
+            else:
+                raise InvalidInputError(
+                    f"parts: episode {part['episode_id']}: expected constraints that name their propositions, got "
+                    f"{constraint['type']} with {', '.join(args) or 'no arguments'}"
+                )
         terminal += sorted(named)
         if before is not None:
             between += [[earlier, start] for earlier in before]

@@ -182,7 +182,7 @@ def _play_together(
                     float(info["progress"][i]),
                     len(steps[i]) + bool(truncations[i] and not terminations[i]),
                     int(info["sim_steps"][i]),
-                    Trace(*identity, steps=tuple(steps[i]), won=won),
+                    Trace(*identity, steps=tuple(steps[i])),
                     gifts[i].missing,
                 )
     return [run for run in runs if run is not None]

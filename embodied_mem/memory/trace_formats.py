@@ -11,25 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import re
 from collections.abc import Callable, Sequence
 
+from .trace_texts import HELD, parse_action, parse_description, parse_objects, succeeded
 from .traces import Trace, TraceStep
 
 NOISE = 0.3
 GAPS = 0.2
-
-_CALL = re.compile(r"(\w+)\[(.*)\]\s*\Z", re.DOTALL)
-_LINE = re.compile(r"^(\w+_\d+): (.+)$", re.MULTILINE)
-_DONE = "Successful execution!"
-
-
-def call_of(action: str) -> tuple[str, list[str]]:
-    """Name and arguments of an action; an empty name for what is none."""
-    found = _CALL.search(action.strip())
-    if not found:
-        return "", []
-    return found[1], [part.strip() for part in found[2].split(",")] if found[2].strip() else []
 
 
 def instruction_only(trace: Trace) -> Trace:
@@ -43,25 +31,24 @@ def full(trace: Trace) -> Trace:
 
 
 def summarised(trace: Trace) -> Trace:
-    """The trace with a note in place of its steps: what was moved from where to where, in order, and the outcome."""
+    """The trace with a note in place of its steps: what was moved from where to where, in order."""
     places: dict[str, str] = {}
     described: dict[str, str] = {}
     origin: dict[str, str] = {}
     sentences: list[str] = []
     for step in trace.steps:
-        name, arguments = call_of(step.action)
-        worked = _DONE in step.observation
-        if name == "DescribeObjectTool" and arguments and "is:\n" in step.observation:
-            told = step.observation.partition("is:\n")[2].partition("\nObjects:")[0].strip()
-            if told and told != "nan":
-                described[arguments[0]] = told.rstrip(".")
+        name, arguments = parse_action(step.action)
+        worked = succeeded(step.observation)
+        if told := parse_description(step.observation):
+            described[told[0]] = told[1].rstrip(".")
         elif name == "Pick" and arguments and worked:
             origin[arguments[0]] = places.get(arguments[0], "")
         elif name == "Place" and len(arguments) >= 3 and worked:
             sentences.append(_moved(arguments, origin, described))
-        places |= dict(_LINE.findall(step.observation.partition("Objects: ")[2]))
-    outcome = "The task was completed." if trace.won else "The task was not completed."
-    return dataclasses.replace(trace, steps=(), note=" ".join([*sentences, outcome]))
+        for thing, (place, room) in parse_objects(step.observation).items():
+            if place != HELD:
+                places[thing] = f"{place} in {room}"
+    return dataclasses.replace(trace, steps=(), note=" ".join(sentences) or "Nothing was moved.")
 
 
 def _moved(arguments: Sequence[str], origin: dict[str, str], described: dict[str, str]) -> str:
@@ -85,10 +72,10 @@ SHOWN: dict[str, Callable[[Trace], Trace]] = {
 """Formats by name, as in table 2. The format "gold" is the full one of a reference trajectory."""
 
 
-def noisy(trace: Trace, strangers: Sequence[TraceStep], rng: random.Random, share: float = NOISE) -> Trace:
-    """The trace with steps of other houses put in at random places, `share` of its own number."""
+def noisy(trace: Trace, strangers: Sequence[TraceStep], rng: random.Random) -> Trace:
+    """The trace with steps of other houses put in at random places, `NOISE` of its own number."""
     steps = list(trace.steps)
-    for _ in range(round(share * len(trace.steps)) if strangers else 0):
+    for _ in range(round(NOISE * len(trace.steps)) if strangers else 0):
         steps.insert(rng.randint(0, len(steps)), rng.choice(strangers))
     return dataclasses.replace(trace, steps=tuple(steps))
 
@@ -98,15 +85,17 @@ def shuffled(trace: Trace, rng: random.Random) -> Trace:
     return dataclasses.replace(trace, steps=tuple(rng.sample(trace.steps, len(trace.steps))))
 
 
-def thinned(trace: Trace, rng: random.Random, share: float = GAPS) -> Trace:
-    """The trace without `share` of its steps, drawn at random."""
-    gone = set(rng.sample(range(len(trace.steps)), round(share * len(trace.steps))))
+def thinned(trace: Trace, rng: random.Random) -> Trace:
+    """The trace without `GAPS` of its steps, drawn at random."""
+    gone = set(rng.sample(range(len(trace.steps)), round(GAPS * len(trace.steps))))
     return dataclasses.replace(trace, steps=tuple(step for i, step in enumerate(trace.steps) if i not in gone))
 
 
 def without(trace: Trace, action: str) -> Trace:
     """The trace without the steps of one action, e.g. `Pick`."""
-    return dataclasses.replace(trace, steps=tuple(step for step in trace.steps if call_of(step.action)[0] != action))
+    return dataclasses.replace(
+        trace, steps=tuple(step for step in trace.steps if parse_action(step.action)[0] != action)
+    )
 
 
 def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:

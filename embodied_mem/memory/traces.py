@@ -1,7 +1,7 @@
 """What an agent remembers of a household task: the instruction and <Thought, Action, Observation> triples.
 
     step = TraceStep(thought="The kitchen is unexplored.", action="Explore[kitchen_1]", observation="Result: ...")
-    trace = Trace("952", "102816756", "Bring the mug ... It is my favourite.", steps=(step,), won=True)
+    trace = Trace("952", "102816756", "Bring the mug ... It is my favourite.", steps=(step,))
     trace.render()                       # the text of MEMENTO's prompts
 
 A memory comes in one of these forms, all of them a `Trace`:
@@ -9,6 +9,8 @@ A memory comes in one of these forms, all of them a `Trace`:
 - full: every step the agent took; gold is the same with the steps of a reference trajectory;
 - summarised: no steps, `note` says in sentences what was done;
 - instruction only: no steps and no note.
+
+Whether the task was fulfilled is not in it: that is the evaluator's verdict, which an agent is not told.
 
 Source: MEMENTO C.1 (episodic memory) and 6.1 (formats).
 """
@@ -42,7 +44,6 @@ class Trace:
         scene_id: the house it was played in.
         instruction: what the user said, in full.
         steps: the turns in order; empty where the format under test leaves them out.
-        won: whether the task was fulfilled.
         note: what a summary says in place of the steps; empty otherwise.
     """
 
@@ -50,7 +51,6 @@ class Trace:
     scene_id: str
     instruction: str
     steps: tuple[TraceStep, ...] = ()
-    won: bool = False
     note: str = ""
 
     def render(self) -> str:

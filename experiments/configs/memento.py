@@ -2,6 +2,12 @@
 
 import dataclasses
 
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory.trace_retrieval import STRATEGIES
+
+EMBEDDERS = ("auto", "minilm", "lexical")
+TABLES = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants")
+
 
 @dataclasses.dataclass(frozen=True)
 class MementoConfig:
@@ -25,7 +31,17 @@ class MementoConfig:
     max_steps: int = 40
     triples_per_scene: int = 5
     seed: int = 0
-    tables: tuple[str, ...] = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants")
+    tables: tuple[str, ...] = TABLES
+
+    def __post_init__(self) -> None:
+        for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
+            if getattr(self, name) not in known:
+                raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        for name, least in (("k", 1), ("max_steps", 1), ("triples_per_scene", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InvalidInputError(f"{name}: expected >= {least}, got {getattr(self, name)}")
+        if unknown := [name for name in self.tables if name not in TABLES]:
+            raise InvalidInputError(f"tables: expected some of {', '.join(TABLES)}, got {unknown[0]!r}")
 
 
 def config() -> MementoConfig:

@@ -87,13 +87,12 @@ TOLD = "Put the vase on the bed. I like to have the vase on the bed for a calm e
 
 
 def acquired(tmp_path) -> Trace:
-    turns, won = run(tmp_path, TOLD, [on("Vase", "bed_6")])
-    return Trace("1", "small", TOLD, turns, won)
+    turns, _ = run(tmp_path, TOLD, [on("Vase", "bed_6")])
+    return Trace("1", "small", TOLD, turns)
 
 
 def test_a_pattern_is_done_as_remembered(tmp_path):
     memory = acquired(tmp_path)
-    assert memory.won
     other = Trace("2", "small", "Put the cup on the cabinet. I keep the cup on the cabinet for my breakfast.")
     turns, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], [other, memory])
     assert won
@@ -156,7 +155,7 @@ def test_of_two_cups_the_described_one_is_taken(tmp_path, two_cups):
 def test_a_gift_is_known_by_the_look_that_memory_has(tmp_path, two_cups):
     text = "Put the cup on the bed. The cup is red. It was a gift from my aunt."
     turns, won = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)
-    memory = Trace("1", "small", text, turns, won)
+    memory = Trace("1", "small", text, turns)
     asked = "Please put the gift cup from my aunt on the bed."
     again, won = run(tmp_path, asked, [on("Cup", "bed_6")], [memory], **TWO_CUPS)
     assert won
@@ -172,7 +171,7 @@ def test_a_memory_whose_object_is_gone_gives_way_to_the_next(tmp_path):
         TraceStep("", "Pick[lamp_9]", SUCCESS + "lamp_9: held by the agent"),
         TraceStep("", "Place[lamp_9, on, table_4, None, None]", SUCCESS + "lamp_9: table_4 in kitchen_1"),
     )
-    lamp = Trace("3", "small", "Put the lamp on the table. I like the lamp on the table for a calm day.", steps, True)
+    lamp = Trace("3", "small", "Put the lamp on the table. I like the lamp on the table for a calm day.", steps)
     turns, won = run(tmp_path, "Set up my calm time.", [on("Vase", "bed_6")], [lamp, acquired(tmp_path)])
     assert won
     assert any("not where I remember it" in turn.thought for turn in turns)
@@ -181,6 +180,6 @@ def test_a_memory_whose_object_is_gone_gives_way_to_the_next(tmp_path):
 def test_steps_of_another_house_and_a_wrong_order_do_no_harm(tmp_path):
     memory = acquired(tmp_path)
     noise = TraceStep("", "Place[vase_2, on, piano_99, None, None]", SUCCESS + "vase_2: piano_99 in hall_1")
-    mixed = Trace("1", "small", TOLD, (noise, *reversed(memory.steps), noise), True)
+    mixed = Trace("1", "small", TOLD, (noise, *reversed(memory.steps), noise))
     _, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], [mixed])
     assert won

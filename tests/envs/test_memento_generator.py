@@ -71,7 +71,11 @@ def test_the_written_folder_reads_back(root, stages, tmp_path):
 
 
 def test_the_command_writes_and_refuses_its_own_source(root, tmp_path, capsys):
-    generator.main(["--data", str(root), "--out", str(tmp_path / "new"), "--num_episodes", "3"])
+    houses = tmp_path / "houses"  # without any episode
+    houses.mkdir()
+    for name in ("scenes.json", "captions.json"):
+        (houses / name).write_bytes((root / name).read_bytes())
+    generator.main(["--data", str(houses), "--out", str(tmp_path / "new"), "--num_episodes", "3"])
     assert "3 acquisition, 3 single, 0 joint" in capsys.readouterr().out
     with pytest.raises(InvalidInputError, match="another folder than the data's"):
         generator.main(["--data", str(root), "--out", str(root)])

@@ -55,6 +55,12 @@ def test_parts_of_two_houses_or_with_one_object_are_refused(singles):
         joint_record([first, first], "1")
     with pytest.raises(InvalidInputError, match="got 1 of 1"):
         joint_record([first], "1")
+    own = first["name_to_receptacle"].keys()
+    of_house = [record for record in others if record["scene_id"] == first["scene_id"]]
+    other = next(record for record in of_house if not own & record["name_to_receptacle"].keys())
+    strange = {**other, "evaluation_constraints": [{"type": "NewConstraint", "args": {"limit": 3}}]}
+    with pytest.raises(InvalidInputError, match="got NewConstraint with limit"):
+        joint_record([first, strange], "1")
 
 
 def test_a_pattern_is_unclear_when_another_part_brings_an_object_of_its_category():

@@ -8,7 +8,7 @@ import pytest
 from embodied_mem.agents.household import Reply
 from embodied_mem.envs import memento_generator as generator
 from embodied_mem.envs.memento_data import load_records, load_tasks, tasks_of
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import GameFileError, InvalidInputError
 from embodied_mem.evaluation.memento import (
     Given,
     Recall,
@@ -21,6 +21,7 @@ from embodied_mem.evaluation.memento import (
     subtype_of,
     summary,
 )
+from embodied_mem.evaluation.memento_published import beside, published_scores
 from embodied_mem.memory.trace_formats import SHOWN
 from embodied_mem.memory.trace_retrieval import TraceMemory
 from embodied_mem.memory.traces import Trace, TraceStep
@@ -55,7 +56,7 @@ def solved(root):
     traces = {}
     for record, task in zip(load_records("acquisition", root), load_tasks("acquisition", root)):
         steps = tuple(TraceStep("", action, "Result: ") for action in generator.solution(task))
-        traces[record["episode_id"]] = Trace(record["episode_id"], "small", record["instruction"], steps, won=True)
+        traces[record["episode_id"]] = Trace(record["episode_id"], "small", record["instruction"], steps)
     return traces
 
 
@@ -73,7 +74,6 @@ def test_acquisition_keeps_instruction_thoughts_actions_and_answers(root, acquir
     assert list(acquired) == [record["episode_id"] for record in records]
     assert sum(run.won for run in acquired.values()) >= 10  # the world's chance is another one than the script's
     run = next(run for run in acquired.values() if run.won)
-    assert run.trace.won
     assert run.progress == 1.0
     assert run.sim_steps > 0
     assert run.trace.instruction == run.record["instruction"]
@@ -174,5 +174,49 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
 def test_what_is_asked_wrongly_is_named(root):
     with pytest.raises(InvalidInputError, match="memento trains nothing; run: python"):
         load("memento")
-    with pytest.raises(InvalidInputError, match="embedder: expected auto, minilm or lexical, got 'magic'"):
-        evaluate.main(["--config=memento", "--data", str(root), "--embedder", "magic"])
+    for option, value, message in (
+        ("embedder", "magic", "embedder: expected one of auto, minilm, lexical, got 'magic'"),
+        ("strategy", "magic", "strategy: expected one of similarity, .*, got 'magic'"),
+        ("k", "0", "k: expected >= 1, got 0"),
+        ("max_steps", "0", "max_steps: expected >= 1, got 0"),
+        ("result", str(root / "no" / "such.json"), "--result: expected a file in a folder that exists"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            evaluate.main(["--config=memento", "--data", str(root), f"--{option}", value])
+
+
+def test_a_stage_without_episodes_or_without_what_it_needs_is_named(tmp_path):
+    folder = memento_house.write_household(tmp_path)
+    stages = generator.generate(folder, 2, seed=2)
+    arguments = ["--config=memento", "--data", str(folder), "--embedder", "lexical", "--tables"]
+    generator.write(stages | {"single": []}, folder, folder)
+    with pytest.raises(InvalidInputError, match="stage single: expected at least one episode, got none"):
+        evaluate.main(arguments)
+    generator.write(stages | {"acquisition": stages["acquisition"][:1]}, folder, folder)
+    with pytest.raises(
+        InvalidInputError, match=f"expected acquisition episode {generator.FIRST_ID + 1}, which it needs"
+    ):
+        evaluate.main(arguments)
+
+
+HEADER = "experiment,model,setting,stage,episode_id,scene_id,type,subtype,percent_complete,success\n"
+
+
+def test_published_scores_are_compared_on_the_episodes_that_both_have(acquired, tmp_path):
+    first, second, *_ = (run for run in acquired.values() if run.won)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "per_episode.csv").write_text(
+        HEADER
+        + f"main_table,gpt-4o,acquisition,,{first.episode_id},,,,0.5,0\n"
+        + f"main_table,gpt-4o,acquisition,,{second.episode_id},,,,1.0,1\n"
+        + f"top_k,gpt-4o,acquisition,,{first.episode_id},,,,1.0,1\n"  # another experiment
+        + "main_table,gpt-4o,acquisition,,elsewhere,,,,0.0,0\n"  # an episode that was not played
+    )
+    row = beside(list(acquired.values()), published_scores(tmp_path)["acquisition"]["gpt-4o"])
+    assert (row["episodes"], row["sr"], row["pc"], row["our_sr"], row["our_pc"]) == (2, 0.5, 0.75, 1.0, 1.0)
+    assert row["difference"][0] == 0.5
+    assert beside([], {}) == {}
+    assert published_scores(tmp_path / "results") == {}
+    (tmp_path / "results" / "per_episode.csv").write_text("experiment,model\nmain_table,gpt-4o\n")
+    with pytest.raises(GameFileError, match=r"per_episode\.csv: expected experiment"):
+        published_scores(tmp_path)

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, call_of, damaged, noisy, shuffled, summarised, thinned
+from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, damaged, noisy, shuffled, summarised, thinned
+from embodied_mem.memory.trace_texts import parse_action
 from embodied_mem.memory.traces import Trace, TraceStep
 
 OK = "Result: Successful execution!\nObjects: "
@@ -19,14 +20,12 @@ STEPS = (
     TraceStep("", "Place[cup_0, on, bed_6, next_to, book_1]", f"{OK}cup_0: bed_6 in bedroom_1"),
     TraceStep("", "Done[]", "Result: \nObjects: cup_0: bed_6 in bedroom_1"),
 )  # fmt: skip
-TRACE = Trace("7", "small", "Put the cup on the bed. It is my favourite.", STEPS, won=True)
+TRACE = Trace("7", "small", "Put the cup on the bed. It is my favourite.", STEPS)
 
 
 def test_a_summary_says_what_moved_from_where_to_where_and_nothing_that_failed():
     note = summarised(TRACE).note
-    assert note == (
-        "Moved cup_0 (A red cup) from table_4 in kitchen_1 onto bed_6 next to book_1. The task was completed."
-    )
+    assert note == ("Moved cup_0 (A red cup) from table_4 in kitchen_1 onto bed_6 next to book_1.")
     assert summarised(TRACE).steps == ()
 
 
@@ -65,10 +64,10 @@ def test_shuffle_keeps_all_steps_and_gaps_lose_a_fifth():
 def test_without_an_action_no_step_of_it_is_left():
     steps = damaged([TRACE], "without_Place")[0].steps
     assert len(steps) == 5
-    assert not any(call_of(step.action)[0] == "Place" for step in steps)
+    assert not any(parse_action(step.action)[0] == "Place" for step in steps)
 
 
 def test_a_call_is_name_and_arguments():
-    assert call_of("thinking\nPlace[a_1, on, b_2, None, None]") == ("Place", ["a_1", "on", "b_2", "None", "None"])
-    assert call_of("Done[]") == ("Done", [])
-    assert call_of("I am done") == ("", [])
+    assert parse_action("thinking\nPlace[a_1, on, b_2, None, None]") == ("Place", ["a_1", "on", "b_2", "None", "None"])
+    assert parse_action("Done[]") == ("Done", [])
+    assert parse_action("I am done") == ("", [])
