@@ -5,17 +5,16 @@
     observations, rewards, terminations, truncations, info = envs.step(["look around"] * 4)
     envs.close()
 
-A process that dies is replaced, and its episode marked in `info["crashed"]`.
+A process that dies marks its episode in `info["crashed"]`, and the next reset replaces it.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,6 +29,9 @@ MAX_STEPS = 100
 
 CRASHED = "The simulator failed; this episode is lost."
 """The text of an episode whose process died."""
+
+NO_EPISODE = "There is no episode here: the last reset failed. Reset this env."
+"""The text of an env whose reset failed."""
 
 _TASK_ID = re.compile(r"([a-z0-9-]+)/(\d+)\Z")
 
@@ -66,7 +68,10 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
 
     `rewards` is the change of the score, as a share of 100. `terminations` is true when the simulator calls the task
     completed or the score is negative, which is how it says failed; `truncations` after `max_steps` steps, or where the
-    process died: it was replaced then, and the env waits for its reset. An env changes nothing after its end.
+    process died. An env changes nothing after its end; the reset that follows a death starts a new process.
+
+    A reset that fails (`SimulatorError`) waits for all envs first: those that it did start have their new episodes,
+    the others have none, say so (`NO_EPISODE`, crashed, truncated), refuse steps, and can be reset.
 
     The simulator takes no seed and draws some decoration (the colour of paint in a cup) anew at each start. Close the
     envs when done; the processes end with the program in any case.
@@ -101,17 +106,24 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
 
         Raises:
             MissingDependencyError: Java or the package `scienceworld` is not installed.
-            InvalidInputError: an argument is out of range.
+            InvalidInputError: an argument is out of range, or `noElectricalAction` would make a task impossible.
             GameFileError: the file of subgoals is malformed.
             SimulatorError: a process does not start.
         """
         listed = _task_list(tasks)
+        if "noElectricalAction" in simplifications.split(","):
+            for task in listed:
+                if "power-component" in task.game or "conductivity" in task.game:
+                    raise InvalidInputError(
+                        f"simplifications: noElectricalAction takes away what {task.name} needs; leave it out, or take "
+                        "easy, which keeps it for such tasks"
+                    )
         known = load_subgoals(subgoals) if subgoals is not None else {}
         for task in listed if subgoals is not None else ():
             if (task.game, task.variation) not in known:
                 raise InvalidInputError(f"subgoals: {task.name} is not in {subgoals}")
         threads = num_envs if num_threads is None and num_envs >= 1 else num_threads
-        options = (simplifications, known, lists_commands)
+        options = (simplifications, known, lists_commands, listed)
         super().__init__(_Processes, listed, num_envs, seed, max_steps, threads, *options)
 
     @property
@@ -177,6 +189,7 @@ class _Processes:
         simplifications: str,
         subgoals: Mapping[tuple[str, int], Subgoals],
         lists_commands: bool,
+        tasks: Sequence[Task],
     ):
         self.simplifications = simplifications
         self._max_steps = max_steps
@@ -185,10 +198,17 @@ class _Processes:
         self._pool = concurrent.futures.ThreadPoolExecutor(num_threads, thread_name_prefix="scienceworld")
         self._episodes: list[_Episode | None] = [None] * num_envs
         self.simulators: list[Simulator] = []
-        with contextlib.ExitStack() as started:
-            for future in [self._pool.submit(Simulator, simplifications) for _ in range(num_envs)]:
-                self.simulators.append(started.enter_context(future.result()))
-            started.pop_all()
+        futures = [self._pool.submit(Simulator, simplifications) for _ in range(num_envs)]
+        concurrent.futures.wait(futures)
+        self.simulators = [future.result() for future in futures if future.exception() is None]
+        try:
+            for future in futures:
+                future.result()
+            for task in tasks:
+                self.simulators[0].check_variation(task.game, task.variation)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End all processes and threads."""
@@ -197,10 +217,10 @@ class _Processes:
         self._pool.shutdown()
 
     def reset(self, indices: Sequence[int], tasks: Sequence[Task], seeds: Sequence[int]) -> None:
-        """Start tasks[k] in env indices[k]; seeds decide nothing here."""
-        started = list(self._pool.map(self._start, indices, tasks))
-        for i, episode in zip(indices, started):
-            self._episodes[i] = episode
+        """Start tasks[k] in env indices[k]; seeds decide nothing here. An env that cannot start has no episode."""
+        for i in indices:
+            self._episodes[i] = None
+        self._all(self._start, indices, tasks)
 
     def step(self, actions: Sequence[str]) -> tuple:
         """Play one command per env; returns the same as `answers`."""
@@ -214,13 +234,21 @@ class _Processes:
             if not isinstance(action, str):
                 raise InvalidInputError(f"actions[{i}]: expected a str, got {type(action).__name__}")
             if self._episodes[i] is None:
-                raise InvalidInputError(f"env {i} was never reset; call reset() before step()")
-        list(self._pool.map(self._play, range(len(actions)), actions))
+                raise InvalidInputError(f"env {i} was never reset, or its reset failed; call reset() before step()")
+        self._all(self._play, range(len(actions)), actions)
         return self.answers()
+
+    def _all(self, function: Callable[..., None], *columns: Sequence[Any]) -> None:
+        """Call side by side, wait for every call, then raise the first error, if any."""
+        futures = [self._pool.submit(function, *row) for row in zip(*columns)]
+        concurrent.futures.wait(futures)
+        for future in futures:
+            future.result()
 
     def answers(self) -> tuple:
         """Return (observations, rewards, terminations, truncations, won, progress, goal, score, crashed, commands)."""
-        episodes = [episode or _Episode() for episode in self._episodes]
+        none = _Episode(NO_EPISODE, ended=True, crashed=True)
+        episodes = [episode or none for episode in self._episodes]
         score = np.array([episode.score for episode in episodes], dtype=np.int64)
         terminated = np.array([episode.ended and not episode.crashed for episode in episodes])
         limit = [bool(self._max_steps) and episode.num_steps >= self._max_steps for episode in episodes]
@@ -243,12 +271,12 @@ class _Processes:
         self.simulators[index] = Simulator(self.simplifications)
         return self.simulators[index]
 
-    def _start(self, index: int, task: Task) -> _Episode:
+    def _start(self, index: int, task: Task) -> None:
         simulator = self.simulators[index]
         try:
-            return self._started(simulator, task)
-        except SimulatorError:
-            return self._started(self._replace(index), task)  # died between two episodes; a second failure is told
+            self._episodes[index] = self._started(simulator, task)
+        except SimulatorError:  # it died in the last episode or since; a second failure is told
+            self._episodes[index] = self._started(self._replace(index), task)
 
     def _started(self, simulator: Simulator, task: Task) -> _Episode:
         simulator.load(task.game, task.variation)
@@ -272,7 +300,7 @@ class _Processes:
         except SimulatorError:
             episode.text, episode.reward, episode.commands = CRASHED, 0.0, []
             episode.ended = episode.crashed = True
-            self._replace(index)
+            simulator.close()
             return
         episode.reward = (score - episode.score) / 100
         episode.text, episode.score, episode.commands = text, score, commands
