@@ -15,10 +15,10 @@ import json
 import os
 import shutil
 import subprocess
-import weakref
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.processes import own
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, SimulatorError
 
 _INSTALL = 'install it with: pip install "embodied_mem[scienceworld]"'
@@ -107,8 +107,7 @@ class Simulator:
             auto_field=True, port=port, read_timeout=ANSWER_TIMEOUT_S, auth_token=token
         )
         gateway = self._py4j.JavaGateway(gateway_parameters=parameters)
-        self._stop = weakref.finalize(self, _stop, process, gateway)
-        _running.add(self)
+        self._stop = own(self, process, _stop, gateway)
         self._gateway = gateway
         self.first_text = self.goal = ""
         try:
@@ -211,19 +210,6 @@ class Simulator:
         number = self.num_variations(game)
         if not 0 <= variation < number:
             raise InvalidInputError(f"tasks: expected {game}/0 to {game}/{number - 1}, got {game}/{variation}")
-
-
-_running: weakref.WeakSet[Simulator] = weakref.WeakSet()
-
-
-def _let_go() -> None:
-    """In a fork of this program: neither end the simulators, nor keep them alive when the program is killed."""
-    for simulator in _running:
-        simulator._stop.detach()
-        simulator.process.stdin.close()
-
-
-os.register_at_fork(after_in_child=_let_go)
 
 
 def _stop(process: subprocess.Popen, gateway: Any) -> None:
