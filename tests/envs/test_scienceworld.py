@@ -105,7 +105,7 @@ def test_splits_are_the_official_ones():
 
 
 @needs_simulator
-@pytest.mark.parametrize("game", [SHORT, "melt", "use-thermometer", "chemistry-mix", "find-plant"])
+@pytest.mark.parametrize("game", [SHORT, "use-thermometer", "find-plant"])
 def test_a_gold_path_reaches_the_whole_score(simulator, game):
     variation = next(number for name, number in official_variations("train") if name == game)
     path = simulator.gold_path(game, variation)
@@ -118,16 +118,15 @@ def test_a_gold_path_reaches_the_whole_score(simulator, game):
 @needs_simulator
 def test_the_limit_truncates_and_the_close_ends_the_processes():
     made = embodied_mem.envs.make(
-        "scienceworld", tasks=["boil/0"], num_envs=2, max_steps=3, simplifications="easy", lists_commands=False
+        "scienceworld", tasks=["boil/0"], max_steps=3, simplifications="easy", lists_commands=False
     )
     try:
         made.reset()
         for step, command in enumerate(["open door to kitchen", "go to kitchen", "\ud800 what"]):
-            observations, _, terminations, truncations, info = made.step([command] * 2)
-            assert observations[0] == observations[1]
-            assert truncations.tolist() == [step == 2] * 2
+            _, _, terminations, truncations, info = made.step([command])
+            assert truncations.tolist() == [step == 2]
             assert not terminations.any()
-        assert info["admissible_commands"] == [[], []]
+        assert info["admissible_commands"] == [[]]
     finally:
         made.close()
     assert all(simulator.closed for simulator in made.simulators)
@@ -220,18 +219,19 @@ def test_a_constructor_that_fails_leaves_nothing_behind(monkeypatch, tmp_path):
 
 _PROGRAM = """
 import os, sys, time, embodied_mem
-envs = embodied_mem.envs.make("scienceworld", tasks=["boil/0"], num_envs=2, lists_commands=False)
+kill = sys.argv[1] == "kill"
+envs = embodied_mem.envs.make("scienceworld", tasks=["boil/0"], num_envs=1 + kill, lists_commands=False)
 envs.reset()
 child = os.fork()
 if not child:
-    time.sleep(600 if sys.argv[1] == "kill" else 0)
+    time.sleep(600 if kill else 0)
     sys.exit()
 print(child, *(f"{s.process.pid}:{s.port}" for s in envs.simulators), flush=True)
 if sys.argv[1] == "exit":
     os.wait()
-    assert not envs.step(["look around"] * 2)[4]["crashed"].any(), "the fork ended its parent's simulators"
+    assert not envs.step(["look around"])[4]["crashed"].any(), "the fork ended its parent's simulators"
 if sys.argv[1] == "exception": raise RuntimeError("on purpose")
-if sys.argv[1] == "kill": os.kill(os.getpid(), 9)
+if kill: os.kill(os.getpid(), 9)
 """
 
 
@@ -253,7 +253,7 @@ def test_no_process_or_port_is_left_behind(ending, tmp_path):
             assert "java" not in _command(pid)
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", port), timeout=5)
-        assert len(entries) == 2
+        assert len(entries) == 1 + (ending == "kill")
     finally:
         if ending == "kill":
             os.kill(int(fork), signal.SIGKILL)  # the fork did outlive its parent

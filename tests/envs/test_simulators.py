@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import inspect
 import os
 import shutil
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embodied_mem.envs import make
+from embodied_mem.envs import make, simulator_process
 from embodied_mem.envs.processes import CRASHED, NO_EPISODE
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError, SimulatorError
 
@@ -316,11 +316,18 @@ def test_a_task_or_interpreter_that_is_not_there_is_refused(folder):
         make("eb_alfred", backend="embodiedbench", folder=folder, python=str(folder / "python"))
 
 
-def test_importing_the_adapters_imports_no_program():
-    assert importlib.util.find_spec("embodied_mem.envs.simulator_env") is not None
-    import embodied_mem.envs.simulator_env
-
-    assert not {"embodiedbench", "habitat", "habitat_llm", "torch"} & {
-        name.split(".")[0] for name in vars(embodied_mem.envs.simulator_env)
+def test_the_worker_runs_under_the_programs_pythons():
+    source = (Path(simulator_process.__file__).with_name("simulator_worker.py")).read_text()
+    tree = ast.parse(source, feature_version=(3, 8))
+    imported = {
+        (node.names[0].name if isinstance(node, ast.Import) else node.module).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
     }
+    assert imported - sys.stdlib_module_names == {"numpy"}
+
+
+def test_no_program_is_imported_here(folder, monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+    make("eb_alfred", backend="embodiedbench", folder=folder, resolution=5).close()
     assert not {"embodiedbench", "habitat_llm"} & set(sys.modules)
