@@ -103,8 +103,14 @@ class Simulator:
             ) from error
         self.process: subprocess.Popen = process
         self.port: int = port
+        # Neither shut down sockets nor release objects when collected: a fork would do both to its parent's simulators.
         parameters = self._py4j.GatewayParameters(
-            auto_field=True, port=port, read_timeout=ANSWER_TIMEOUT_S, auth_token=token
+            auto_field=True,
+            auto_close=False,
+            enable_memory_management=False,
+            port=port,
+            read_timeout=ANSWER_TIMEOUT_S,
+            auth_token=token,
         )
         gateway = self._py4j.JavaGateway(gateway_parameters=parameters)
         self._stop = own(self, process, _stop, gateway)
