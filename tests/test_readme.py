@@ -1,4 +1,4 @@
-"""The README's tables are those of the result files, and the two commands it promises are there."""
+"""The README's tables are those of the result files; results say where they come from; files that it names exist."""
 
 from __future__ import annotations
 

@@ -187,7 +187,12 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
         sources.push_back(fact.object);
       }
       thread_local Subgraph subgraph;
-      Snapshot(graph).KHop(sources, *options, &ThreadScratch(), &subgraph);
+      const Snapshot now(graph);
+      // The batch is done, so nothing may fail on what another thread has forgotten since.
+      if (now.num_forgotten_nodes() > 0)
+        sources.erase(std::remove_if(sources.begin(), sources.end(), [&](NodeId node) { return !now.HasNode(node); }),
+                      sources.end());
+      now.KHop(sources, *options, &ThreadScratch(), &subgraph);
       related->around = std::make_shared<Subgraph>(subgraph);
     }
   }

@@ -1,5 +1,7 @@
 // Binds the EB-Habitat world: scenes, tasks, one env, the vector env. The GIL is released while files are read and
-// actions are played.
+// while the vector env plays; a single Env, whose step takes microseconds, keeps it.
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -96,11 +98,13 @@ py::dict DescribeState(const Env& env) {
   return state;
 }
 
-Env::Options ReadOptions(const std::string& reach, int max_invalid) {
+Env::Options ReadOptions(const std::string& reach, std::int64_t max_invalid) {
   if (reach != "group" && reach != "geometry")
     throw InvalidInputError("reach: expected group or geometry, got '" + reach + "'");
-  if (max_invalid < 1) throw InvalidInputError("max_invalid: expected >= 1, got " + std::to_string(max_invalid));
-  return {reach == "group" ? Reach::kGroup : Reach::kGeometry, max_invalid};
+  if (max_invalid < 1 || max_invalid > std::numeric_limits<int>::max())
+    throw InvalidInputError("max_invalid: expected 1 to " + std::to_string(std::numeric_limits<int>::max()) + ", got " +
+                            std::to_string(max_invalid));
+  return {reach == "group" ? Reach::kGroup : Reach::kGeometry, static_cast<int>(max_invalid)};
 }
 
 struct HabitatWorld {
@@ -175,7 +179,7 @@ void BindHabitat(py::module_& parent) {
 
   py::class_<HabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<HabitatTask> task, std::uint64_t seed, const std::string& reach,
-                       int max_invalid) {
+                       std::int64_t max_invalid) {
              HabitatEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->task, ReadOptions(reach, max_invalid), seed);
              handle.task = std::move(task);
@@ -199,7 +203,7 @@ void BindHabitat(py::module_& parent) {
 
   BindVectorEnv<HabitatWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
-                  int max_invalid) {
+                  std::int64_t max_invalid) {
         return std::make_unique<VectorEnvHandle<HabitatWorld>>(num_envs, max_steps, num_threads,
                                                                ReadOptions(reach, max_invalid));
       }),

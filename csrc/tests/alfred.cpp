@@ -66,6 +66,13 @@ void TestEpisode() {
   Env env;
   CHECK_THROWS(env.Step("find a Apple"), InternalError, "before the first Reset");
   CHECK_THROWS(env.Reset(nullptr, {}), InvalidInputError, "got none");
+  Options patient;
+  patient.max_invalid = kMaxInvalid + 1;
+  CHECK_THROWS(env.Reset(task, patient), InvalidInputError, "expected 1 to 60000, got 60001");
+  CHECK(!task->satisfied_at_start);
+  std::string place = TrialText();  // the apple is on the counter, and this goal asks for no more
+  place.replace(place.find("pick_cool_then_place_in_recep"), 29, "pick_and_place_simple");
+  CHECK(Load(CatalogText(), place)->satisfied_at_start);
   env.Reset(task, {});
   std::string progress;
   for (const std::string& action : kPlan) {

@@ -1,4 +1,4 @@
-"""Argument checks that all vector envs share: seeds, reset masks, task indices.
+"""Argument checks that vector envs share: seeds, reset masks, task indices, tasks.
 
 mask = checked_mask(options.pop("reset_mask", None), num_envs)
 """
@@ -6,6 +6,8 @@ mask = checked_mask(options.pop("reset_mask", None), num_envs)
 from __future__ import annotations
 
 import operator
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,3 +54,23 @@ def checked_indices(indices: Any, mask: np.ndarray, num_envs: int, num_tasks: in
         if not 0 <= indices[i] < num_tasks:
             raise InvalidInputError(f"task_indices[{i}]: expected 0 to {num_tasks - 1}, got {indices[i]}")
     return indices
+
+
+def checked_tasks(tasks: Any, load: Callable[[Any], Sequence[Any]], task_type: type) -> list[Any]:
+    """Return the tasks to draw from: those that `load` finds by a name or path, or the objects given.
+
+    Of what is given by name, tasks with `satisfied_at_start` are left out: they belong in no score.
+
+    Raises:
+        InvalidInputError: an object is of another type, or nothing by that name is left.
+    """
+    if isinstance(tasks, str | os.PathLike):
+        loaded = load(tasks)
+        left = [task for task in loaded if not task.satisfied_at_start]
+        if loaded and not left:
+            raise InvalidInputError(f"tasks: {str(tasks)!r} has no task that is not satisfied at the start")
+        return left
+    for i, task in enumerate(tasks):
+        if not isinstance(task, task_type):
+            raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
+    return list(tasks)

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.checks import checked_tasks
 from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.envs.vector_env import NativeVectorEnv
-from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.native import part
 
 _native = part("alfred")
@@ -75,7 +76,7 @@ def load_tasks(tasks: str, data: str | os.PathLike | None = None) -> list[Task]:
     """Return the tasks of a subset in its order, or of `train`, sorted by file.
 
     Args:
-        tasks: one of `SUBSETS`, or `train`.
+        tasks: one of `SUBSETS`, or `train`. Tasks with `satisfied_at_start` belong in no score.
         data: as for `data_root`.
 
     Raises:
@@ -145,7 +146,8 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         """Read the tasks and make the envs.
 
         Args:
-            tasks: `base`, `common_sense`, `long_horizon`, `train`, or `Task` objects.
+            tasks: `base`, `common_sense`, `long_horizon` or `train`, of which tasks that are satisfied at the start are
+                left out; or `Task` objects, which are all played.
             num_envs: number of tasks played side by side, B.
             seed: decides, with env and episode number, which task is drawn; nothing else is left to chance.
             max_steps: steps after which an episode is truncated; None for no limit.
@@ -156,7 +158,7 @@ class EbAlfredVectorEnv(NativeVectorEnv):
                 view; "nearest": the original's rule by distance alone.
             needs_knife: whether `slice` needs a knife in the hand; the original asks for none.
             shows_view: whether the observation says what is in view and in the hand.
-            max_invalid: invalid actions that end an episode.
+            max_invalid: invalid actions that end an episode, at most 60,000.
             num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
 
         Raises:
@@ -164,10 +166,7 @@ class EbAlfredVectorEnv(NativeVectorEnv):
             GameFileError: a data file is malformed.
             InvalidInputError: any other argument is out of range.
         """
-        loaded = load_tasks(tasks, data) if isinstance(tasks, str) else list(tasks)
-        for i, task in enumerate(loaded):
-            if not isinstance(task, Task):
-                raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
+        loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
         options = (reach, instance, needs_knife, shows_view, max_invalid)
         super().__init__(_native.VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 

@@ -13,9 +13,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from embodied_mem.envs.checks import checked_tasks
 from embodied_mem.envs.eb_habitat_data import ACTIONS, Task, load_tasks
 from embodied_mem.envs.vector_env import NativeVectorEnv
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.native import part
 
 _native = part("habitat")
@@ -79,21 +79,10 @@ class EbHabitatVectorEnv(NativeVectorEnv):
             InvalidInputError: any other argument is out of range.
         """
         options = (reach, max_invalid)
-        super().__init__(_native.VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads, *options)
+        loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
+        super().__init__(_native.VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 
     def _answered(self, answers: tuple) -> tuple[Any, ...]:
         *rest, info = super()._answered(answers)
         info["admissible_commands"] = [ACTIONS] * self.num_envs
         return *rest, info
-
-
-def _task_list(tasks: Tasks, data: str | os.PathLike | None) -> list[Task]:
-    if isinstance(tasks, str | os.PathLike):
-        loaded = [task for task in load_tasks(tasks, data) if not task.satisfied_at_start]
-        if not loaded:
-            raise InvalidInputError(f"tasks: {str(tasks)!r} has no episode that is not satisfied at the start")
-        return loaded
-    for i, task in enumerate(tasks):
-        if not isinstance(task, Task):
-            raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
-    return list(tasks)

@@ -5,13 +5,11 @@
     observations, rewards, terminations, truncations, info = envs.step(["look around"] * 4)
     envs.close()
 
-A process that dies is replaced, and its episode marked in `info["crashed"]`.
+A process that dies marks its episode in `info["crashed"]`, and the next reset replaces it.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
 import dataclasses
 import os
 import re
@@ -20,16 +18,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from embodied_mem.envs.processes import NO_EPISODE, Episode, Processes
 from embodied_mem.envs.scienceworld_jvm import SPLITS, Simulator, game_names, official_variations
 from embodied_mem.envs.scienceworld_subgoals import SubgoalProgress, Subgoals, load_subgoals
 from embodied_mem.envs.vector_env import NativeVectorEnv
-from embodied_mem.errors import InvalidInputError, SimulatorError
+from embodied_mem.errors import InvalidInputError
 
 MAX_STEPS = 100
 """Steps of an episode in the original."""
-
-CRASHED = "The simulator failed; this episode is lost."
-"""The text of an episode whose process died."""
 
 _TASK_ID = re.compile(r"([a-z0-9-]+)/(\d+)\Z")
 
@@ -66,7 +62,10 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
 
     `rewards` is the change of the score, as a share of 100. `terminations` is true when the simulator calls the task
     completed or the score is negative, which is how it says failed; `truncations` after `max_steps` steps, or where the
-    process died: it was replaced then, and the env waits for its reset. An env changes nothing after its end.
+    process died. An env changes nothing after its end; the reset that follows a death starts a new process.
+
+    A reset that fails (`SimulatorError`) waits for all envs first: those that it did start have their new episodes,
+    the others have none, say so (`NO_EPISODE`, crashed, truncated), refuse steps, and can be reset.
 
     The simulator takes no seed and draws some decoration (the colour of paint in a cup) anew at each start. Close the
     envs when done; the processes end with the program in any case.
@@ -101,18 +100,25 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
 
         Raises:
             MissingDependencyError: Java or the package `scienceworld` is not installed.
-            InvalidInputError: an argument is out of range.
+            InvalidInputError: an argument is out of range, or `noElectricalAction` would make a task impossible.
             GameFileError: the file of subgoals is malformed.
             SimulatorError: a process does not start.
         """
         listed = _task_list(tasks)
+        if "noElectricalAction" in simplifications.split(","):
+            for task in listed:
+                if "power-component" in task.game or "conductivity" in task.game:
+                    raise InvalidInputError(
+                        f"simplifications: noElectricalAction takes away what {task.name} needs; leave it out, or take "
+                        "easy, which keeps it for such tasks"
+                    )
         known = load_subgoals(subgoals) if subgoals is not None else {}
         for task in listed if subgoals is not None else ():
             if (task.game, task.variation) not in known:
                 raise InvalidInputError(f"subgoals: {task.name} is not in {subgoals}")
         threads = num_envs if num_threads is None and num_envs >= 1 else num_threads
-        options = (simplifications, known, lists_commands)
-        super().__init__(_Processes, listed, num_envs, seed, max_steps, threads, *options)
+        options = (simplifications, known, lists_commands, listed)
+        super().__init__(_Simulators, listed, num_envs, seed, max_steps, threads, *options)
 
     @property
     def simulators(self) -> list[Simulator]:
@@ -142,32 +148,20 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
 
     def close_extras(self, **_: Any) -> None:
         """End the processes; `close` calls this once."""
-        self._native.close()
+        if hasattr(self, "_native"):
+            self._native.close()
 
 
 @dataclasses.dataclass
-class _Episode:
-    """What one env knows of its episode beside its process."""
-
-    text: str = ""
-    goal: str = ""
+class _Episode(Episode):
     score: int = 0
-    reward: float = 0.0
-    num_steps: int = 0
-    ended: bool = False
-    crashed: bool = False
-    commands: list[str] = dataclasses.field(default_factory=list)
     subgoals: SubgoalProgress | None = None
 
-    @property
-    def progress(self) -> float:
-        if self.score >= 100:
-            return 1.0
-        return max(self.score, 0) / 100 if self.subgoals is None else self.subgoals.share
 
+class _Simulators(Processes):
+    """One Java process per env."""
 
-class _Processes:
-    """The part that the native worlds have in C++: one process per env, asked side by side."""
+    no_episode = _Episode(NO_EPISODE, crashed=True)
 
     def __init__(
         self,
@@ -177,109 +171,54 @@ class _Processes:
         simplifications: str,
         subgoals: Mapping[tuple[str, int], Subgoals],
         lists_commands: bool,
+        tasks: Sequence[Task],
     ):
         self.simplifications = simplifications
-        self._max_steps = max_steps
         self._subgoals = subgoals
         self._lists_commands = lists_commands
-        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads, thread_name_prefix="scienceworld")
-        self._episodes: list[_Episode | None] = [None] * num_envs
-        self.simulators: list[Simulator] = []
-        with contextlib.ExitStack() as started:
-            for future in [self._pool.submit(Simulator, simplifications) for _ in range(num_envs)]:
-                self.simulators.append(started.enter_context(future.result()))
-            started.pop_all()
-
-    def close(self) -> None:
-        """End all processes and threads."""
-        for simulator in self.simulators:
-            simulator.close()
-        self._pool.shutdown()
-
-    def reset(self, indices: Sequence[int], tasks: Sequence[Task], seeds: Sequence[int]) -> None:
-        """Start tasks[k] in env indices[k]; seeds decide nothing here."""
-        started = list(self._pool.map(self._start, indices, tasks))
-        for i, episode in zip(indices, started):
-            self._episodes[i] = episode
-
-    def step(self, actions: Sequence[str]) -> tuple:
-        """Play one command per env; returns the same as `answers`."""
-        if isinstance(actions, str):
-            raise InvalidInputError("actions: expected a sequence of str, one per env, got one str")
-        if len(actions) != len(self.simulators):
-            raise InvalidInputError(
-                f"actions: expected one action for each of {len(self.simulators)} envs, got {len(actions)}"
-            )
-        for i, action in enumerate(actions):
-            if not isinstance(action, str):
-                raise InvalidInputError(f"actions[{i}]: expected a str, got {type(action).__name__}")
-            if self._episodes[i] is None:
-                raise InvalidInputError(f"env {i} was never reset; call reset() before step()")
-        list(self._pool.map(self._play, range(len(actions)), actions))
-        return self.answers()
-
-    def answers(self) -> tuple:
-        """Return (observations, rewards, terminations, truncations, won, progress, goal, score, crashed, commands)."""
-        episodes = [episode or _Episode() for episode in self._episodes]
-        score = np.array([episode.score for episode in episodes], dtype=np.int64)
-        terminated = np.array([episode.ended and not episode.crashed for episode in episodes])
-        limit = [bool(self._max_steps) and episode.num_steps >= self._max_steps for episode in episodes]
-        crashed = np.array([episode.crashed for episode in episodes])
-        return (
-            [episode.text for episode in episodes],
-            np.array([episode.reward for episode in episodes], dtype=np.float64),
-            terminated,
-            (np.array(limit) & ~terminated) | crashed,
-            score >= 100,
-            np.array([episode.progress for episode in episodes], dtype=np.float64),
-            [episode.goal for episode in episodes],
-            score,
-            crashed,
-            [list(episode.commands) for episode in episodes],
-        )
-
-    def _replace(self, index: int) -> Simulator:
-        self.simulators[index].close()
-        self.simulators[index] = Simulator(self.simplifications)
-        return self.simulators[index]
-
-    def _start(self, index: int, task: Task) -> _Episode:
-        simulator = self.simulators[index]
+        super().__init__(num_envs, max_steps, num_threads)
         try:
-            return self._started(simulator, task)
-        except SimulatorError:
-            return self._started(self._replace(index), task)  # died between two episodes; a second failure is told
+            for task in tasks:
+                self.simulators[0].check_variation(task.game, task.variation)
+        except BaseException:
+            self.close()
+            raise
 
-    def _started(self, simulator: Simulator, task: Task) -> _Episode:
+    def launch(self) -> Simulator:
+        return Simulator(self.simplifications)
+
+    def start(self, simulator: Simulator, task: Task) -> _Episode:
         simulator.load(task.game, task.variation)
-        text = f"{simulator.first_text}\n\n{simulator.goal}"
-        episode = _Episode(text, simulator.goal)
+        episode = _Episode(f"{simulator.first_text}\n\n{simulator.goal}", simulator.goal)
         if (task.game, task.variation) in self._subgoals:
             episode.subgoals = SubgoalProgress(self._subgoals[task.game, task.variation].patterns)
-            episode.subgoals.see(simulator.first_text)
-        if self._lists_commands:
-            episode.commands = simulator.admissible_commands()
+        self._see(simulator, episode, simulator.first_text)
         return episode
 
-    def _play(self, index: int, command: str) -> None:
-        episode, simulator = self._episodes[index], self.simulators[index]
-        if episode.ended:
-            episode.reward = 0.0
-            return
-        try:
-            text, score, completed = simulator.step(command.encode("utf-8", "replace").decode())
-            commands = simulator.admissible_commands() if self._lists_commands else []
-        except SimulatorError:
-            episode.text, episode.reward, episode.commands = CRASHED, 0.0, []
-            episode.ended = episode.crashed = True
-            self._replace(index)
-            return
+    def play(self, simulator: Simulator, episode: _Episode, action: str) -> bool:
+        text, score, completed = simulator.step(action)
+        self._see(simulator, episode, text)
         episode.reward = (score - episode.score) / 100
-        episode.text, episode.score, episode.commands = text, score, commands
-        episode.num_steps += 1
+        episode.text, episode.score, episode.won = text, score, score >= 100
         episode.ended = completed or score < 0
+        if episode.subgoals is None or episode.won:
+            episode.progress = min(max(score, 0) / 100, 1.0)
+        return True
+
+    def _see(self, simulator: Simulator, episode: _Episode, text: str) -> None:
+        if self._lists_commands:
+            episode.commands = simulator.admissible_commands()
         if episode.subgoals is not None:
             episode.subgoals.see(text)
+            episode.progress = episode.subgoals.share
+
+    def extras(self, episodes: Sequence[_Episode]) -> tuple:
+        return (
+            [episode.goal for episode in episodes],
+            np.array([episode.score for episode in episodes], dtype=np.int64),
+            np.array([episode.crashed for episode in episodes]),
+            [list(episode.commands) for episode in episodes],
+        )
 
 
 def _task_list(tasks: Tasks) -> list[Task]:

@@ -5,7 +5,7 @@
         print(simulator.first_text, simulator.step("look around"))
 
 One process holds one simulator: it keeps global state, so two in one process would disturb each other. A process ends
-when its standard input is closed, which happens however the process that started it ends.
+when its standard input is closed, which happens however the program that started it ends, forks of it or not.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import json
 import os
 import shutil
 import subprocess
-import weakref
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.processes import own
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, SimulatorError
 
 _INSTALL = 'install it with: pip install "embodied_mem[scienceworld]"'
@@ -86,22 +86,34 @@ class Simulator:
         """
         self._py4j, constants = _packages()
         self._simplifications = simplifications
+        java = find_java()
         try:
-            port, process = self._py4j.launch_gateway(
+            port, token, process = self._py4j.launch_gateway(
                 classpath=constants.JAR_PATH,
                 javaopts=list(_JAVA_OPTIONS),
-                java_path=find_java(),
+                java_path=java,
                 cwd=constants.BASEPATH,
                 die_on_exit=True,
+                enable_auth=True,  # else any user of the machine could have the port run Java as this user
                 return_proc=True,
             )
         except (OSError, ValueError, self._py4j.Py4JError) as error:
-            raise SimulatorError(f"ScienceWorld's Java process does not start: {error}") from error
+            raise SimulatorError(
+                f"ScienceWorld's Java process does not start ({error}); see what {java} -version says"
+            ) from error
         self.process: subprocess.Popen = process
         self.port: int = port
-        parameters = self._py4j.GatewayParameters(auto_field=True, port=port, read_timeout=ANSWER_TIMEOUT_S)
+        # Neither shut down sockets nor release objects when collected: a fork would do both to its parent's simulators.
+        parameters = self._py4j.GatewayParameters(
+            auto_field=True,
+            auto_close=False,
+            enable_memory_management=False,
+            port=port,
+            read_timeout=ANSWER_TIMEOUT_S,
+            auth_token=token,
+        )
         gateway = self._py4j.JavaGateway(gateway_parameters=parameters)
-        self._stop = weakref.finalize(self, _stop, process, gateway)
+        self._stop = own(self, process, _stop, gateway)
         self._gateway = gateway
         self.first_text = self.goal = ""
         try:
@@ -142,8 +154,10 @@ class Simulator:
         """Start an episode; `first_text` and `goal` are its first text and the task's description.
 
         Raises:
+            InvalidInputError: the task has no such variation.
             SimulatorError: the process died, does not answer, or failed inside.
         """
+        self.check_variation(game, variation)
         self._ask("load", game, variation, self._simplifications, gold_path)
         self._ask("reset")
         self.first_text = self._ask("step", "look around")  # the original's reset makes this first move too
@@ -164,30 +178,44 @@ class Simulator:
         Raises:
             SimulatorError: the process died, does not answer, or failed inside.
         """
-        entries = json.loads(self._ask("getValidActionObjectCombinationsJSON"))["validActions"]
-        return list(dict.fromkeys(entry["action"] for entry in entries))
+        listed = self._ask("getValidActionObjectCombinationsJSON")
+        try:
+            return list(dict.fromkeys(entry["action"] for entry in json.loads(listed)["validActions"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SimulatorError(f"ScienceWorld's list of commands cannot be read: {error!r}") from error
 
     def gold_path(self, game: str, variation: int) -> list[str]:
         """Return the simulator's own solution of an episode; the episode under way is lost.
 
         Raises:
+            InvalidInputError: the task has no such variation.
             SimulatorError: the process died, does not answer, or failed inside.
         """
         self.load(game, variation, gold_path=True)
         return list(self._ask("getGoldActionSequence"))
 
-    def variations(self, game: str, split: str) -> list[int]:
-        """Return a task's variations in one of `SPLITS`; the episode under way is lost.
+    def variations(self, game: str) -> dict[str, list[int]]:
+        """Return a task's variations in each of `SPLITS`; the episode under way is lost.
 
         Raises:
             SimulatorError: the process died, does not answer, or failed inside.
         """
         self._ask("load", game, 0, "", False)
-        return list(self._ask(f"getVariations{split.capitalize()}"))
+        return {split: list(self._ask(f"getVariations{split.capitalize()}")) for split in SPLITS}
 
     def num_variations(self, game: str) -> int:
-        """Return how many variations a task has."""
+        """Return how many variations a task has, -1 for a task that the simulator does not know."""
         return int(self._ask("getTaskMaxVariations", game))
+
+    def check_variation(self, game: str, variation: int) -> None:
+        """Refuse a variation that a task does not have; the simulator itself fails in the middle of its reset then.
+
+        Raises:
+            InvalidInputError: the task has no such variation.
+        """
+        number = self.num_variations(game)
+        if not 0 <= variation < number:
+            raise InvalidInputError(f"tasks: expected {game}/0 to {game}/{number - 1}, got {game}/{variation}")
 
 
 def _stop(process: subprocess.Popen, gateway: Any) -> None:
@@ -200,9 +228,8 @@ def _stop(process: subprocess.Popen, gateway: Any) -> None:
     gateway.close()
 
 
-@functools.lru_cache(maxsize=len(SPLITS))
 def official_variations(split: str) -> tuple[tuple[str, int], ...]:
-    """Return (task, variation) of a whole split; a process is started for it, once per split.
+    """Return (task, variation) of a whole split; a process is started for it, once for all splits.
 
     Raises:
         InvalidInputError: the split is unknown.
@@ -211,5 +238,10 @@ def official_variations(split: str) -> tuple[tuple[str, int], ...]:
     """
     if split not in SPLITS:
         raise InvalidInputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    return tuple((game, variation) for game, found in _variations().items() for variation in found[split])
+
+
+@functools.cache
+def _variations() -> dict[str, dict[str, list[int]]]:
     with Simulator() as simulator:
-        return tuple((game, variation) for game in game_names() for variation in simulator.variations(game, split))
+        return {game: simulator.variations(game) for game in game_names()}

@@ -77,6 +77,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
             raise InvalidInputError(f"num_threads: expected >= 1 or None, got {num_threads}")
         if not tasks:
             raise InvalidInputError("tasks: expected at least one, got none")
+        self._seed = checked_seed(seed)
         self._tasks = tasks
         self._native = native(num_envs, max_steps or 0, num_threads, *options)
         self.num_envs = num_envs
@@ -84,7 +85,6 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
         text = gymnasium.spaces.Text(max_length=1 << 16)
         self.single_observation_space = self.single_action_space = text
         self.observation_space = self.action_space = gymnasium.spaces.Tuple([text] * num_envs)
-        self._seed = checked_seed(seed)
         self._episodes = np.zeros(num_envs, dtype=np.int64)
         self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._goals = [""] * num_envs

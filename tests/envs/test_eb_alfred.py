@@ -8,6 +8,7 @@ import random
 import eb_alfred_scene as scene
 import pytest
 
+import embodied_mem
 from embodied_mem.envs.eb_alfred import Catalog, Env, Task, load_tasks
 from embodied_mem.envs.eb_alfred_expert import expert_actions
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
@@ -287,13 +288,82 @@ def test_the_nearest_rule_may_take_a_twin():
     assert taken.state()["holding"] == "Apple|+04.10|+01.00|+02.00"
 
 
-def test_valid_commands_are_those_that_succeed():
-    env = scene.play(scene.make_task(), "find a Fridge")
-    valid = env.valid_commands
+def _valid_by_the_rules(env):
+    """What can be done in the kitchen now, from the rules and the hidden state, without trying."""
+    state = env.state()
+    things = {env.task.names[key]: thing for key, thing in state["things"].items()}
+    yield from (action for action in env.admissible_commands if action.startswith("find a "))
+    if state["holding"]:
+        yield from ("put down the object in hand", "drop the object in hand")
     for action in env.admissible_commands:
-        copy = env.copy()
-        copy.step(action)
-        assert copy.action_valid == (action in valid), action
+        verb, _, name = action.rpartition(" ")
+        alike = [thing for key, thing in things.items() if key.split("_")[0] == name.split("_")[0]]
+        seen = [thing for thing in alike if thing["visible"] and not thing["held"]]
+        named = [things[name]] if len(alike) > 1 and things[name]["visible"] else seen if len(alike) == 1 else []
+        allowed = {
+            "pick up the": not state["holding"] and seen,
+            "open the": any(not thing["open"] and not thing["on"] for thing in named),
+            "close the": any(thing["open"] for thing in named),
+            "turn on the": any(not thing["on"] and not thing["open"] for thing in seen),
+            "turn off the": any(thing["on"] for thing in seen),
+            "slice the": seen,
+        }
+        if allowed.get(verb):
+            yield action
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("find a Fridge",),
+        ("find a Fridge", "open the Fridge"),
+        ("find a Cabinet",),
+        ("find a Cabinet_2", "open the Cabinet_2"),
+        ("find a Apple",),
+        TAKE,
+        ("find a DeskLamp", "turn on the DeskLamp"),
+        ("find a Microwave", "open the Microwave"),
+        ("find a Microwave", "turn on the Microwave"),
+        ("find a Faucet",),
+    ],
+)
+def test_valid_commands_are_those_that_the_rules_allow(actions):
+    env = scene.play(scene.make_task(), *actions)
+    assert sorted(env.valid_commands) == sorted(_valid_by_the_rules(env))
+
+
+def test_satisfied_at_the_start_is_flagged_and_left_out(tmp_path):
+    def in_the_bin(catalog, annotation):
+        catalog["trials"][scene.TRIAL]["objects"][0]["in"] = [scene.place_id(4)]
+
+    assert not scene.make_task().satisfied_at_start
+    assert scene.make_task(change=in_the_bin).satisfied_at_start
+    assert not scene.make_task("pick_clean_then_place_in_recep", change=in_the_bin).satisfied_at_start
+    catalog, annotation = scene.catalog_json(), scene.annotation_json()
+    folder = tmp_path / "json_2.1.0" / scene.TRIAL / "pp"
+    folder.mkdir(parents=True)
+    (folder / "ann_0.json").write_text(json.dumps(annotation))
+    (folder / "ann_1.json").write_text(json.dumps(scene.annotation_json("pick_clean_then_place_in_recep")))
+    in_the_bin(catalog, annotation)
+    (tmp_path / "floorplans.json").write_text(json.dumps(catalog))
+    entries = [{"task": scene.TRIAL, "repeat_idx": i, "instruction": "Bin it."} for i in range(2)]
+    (tmp_path / "splits.json").write_text(json.dumps({"base": entries, "common_sense": entries[:1]}))
+    envs = embodied_mem.envs.make("eb_alfred", tasks="base", data=tmp_path)
+    assert [envs.task_id(i) for i in range(envs.num_tasks)] == ["base/1"]
+    assert [task.satisfied_at_start for task in load_tasks("base", tmp_path)] == [True, False]
+    with pytest.raises(InvalidInputError, match="no task that is not satisfied"):
+        embodied_mem.envs.make("eb_alfred", tasks="common_sense", data=tmp_path)
+
+
+@pytest.mark.parametrize("limit", [0, 60_001, 2**16 + 1, 2**40])
+def test_limits_that_a_count_cannot_hold_are_refused(limit):
+    for make in (lambda: Env(scene.make_task(), max_invalid=limit), lambda: _vector(max_invalid=limit)):
+        with pytest.raises(InvalidInputError, match=f"max_invalid: expected 1 to 60000, got {limit}"):
+            make()
+
+
+def _vector(**options):
+    return embodied_mem.envs.make("eb_alfred", tasks=[scene.make_task()], **options)
 
 
 def test_an_expert_plan_that_the_scene_cannot_serve_is_refused():

@@ -28,7 +28,7 @@ def test_the_experts_plans_reach_every_goal(eb_alfred_data, reach):
         for action in expert_actions(task, annotation):
             env.step(action)  # changes nothing once the goal holds: some plans go on to close a cabinet
         longest = max(longest, env.num_steps)
-        if not env.won or env.num_invalid or before == 1:
+        if not env.won or env.num_invalid or before == 1 or task.satisfied_at_start:
             lost.append((task.trial, env.feedback, env.progress))
     assert lost == []
     assert count >= 313

@@ -30,7 +30,9 @@ std::uint16_t ParseAction(const Task& task, std::string_view text) {
 
 void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t /*seed*/) {
   if (task == nullptr) throw InvalidInputError("expected a task, got none");
-  if (options.max_invalid < 1) throw InvalidInputError("max_invalid: expected at least 1, got 0");
+  if (options.max_invalid < 1 || options.max_invalid > kMaxInvalid)
+    throw InvalidInputError("max_invalid: expected 1 to " + std::to_string(kMaxInvalid) + ", got " +
+                            std::to_string(options.max_invalid));
   *this = Env();
   task_ = std::move(task);
   options_ = options;

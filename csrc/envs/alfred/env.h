@@ -22,12 +22,14 @@ enum class Reach : std::uint8_t { kGroup, kGeometry };
 // cut instance means one of its own slices; or the nearest.
 enum class Instance : std::uint8_t { kFound, kNearest };
 
+constexpr std::uint16_t kMaxInvalid = 60000;
+
 struct Options {
   Reach reach = Reach::kGroup;
   Instance instance = Instance::kFound;
   bool needs_knife = false;     // whether `slice` needs a knife in the hand
   bool shows_view = true;       // false: the feedback line is all that comes back
-  std::uint16_t max_invalid = 10;  // invalid actions that end the episode
+  std::uint16_t max_invalid = 10;  // invalid actions that end the episode, 1 to kMaxInvalid
 
   bool operator==(const Options& other) const {
     return reach == other.reach && instance == other.instance && needs_knife == other.needs_knife &&

@@ -114,6 +114,7 @@ struct Task {
   TaskType type = TaskType::kPlace;
   std::string type_name, object_target, parent_target, movable_target, toggle_target;
   bool sliced = false;
+  bool satisfied_at_start = false;  // the goal holds before anything is done
   std::shared_ptr<const Catalog> catalog;
   std::shared_ptr<const FloorPlan> floor_plan;
   std::vector<Thing> things;  // places, objects, slices

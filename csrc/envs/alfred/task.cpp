@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/json_fields.h"
+#include "envs/alfred/env.h"
 #include "envs/alfred/scene.h"
 
 namespace embodied_mem::alfred {
@@ -209,6 +210,9 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& f
     ReadAgent(scene, task.get());
     SetRoles(Member(root, "pddl_params", Kind::kObject), task.get());
     BuildActions(task.get());
+    Env env;
+    env.Reset(task, {});
+    task->satisfied_at_start = env.won();
     return std::shared_ptr<const Task>(std::move(task));
   });
 }

@@ -1,0 +1,212 @@
+"""Envs that are processes of someone else's program: asked side by side, each one's failure kept to itself.
+
+class Simulators(Processes):
+    def launch(self):
+        return Simulator()
+
+    def start(self, simulator, task):
+        return Episode(text=simulator.reset(task), goal=task.name)
+
+    def play(self, simulator, episode, action):
+        episode.text, episode.won = simulator.step(action)
+        return True
+"""
+
+from __future__ import annotations
+
+import abc
+import concurrent.futures
+import dataclasses
+import os
+import subprocess
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from embodied_mem.errors import InvalidInputError, SimulatorError
+
+CRASHED = "The simulator failed; this episode is lost."
+"""The text of an episode whose process died."""
+
+NO_EPISODE = "There is no episode here: the last reset failed. Reset this env."
+"""The text of an env whose reset failed."""
+
+
+_owned: weakref.WeakKeyDictionary[Any, tuple[weakref.finalize, subprocess.Popen]] = weakref.WeakKeyDictionary()
+
+
+def own(owner: Any, process: subprocess.Popen, stop: Callable[..., None], *arguments: Any) -> weakref.finalize:
+    """Have `stop(process, *arguments)` called when `owner` goes or the program ends; return what calls it earlier.
+
+    The process must end when its standard input closes: that is how it ends when the program is killed. A fork of the
+    program neither ends it nor keeps it alive.
+    """
+    stopper = weakref.finalize(owner, stop, process, *arguments)
+    _owned[owner] = stopper, process
+    return stopper
+
+
+def _let_go() -> None:
+    for stopper, process in _owned.values():
+        stopper.detach()
+        process.stdin.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+class Process(Protocol):
+    """What one env asks of its process beside playing: to end, also twice."""
+
+    def close(self) -> None:
+        """End the process."""
+
+
+@dataclasses.dataclass
+class Episode:
+    """What one env knows of its episode beside its process."""
+
+    text: str = ""
+    goal: str = ""
+    reward: float = 0.0
+    won: bool = False
+    progress: float = 0.0
+    num_steps: int = 0
+    ended: bool = False
+    """The program says that the task is over."""
+    cut: bool = False
+    """The program ended the episode for its length."""
+    crashed: bool = False
+    commands: Sequence[str] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing can be played any more."""
+        return self.ended or self.cut or self.crashed
+
+
+class Processes(abc.ABC):
+    """What the native worlds have in C++ (`NativeVectorEnv` calls it): one process per env, one thread per process.
+
+    Calls wait for every env before they raise. A process that dies while playing marks its episode; the env's next
+    reset replaces it. An env whose reset failed has no episode, says so, and refuses steps until it is reset.
+    """
+
+    no_episode: Episode = Episode(NO_EPISODE, crashed=True)
+
+    def __init__(self, num_envs: int, max_steps: int, num_threads: int):
+        """Launch the processes; if one fails, all are ended again.
+
+        Args:
+            num_envs: number of envs, B.
+            max_steps: steps after which an episode is truncated; 0 for no limit.
+            num_threads: processes that are asked at a time.
+
+        Raises:
+            EmbodiedMemError: what `launch` raises.
+        """
+        self._max_steps = max_steps
+        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads, thread_name_prefix="simulator")
+        self._episodes: list[Any] = [None] * num_envs
+        futures = [self._pool.submit(self.launch) for _ in range(num_envs)]
+        concurrent.futures.wait(futures)
+        self.simulators: list[Any] = [future.result() for future in futures if future.exception() is None]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            self.close()
+            raise
+
+    @abc.abstractmethod
+    def launch(self) -> Process:
+        """Return a new process."""
+
+    @abc.abstractmethod
+    def start(self, simulator: Any, task: Any) -> Episode:
+        """Start an episode; SimulatorError if the process is dead or fails."""
+
+    @abc.abstractmethod
+    def play(self, simulator: Any, episode: Any, action: str) -> bool:
+        """Play one action, write what came of it to the episode, and return whether it counts as a step.
+
+        Raises:
+            SimulatorError: the process died or failed.
+        """
+
+    def extras(self, episodes: Sequence[Any]) -> tuple:
+        """Return what is answered after progress, one entry per env each."""
+        return ()
+
+    def close(self) -> None:
+        """End all processes and threads."""
+        for simulator in self.simulators:
+            simulator.close()
+        self._pool.shutdown()
+
+    def reset(self, indices: Sequence[int], tasks: Sequence[Any], seeds: Sequence[int]) -> None:
+        """Start tasks[k] in env indices[k]; seeds decide nothing here. An env that cannot start has no episode."""
+        for i in indices:
+            self._episodes[i] = None
+        self._all(self._start, indices, tasks)
+
+    def step(self, actions: Sequence[str]) -> tuple:
+        """Play one action per env; returns the same as `answers`."""
+        if isinstance(actions, str):
+            raise InvalidInputError("actions: expected a sequence of str, one per env, got one str")
+        if len(actions) != len(self.simulators):
+            raise InvalidInputError(
+                f"actions: expected one action for each of {len(self.simulators)} envs, got {len(actions)}"
+            )
+        for i, action in enumerate(actions):
+            if not isinstance(action, str):
+                raise InvalidInputError(f"actions[{i}]: expected a str, got {type(action).__name__}")
+            if self._episodes[i] is None:
+                raise InvalidInputError(f"env {i} was never reset, or its reset failed; call reset() before step()")
+        self._all(self._play, range(len(actions)), actions)
+        return self.answers()
+
+    def answers(self) -> tuple:
+        """Return (observations, rewards, terminations, truncations, won, progress, extras...)."""
+        episodes = [episode or self.no_episode for episode in self._episodes]
+        limit = [bool(self._max_steps) and episode.num_steps >= self._max_steps for episode in episodes]
+        cut = np.array([episode.cut or episode.crashed for episode in episodes]) | np.array(limit)
+        terminated = np.array([episode.ended for episode in episodes])
+        return (
+            [episode.text for episode in episodes],
+            np.array([episode.reward for episode in episodes], dtype=np.float64),
+            terminated,
+            cut & ~terminated,
+            np.array([episode.won for episode in episodes]),
+            np.array([episode.progress for episode in episodes], dtype=np.float64),
+            *self.extras(episodes),
+        )
+
+    def _all(self, function: Callable[..., None], *columns: Sequence[Any]) -> None:
+        """Call side by side, wait for every call, then raise the first error, if any."""
+        futures = [self._pool.submit(function, *row) for row in zip(*columns)]
+        concurrent.futures.wait(futures)
+        for future in futures:
+            future.result()
+
+    def _start(self, index: int, task: Any) -> None:
+        try:
+            self._episodes[index] = self.start(self.simulators[index], task)
+        except SimulatorError:  # it died in the last episode or since; a second failure is told
+            self.simulators[index].close()
+            self.simulators[index] = self.launch()
+            self._episodes[index] = self.start(self.simulators[index], task)
+
+    def _play(self, index: int, action: str) -> None:
+        episode = self._episodes[index]
+        episode.reward = 0.0
+        if episode.over:
+            return
+        try:
+            played = self.play(self.simulators[index], episode, action.encode("utf-8", "replace").decode())
+            episode.num_steps += played
+        except SimulatorError:
+            episode.text, episode.commands, episode.crashed = CRASHED, (), True
+            self.simulators[index].close()

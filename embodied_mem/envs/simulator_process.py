@@ -1,0 +1,135 @@
+"""A real simulator in a process of its own, as seen from here: opened, asked, ended with the program.
+
+    simulator = SimulatorProcess("eb_alfred", {"eval_set": "base", ...}, python="/envs/embench/bin/python", folder=".")
+    print(simulator.num_tasks, simulator.ask(do="reset", task=0)["text"])
+    simulator.close()
+
+`simulator_worker.py` is the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from embodied_mem.envs.processes import own
+from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError, SimulatorError
+
+ANSWER_TIMEOUT_S = 600
+"""Seconds after which a program that does not answer counts as dead; loading a scene takes minutes on some machines."""
+
+END_TIMEOUT_S = 10
+"""Seconds that a program has to close its windows and children."""
+
+_WORKER = Path(__file__).with_name("simulator_worker.py")
+_RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"  # this folder stays off the path
+_ERRORS = {"missing": MissingDependencyError, "data": DataNotFoundError, "input": InvalidInputError}
+
+
+class SimulatorProcess:
+    """One program in one process. One thread at a time may use it."""
+
+    def __init__(self, program: str, options: dict[str, Any], python: str | None, folder: str | os.PathLike | None):
+        """Start the process and open the program.
+
+        Args:
+            program: `eb_alfred`, `eb_habitat` or `partnr`.
+            options: what the worker's class takes.
+            python: the interpreter of the program's own environment; None takes this one.
+            folder: where it runs, the program's checkout; None takes the present one.
+
+        Raises:
+            MissingDependencyError: the interpreter, or a module that it needs, is not there.
+            DataNotFoundError: its data, or the display, is not there.
+            SimulatorError: it fails otherwise.
+        """
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        try:
+            self.process = subprocess.Popen(
+                [python or sys.executable, "-c", _RUN, str(_WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                cwd=folder,
+                start_new_session=True,  # so that what it starts can be ended with it
+            )
+        except OSError as error:
+            raise MissingDependencyError(f"{program}: the interpreter cannot be started: {error}") from error
+        self._stop = own(self, self.process, _stop, self._log)
+        self.num_tasks: int = self.ask(do="open", program=program, options=options)["num_tasks"]
+
+    def close(self) -> None:
+        """End the process; a second call does nothing."""
+        self._stop()
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Return the answer to one request; `image` in it is uint8[height, width, 3].
+
+        Raises:
+            SimulatorError: the process died, does not answer, or its program failed inside.
+            MissingDependencyError, DataNotFoundError, InvalidInputError: what the worker refuses.
+        """
+        if not self._stop.alive:
+            raise SimulatorError("the simulator's process was closed")
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+            until = time.monotonic() + ANSWER_TIMEOUT_S
+            answer = json.loads(self._read(struct.unpack(">I", self._read(4, until))[0], until))
+            if "image" in answer:
+                shape = tuple(answer["image"])
+                pixels = self._read(int(np.prod(shape)), until)
+                answer["image"] = np.frombuffer(pixels, dtype=np.uint8).reshape(shape)
+        except (OSError, EOFError, ValueError) as error:
+            raise SimulatorError(
+                f"the simulator's process failed at {request['do']} ({error}): {self._end()}"
+            ) from error
+        if "error" in answer:
+            kind = _ERRORS.get(answer["error"], SimulatorError)
+            if kind is not SimulatorError:
+                self.close()
+            raise kind(answer["text"])
+        return answer
+
+    def _read(self, size: int, until: float) -> bytes:
+        parts, pipe = [], self.process.stdout.fileno()
+        while size:
+            if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise TimeoutError(f"no answer within {ANSWER_TIMEOUT_S} s")
+            part = os.read(pipe, min(size, 1 << 20))
+            if not part:
+                raise EOFError("it ended")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _end(self) -> str:
+        """Return the last of what the program printed."""
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - 2000))
+        return self._log.read().decode("utf-8", "replace").strip() or "it printed nothing"
+
+
+def _stop(process: subprocess.Popen, log: IO[bytes]) -> None:
+    """Let the program close itself, then end it and all that it started."""
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_TIMEOUT_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    log.close()

@@ -1,0 +1,333 @@
+"""Adapters to the real simulators, on stand-ins that follow their signatures; missing parts; dead processes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embodied_mem.envs import make, simulator_process
+from embodied_mem.envs.processes import CRASHED, NO_EPISODE
+from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError, SimulatorError
+
+STAND_INS = Path(__file__).with_name("stand_ins")
+MODULES = {
+    "embodiedbench/envs/eb_alfred/EBAlfEnv.py": "eb_alfred",
+    "embodiedbench/envs/eb_habitat/EBHabEnv.py": "eb_habitat",
+    "omegaconf.py": "omegaconf_part",
+    "habitat_llm/agent/env/__init__.py": "partnr_env",
+    "habitat_llm/llm/instruct/utils.py": "partnr_instruct",
+    "habitat_llm/planner/planner.py": "partnr_planner",
+    "habitat_llm/utils/core.py": "partnr_core",
+    "habitat_llm/utils/sim.py": "partnr_sim",
+}
+"""Where each stand-in lies in the program that it stands for."""
+
+SIGNATURES = {  # without annotations
+    # EmbodiedBench/EmbodiedBench, commit fc59f55
+    "eb_alfred:EBAlfEnv.__init__": "(self, eval_set='base', exp_name='', down_sample_ratio=1.0, selected_indexes=[], "
+    "detection_box=False, resolution=600)",
+    "eb_alfred:EBAlfEnv.reset": "(self)",
+    "eb_alfred:EBAlfEnv.step": "(self, action, reasoning='')",
+    "eb_alfred:EBAlfEnv.close": "(self)",
+    "eb_habitat:EBHabEnv.__init__": "(self, eval_set='train', exp_name='', down_sample_ratio=1.0, start_epi_index=0, "
+    "resolution=600, recording=False)",
+    "eb_habitat:EBHabEnv.reset": "(self, **kwargs)",
+    "eb_habitat:EBHabEnv.step": "(self, action, reasoning='', **kwargs)",
+    "eb_habitat:EBHabEnv.close": "(self)",
+    # facebookresearch/partnr-planner, environment_interface.py of commit e13f82a, example_utils.py and sim.py likewise
+    "partnr_env:EnvironmentInterface.__init__": "(self, conf, dataset=None, init_wg=True, init_env=True, "
+    "gym_habitat_env=None)",
+    "partnr_env:EnvironmentInterface.reset_environment": "(self)",
+    "partnr_env:EnvironmentInterface.get_observations": "(self)",
+    "partnr_env:EnvironmentInterface.parse_observations": "(self, obs)",
+    "partnr_env:EnvironmentInterface.step": "(self, low_level_actions)",
+    "partnr_sim:init_agents": "(agent_config, env_interface)",
+    # the rest of habitat_llm as forks of it have it
+    "partnr_core:fix_config": "(cfg, root=True)",
+    "partnr_instruct:get_world_descr": "(world_graph, agent_uid=0, include_room_name=False, add_state_info=False, "
+    "centralized=False)",
+    "partnr_core:get_config": "(config_file, overrides=None)",
+    "partnr_core:setup_config": "(config=None, seed=47668090)",
+    "partnr_planner:Planner.__init__": "(self, plan_config, env_interface)",
+    "partnr_planner:Planner.process_high_level_actions": "(self, hl_actions, observations)",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A checkout with the stand-ins and what must lie beside them."""
+    for path, name in MODULES.items():
+        target = tmp_path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(STAND_INS / f"{name}.py", target)
+    for path in ("json_2.1.0", "data/hssd-hab", "data/objects_ovmm"):
+        (tmp_path / path).mkdir(parents=True)
+    habitat = tmp_path / "embodiedbench/envs/eb_habitat"
+    (habitat / "data").mkdir()
+    (habitat / "datasets").mkdir()
+    for file in (habitat / "datasets/base.pickle", tmp_path / "val.json.gz"):
+        file.touch()
+    monkeypatch.setenv("STAND_IN_DATA", str(tmp_path / "json_2.1.0"))
+    monkeypatch.setenv("STAND_IN_CLOSED", str(tmp_path / "closed"))
+    display = Path(f"/tmp/.X11-unix/X9{os.getpid()}")  # as an X server's socket; the number is no screen's
+    display.parent.mkdir(exist_ok=True)
+    display.touch()
+    monkeypatch.setenv("STAND_IN_DISPLAY", f"9{os.getpid()}")
+    (tmp_path / "display").symlink_to(display)
+    yield tmp_path
+    display.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def envs(folder, request):
+    world, backend, options = request.param
+    made = make(world, backend=backend, folder=folder, **options)
+    yield made
+    made.close()
+
+
+def _alfred(**options):
+    return pytest.param(("eb_alfred", "embodiedbench", {"resolution": 5} | options), id="eb_alfred")
+
+
+def _habitat(**options):
+    return pytest.param(("eb_habitat", "embodiedbench", {"resolution": 5} | options), id="eb_habitat")
+
+
+def _partnr(**options):
+    return pytest.param(("memento", "habitat", {"tasks": "val.json.gz"} | options), id="partnr")
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_stand_ins_follow_the_recorded_signatures(name, monkeypatch):
+    for variable in ("STAND_IN_DISPLAY", "STAND_IN_DATA"):
+        monkeypatch.setenv(variable, "x")
+    file, _, path = name.partition(":")
+    text = (STAND_INS / f"{file}.py").read_text().replace("from embodiedbench", "# from embodiedbench")
+    scope = {}
+    exec(compile(text, file, "exec"), scope)
+    found = scope[path.split(".")[0]]
+    for part in path.split(".")[1:]:
+        found = getattr(found, part)
+    assert str(inspect.signature(found)) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("envs", [_alfred(num_envs=2)], indirect=True)
+def test_eb_alfred(envs):
+    observations, info = envs.reset(options={"task_indices": [2, 0]})
+    assert observations == ["Your task is to: Take apple 2.", "Your task is to: Take apple 0."]
+    assert info["goal"] == ["Take apple 2.", "Take apple 0."]
+    assert info["task_id"] == ["base/2", "base/0"]
+    assert info["admissible_commands"][0] == ("find a Apple", "pick up the Apple", "find a Apple_2")
+    for image, episode in zip(info["images"], (3, 1)):
+        assert (image.dtype, image.shape) == (np.uint8, (5, 5, 3))
+        assert image[0, 0].tolist() == [episode, 0, 255]
+    observations, rewards, terminations, truncations, info = envs.step(["find a Apple", "1"])
+    assert observations == ["Last action executed successfully.", "Last action is invalid. Why?"]
+    assert info["action_valid"].tolist() == [True, False]
+    assert info["num_invalid"].tolist() == [0, 1]
+    assert info["progress"].tolist() == [0.5, 0.5]
+    assert info["program_reward"].tolist() == [0.25, 0.25]
+    assert [image[0, 0, 1] for image in info["images"]] == [1, 1]
+    _, rewards, terminations, truncations, info = envs.step([" pick up the Apple ", "dance"])
+    assert (rewards.tolist(), terminations.tolist()) == ([1, 0], [True, False])
+    assert not truncations.any()
+    assert info["won"].tolist() == [True, False]
+    assert info["images"][1][0, 0, 1] == 1  # an answer that is no action takes no step
+    for expected in range(3, 11):
+        _, _, terminations, _, info = envs.step(["find a Apple", "3"])
+        assert info["num_invalid"].tolist() == [0, expected]
+    assert terminations.tolist() == [True, True]
+    assert info["progress"].tolist() == [1, 0]  # an episode that ends on an unusable answer
+    observations, info = envs.reset(options={"reset_mask": np.array([False, True]), "task_indices": [0, 1]})
+    assert info["goal"] == ["Take apple 2.", "Take apple 1."]
+    with pytest.raises(InvalidInputError, match="cannot be copied"):
+        envs.snapshot(0)
+
+
+@pytest.mark.parametrize("envs", [_alfred(max_steps=3), _habitat(max_steps=3)], indirect=True)
+def test_limits_truncate_and_unusable_answers_take_no_step(envs):
+    envs.reset()
+    for action, truncated in (("0", False), ("dance", False), ("0", False), ("0", True)):
+        _, _, terminations, truncations, _ = envs.step([action])
+        assert (terminations[0], truncations[0]) == (False, truncated)
+
+
+@pytest.mark.parametrize("envs", [_habitat()], indirect=True)
+def test_eb_habitat(envs):
+    assert envs.num_tasks == 4
+    observations, info = envs.reset(options={"task_indices": [3]})
+    assert observations == ["Your task is to: Move cup 3."]
+    assert info["images"][0].shape == (5, 5, 3)
+    observations, info = envs.reset(options={"task_indices": [1]})
+    assert info["goal"] == ["Move cup 1."]
+    observations, _, _, _, info = envs.step(["pick up the cup"])
+    assert observations == ["Last action is invalid."]
+    assert (info["num_invalid"][0], info["action_valid"][0], info["images"][0].max()) == (1, False, 1)
+    _, rewards, terminations, _, info = envs.step(["place at the sofa"])
+    assert (rewards[0], terminations[0], info["won"][0], info["progress"][0]) == (1, True, True, 1)
+
+
+@pytest.mark.parametrize("envs", [_partnr()], indirect=True)
+def test_partnr(envs):
+    observations, info = envs.reset(options={"task_indices": [1]})
+    assert observations == ["Task: Tidy room 1.\n\nFurniture: table of Tidy room 1."]
+    assert info["task_id"] == ["val.json.gz/1"]
+    assert info["images"][0].shape == (4, 6, 3)  # of agent 0, without alpha
+    for action, text, valid in (
+        ("Navigate[table_1]", "Successful execution of table_1!", True),
+        ("DescribeObjectTool[cup_1]", "cup_1 is red.", True),
+        ("FindObjectTool[cups]", "FindObjectTool cannot be used here. Tools: DescribeObjectTool, Navigate", False),
+        ("Fly[]", "Fly cannot be used here. Tools: DescribeObjectTool, Navigate", False),
+        ("walk", "Expected Name[arguments], got walk", False),
+    ):
+        observations, _, terminations, _, info = envs.step([action])
+        assert (observations[0], info["action_valid"][0]) == (text, valid)
+        assert info["progress"][0] == 0.5  # two simulator steps of four
+        assert info["images"][0].max() == 2
+        assert not terminations[0]
+    _, rewards, terminations, _, info = envs.step(["Thought: there.\nNavigate[chair_1]"])
+    assert (info["won"][0], rewards[0], terminations[0]) == (True, 1, False)
+    assert envs.step(["Done[]"])[2][0]
+    observations, info = envs.reset(options={"task_indices": [0]})
+    assert info["goal"] == ["Tidy room 0."]
+    assert not info["won"][0]
+
+
+@pytest.mark.parametrize("envs", [_alfred(num_envs=2)], indirect=True)
+def test_a_dead_process_marks_its_episode_and_is_replaced(envs, folder):
+    envs.reset()
+    lost = envs.simulators[0].process
+    os.kill(lost.pid, signal.SIGKILL)
+    observations, _, _, truncations, info = envs.step(["0", "0"])
+    assert (observations[0], observations[1]) == (CRASHED, "Last action executed successfully.")
+    assert info["crashed"].tolist() == [True, False] == truncations.tolist()
+    data = folder / "json_2.1.0"
+    data.rename(folder / "elsewhere")  # so that the replacement cannot start
+    with pytest.raises(DataNotFoundError, match=r"json_2\.1\.0"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    assert envs.answers()[0] == [NO_EPISODE, "Last action executed successfully."]
+    with pytest.raises(InvalidInputError, match="its reset failed"):
+        envs.step(["0", "0"])
+    (folder / "elsewhere").rename(data)
+    _, info = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert not info["crashed"].any()
+    assert envs.simulators[0].process.pid != lost.pid
+
+
+@pytest.mark.parametrize("envs", [_alfred()], indirect=True)
+def test_an_error_inside_is_told_with_its_place(envs):
+    envs.reset()
+    simulator = envs.simulators[0]
+    with pytest.raises(SimulatorError, match=r"(?s)assert self\._current_episode_num < .*AssertionError"):
+        simulator.ask(do="reset", task=99)
+    envs.close()
+    with pytest.raises(SimulatorError, match="was closed"):
+        simulator.ask(do="reset", task=0)
+
+
+def test_processes_close_their_program_and_end_with_the_parent(folder):
+    envs = make("eb_alfred", backend="embodiedbench", folder=folder, resolution=5)
+    envs.close()
+    assert (folder / "closed").read_text() == "closed\n"
+    parent = os.fork()
+    if not parent:
+        made = make("eb_alfred", backend="embodiedbench", folder=folder, resolution=5)
+        (folder / "pid").write_text(str(made.simulators[0].process.pid))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(parent, 0)
+    worker = int((folder / "pid").read_text())
+    until = time.monotonic() + 60
+    while "simulator_worker" in _command(worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert "simulator_worker" not in _command(worker)
+    assert (folder / "closed").read_text() == "closed\n" * 2
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("world", "lost", "message"),
+    [
+        ("eb_alfred", "embodiedbench", r"embodiedbench.* cannot be imported by .*see docs/simulator_eb_alfred\.md"),
+        ("eb_alfred", "json_2.1.0", r"EB-ALFRED's data is not installed: expected .*json_2\.1\.0; git clone"),
+        ("eb_alfred", "display", r"an X display .* start it with: python -m embodiedbench\S+startx "),
+        ("eb_habitat", "embodiedbench", r"see docs/simulator_eb_habitat\.md"),
+        ("eb_habitat", "embodiedbench/envs/eb_habitat/datasets/base.pickle", "git lfs pull"),
+        ("eb_habitat", "embodiedbench/envs/eb_habitat/data", "--uids rearrange_task_assets"),
+        ("memento", "habitat_llm", r"habitat_llm.* cannot be imported .*see docs/simulator_partnr\.md"),
+        ("memento", "data/hssd-hab", "HSSD is not installed"),
+        ("memento", "val.json.gz", "the episode file is not installed"),
+    ],
+)
+def test_what_is_missing_is_said(folder, world, lost, message):
+    if (folder / lost).is_dir():
+        shutil.rmtree(folder / lost)
+    else:
+        (folder / lost).resolve().unlink()
+    options = {"backend": "habitat", "tasks": "val.json.gz"} if world == "memento" else {"backend": "embodiedbench"}
+    kind = MissingDependencyError if "imported" in message or lost == "embodiedbench" else DataNotFoundError
+    with pytest.raises(kind, match=message):
+        make(world, folder=folder, **options)
+    page = message.rpartition("docs/")[2].replace("\\", "") if "docs/" in message else "simulator_partnr.md"
+    assert (Path(__file__).parents[2] / "docs" / page).is_file()
+
+
+def test_bad_arguments_are_refused_without_a_process(folder, monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("subprocess.Popen", refused)
+    for options, message in (
+        ({"tasks": "spatial_relationship"}, "expected one of base, .*spatial, or ids"),
+        ({"tasks": []}, "at least one"),
+        ({"tasks": ["base/0", "long_horizon/1"]}, "of one set, got base, long_horizon"),
+        ({"tasks": ["base"]}, r"tasks\[0\]: expected <set>/<number>, got 'base'"),
+        ({"num_envs": 0}, "num_envs"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"resolution": 0}, "resolution"),
+        ({"reach": "group"}, "expected options among tasks"),
+        ({"backend": "thor"}, "backend: expected None or 'embodiedbench' for eb_alfred, got 'thor'"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            make("eb_alfred", **{"backend": "embodiedbench", "folder": folder} | options)
+    with pytest.raises(InvalidInputError, match="backend: expected None for alfworld, got 'habitat'"):
+        make("alfworld", backend="habitat")
+
+
+def test_a_task_or_interpreter_that_is_not_there_is_refused(folder):
+    with pytest.raises(InvalidInputError, match="expected base/0 to base/2, got base/3"):
+        make("eb_alfred", backend="embodiedbench", folder=folder, tasks=["base/2", "base/3"])
+    with pytest.raises(MissingDependencyError, match="interpreter cannot be started"):
+        make("eb_alfred", backend="embodiedbench", folder=folder, python=str(folder / "python"))
+
+
+def test_the_worker_runs_under_the_programs_pythons():
+    source = (Path(simulator_process.__file__).with_name("simulator_worker.py")).read_text()
+    tree = ast.parse(source, feature_version=(3, 8))
+    imported = {
+        (node.names[0].name if isinstance(node, ast.Import) else node.module).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert imported - sys.stdlib_module_names == {"numpy"}
+
+
+def test_no_program_is_imported_here(folder, monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+    make("eb_alfred", backend="embodiedbench", folder=folder, resolution=5).close()
+    assert not {"embodiedbench", "habitat_llm"} & set(sys.modules)
