@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.config import STAGES
-    from embodied_mem.training.correction import own_episodes
+    from embodied_mem.training.correction import own_commands, own_episodes
     from embodied_mem.training.metrics import read_metrics
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.runs import claim_run
@@ -95,11 +95,20 @@ def main(arguments: list[str] | None = None) -> dict | None:
     # ---- Tokenizer ---------------------------------------------------------------------------------------------------
     #
     tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
+
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
+    def executor_own_of(number: int, current):
+        acting = stages.make_executor(config, current, tokenizer, placement=stages.placement(config))
+        folder = run_dir / "executor_correction"
+        return own_commands(config, acting, bank, worlds.train, worlds.num_train, teacher, number, folder)
+
     executor = stages.train_executor(config, tokenizer, samples, run_dir)
-    say("executor trained; it is frozen from here on")
+    say("executor trained on the teacher's commands")
+    if config.executor_correction.num_games:
+        executor = stages.correct_executor(config, tokenizer, samples, run_dir, executor, executor_own_of)
+        say("executor corrected on its own episodes; it is frozen from here on")
     model = stages.train_compiler(config, tokenizer, samples, executor, run_dir)
     say("compiler trained on the teacher's outputs")
     if config.correction.num_games:

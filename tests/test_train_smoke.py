@@ -13,12 +13,14 @@ FIELDS = {
     "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano", "model.vocab_size": 400,
     "model.max_compiler_tokens": 8, "model.max_action_tokens": 4,
     "executor_sft.steps": 3, "executor_sft.batch_size": 2, "compiler_sft.steps": 3, "compiler_sft.batch_size": 2,
+    "executor_correction.num_games": 3, "executor_correction.max_steps": 2, "executor_correction.sft.steps": 2,
+    "executor_correction.sft.batch_size": 2,
     "correction.num_games": 3, "correction.max_steps": 2, "correction.sft.steps": 2, "correction.sft.batch_size": 2,
     "grpo.steps": 1, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 2, "grpo.microbatch": 4,
     "evaluation.batch_size": 2,
 }  # fmt: skip
 TIMES = {"latency_ms_per_step", "executor_ms_per_step", "compiler_ms_per_step"}
-ROWS = {"executor": 3, "compiler": 3, "correction": 4, "grpo": 1}
+ROWS = {"executor": 3, "executor_correction": 2, "compiler": 3, "correction": 4, "grpo": 1}
 
 
 def invoke(run_dir, capsys):

@@ -108,6 +108,7 @@ def write_report(
 
 CURVES = {
     "executor": ("loss", "action_accuracy"),
+    "executor_correction": ("loss", "action_accuracy"),
     "compiler": ("text_nll", "action_accuracy"),
     "correction": ("text_nll", "action_accuracy"),
     "grpo": ("won", "well_formed"),

@@ -175,13 +175,13 @@ class SFTConfig:
 
 @dataclasses.dataclass(frozen=True)
 class CorrectionConfig:
-    """SFT on the compiler's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
+    """SFT on a model's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
 
     Attributes:
-        num_games: training games that the compiler plays in a round; 0 leaves the stage out.
+        num_games: training games that the model plays in a round; 0 leaves the stage out.
         rounds: times that it plays, each time after having been trained on what it played before.
         max_steps: episode limit.
-        sft: how the compiler is trained in a round, half on its own samples of all rounds so far.
+        sft: how the model is trained in a round, half on its own samples of all rounds so far.
     """
 
     num_games: int = 0
@@ -285,7 +285,7 @@ class MeshConfig:
 
 ONE_DEVICE = MeshConfig()
 
-STAGES = ("executor", "compiler", "correction", "grpo")
+STAGES = ("executor", "executor_correction", "compiler", "correction", "grpo")
 """The stages that train, in order."""
 
 
@@ -298,6 +298,7 @@ class Config:
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     executor_sft: SFTConfig = SFTConfig()
+    executor_correction: CorrectionConfig = CorrectionConfig()
     compiler_sft: SFTConfig = SFTConfig()
     correction: CorrectionConfig = CorrectionConfig()
     grpo: GRPOConfig = GRPOConfig()
@@ -323,7 +324,7 @@ class Config:
 
     def parts(self, stage: str = "grpo") -> dict[str, object]:
         """What the result of a stage depends on, as JSON values; the stage `data` is what comes before training."""
-        names = ["world", "memory", "model", "data", "seed", "executor_sft", "compiler_sft", "correction", "grpo"]
-        used = names[: 5 + ("data", *STAGES).index(stage)]
+        names = ["world", "memory", "model", "data", "seed", "executor_sft", "executor_correction", "compiler_sft"]
+        used = [*names, "correction", "grpo"][: 5 + ("data", *STAGES).index(stage)]
         values = dataclasses.asdict(self)
         return {name: values[name] for name in used}

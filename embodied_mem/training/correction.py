@@ -1,10 +1,11 @@
-"""The compiler's own episodes, labelled by the teacher: what to write in the states that its own slips lead to.
+"""A model's own episodes, labelled by the teacher: what to write or do in the states that its own slips lead to.
 
+    own = own_commands(config, executor, bank, envs, num_tasks, make_teacher, number=0, folder=...)
     own = own_episodes(config, compiler, executor, bank, envs, num_tasks, make_teacher, number=0, folder=...)
 
 A compiler that has only read the teacher's episodes hardly saw a Brief State with a mistake in it, makes mistakes now
-and then, and does not recover. What the teacher says is a function of Brief State, observation and experiences, so
-every step of the compiler's own episodes can be labelled, lost ones included.
+and then, and does not recover. An executor repeats a refused command for ever. What the teacher says is a function of
+Brief State, observation and experiences, so every step of their own episodes can be labelled, lost ones included.
 
 Source: the aggregation step of DAgger (Ross, Gordon, Bagnell 2011). The MemCompiler paper goes from SFT to GRPO.
 """
@@ -21,7 +22,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.agents.deliveries import make_delivery
-from embodied_mem.agents.player import Trajectory, play
+from embodied_mem.agents.executor import Executor
+from embodied_mem.agents.player import Trajectory, play, row_keys
 from embodied_mem.agents.views import View, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
@@ -29,7 +31,7 @@ from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.teacher import Teacher
-from embodied_mem.training.teacher_data import Sample, sample_of
+from embodied_mem.training.teacher_data import EXECUTOR_FORMATS, Sample, play_teacher, sample_of
 
 
 def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: Teacher) -> list[Sample]:
@@ -86,9 +88,7 @@ def own_episodes(
     path = folder / f"episodes_{number}.jsonl.gz"
     if path.exists():
         return _read(path)
-    order = np.random.default_rng((config.seed, 5)).permutation(num_tasks)
-    count = min(config.correction.num_games, num_tasks)
-    drawn = order.take(range(number * count, (number + 1) * count), mode="wrap")
+    drawn = _drawn((config.seed, 5), number, min(config.correction.num_games, num_tasks), num_tasks)
     samples: list[Sample] = []
     with Progress("own episodes", len(drawn), unit="game") as progress:
         for start in range(0, len(drawn), envs.num_envs):
@@ -111,6 +111,59 @@ def own_episodes(
             progress.update(len(chunk), won=float(np.mean([t.won for t in played])))
     _write(path, samples)
     return samples
+
+
+def own_commands(
+    config: Config,
+    executor: Executor,
+    bank: MemoryBank,
+    envs,
+    num_tasks: int,
+    make_teacher: Callable[[], Teacher],
+    number: int,
+    folder: pathlib.Path,
+) -> list[Sample]:
+    """Samples of `config.executor_correction.num_games` episodes in which the executor acts, a format for each of them
+    in the shares of its training; guidance is the teacher's, without soft tokens, which no compiler writes yet.
+
+    Args: see `own_episodes`.
+    """
+    path = folder / f"episodes_{number}.jsonl.gz"
+    if path.exists():
+        return _read(path)
+    correction = config.executor_correction
+    drawn = _drawn((config.seed, 8), number, min(correction.num_games, num_tasks), num_tasks)
+    names, shares = zip(*EXECUTOR_FORMATS)
+    kinds = dict(
+        zip(drawn.tolist(), np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares))
+    )
+
+    def act(tasks: Sequence[int], samples: Sequence[Sample]) -> list[str]:
+        prompts = [
+            sample.executor_text(
+                memory=kinds[task] == "static",
+                hint=kinds[task].startswith("compiled"),
+                full_turns=config.memory.full_turns,
+            )
+            for task, sample in zip(tasks, samples)
+        ]
+        return executor.act(prompts, row_keys([config.seed] * len(tasks), tasks)).actions
+
+    with Progress("own commands", len(drawn), unit="game") as progress:
+        played = play_teacher(
+            envs, drawn.tolist(), bank, make_teacher, top_k=config.memory.top_k, detour=0, seed=config.seed, act=act,
+            max_steps=correction.max_steps, on_done=progress.update,
+        )  # fmt: skip
+    # In a loop nothing changes but the list of earlier commands.
+    samples = list({(s.view[0], s.view[1], s.view[2][-2:], s.compiler_prompt): s for s in played.samples}.values())
+    _write(path, samples)
+    return samples
+
+
+def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.ndarray:
+    """The `count` tasks of a round: the next ones of a permutation, from its start again once it is used up."""
+    order = np.random.default_rng(key).permutation(num_tasks)
+    return order.take(range(number * count, (number + 1) * count), mode="wrap")
 
 
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:

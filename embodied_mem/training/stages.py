@@ -1,6 +1,7 @@
 """The stages of a run, each of which resumes from its own checkpoints to the same numbers.
 
     executor = train_executor(config, tokenizer, samples, run_dir)
+    executor = correct_executor(config, tokenizer, samples, run_dir, executor, own_of)
     model = train_compiler(config, tokenizer, samples, executor, run_dir)
     model = train_grpo(config, tokenizer, model, executor, bank, envs, run_dir)
 
@@ -54,11 +55,7 @@ from embodied_mem.training.sft import (
     make_muon,
     make_optimizer,
 )
-from embodied_mem.training.teacher_data import Sample
-
-EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
-"""Shares of the executor's input formats in its training, one format per batch."""
-
+from embodied_mem.training.teacher_data import EXECUTOR_FORMATS, Sample
 
 OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
 """The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
@@ -184,32 +181,83 @@ def executor_batch(
 
 
 def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
-    """The executor, trained from scratch on all input formats that will be compared, to be frozen afterwards."""
-    sft = config.executor_sft
-    place = placement(config)
-    with place.on_host():
+    """The executor, trained from scratch on all input formats that will be compared."""
+    with placement(config).on_host():
         executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1)
+    return _executor_trainer("executor", 1, config, config.executor_sft, 1, tokenizer, run_dir, executor)(samples, 1)
+
+
+def correct_executor(
+    config: Config,
+    tokenizer: Tokenizer,
+    samples: Sequence[Sample],
+    run_dir: pathlib.Path,
+    executor: Decoder,
+    own_of: Callable[[int, Decoder], Sequence[Sample]],
+) -> Decoder:
+    """The executor after rounds of SFT on the states that its own commands lead to; it is frozen afterwards.
+
+    `own_of(round, executor)` gives the samples of the episodes that it plays in a round.
+    """
+    correction = config.executor_correction
+    train = _executor_trainer(
+        "executor_correction", 7, config, correction.sft, correction.rounds, tokenizer, run_dir, executor
+    )
+    return _corrected(config, samples, executor, correction.rounds, own_of, train)
+
+
+def _corrected(config: Config, samples: Sequence[Sample], model, rounds: int, own_of: Callable, train: Callable):
+    """`model` after `rounds` of play and training, on its own samples of all rounds so far and as many teacher's."""
+    own: list[Sample] = []
+    for number in range(rounds):
+        own += own_of(number, model)
+        others = np.random.default_rng((config.seed, 6, number)).permutation(len(samples))[: len(own)]
+        model = train([*own, *(samples[i] for i in others)], number + 1)
+    return model
+
+
+def _executor_trainer(
+    stage: str,
+    number: int,
+    config: Config,
+    sft: SFTConfig,
+    rounds: int,
+    tokenizer: Tokenizer,
+    run_dir: pathlib.Path,
+    executor: Decoder,
+) -> Callable[[Sequence[Sample], int], Decoder]:
+    """(samples, rounds done) -> the executor, trained on from where it is to the end of that round.
+
+    A round has `sft.steps` steps; the learning rate falls over all of them.
+    """
+    place = placement(config)
     graphdef, params = nnx.split(executor)
-    optimizer = _sft_optimizer(sft)
+    optimizer = _sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, parameter_axes(executor), place)
     step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places, mesh=config.mesh))
-    lengths = [sum(map(len, s.view[2][-1])) + sum(len(a) for a, _ in s.view[2]) if s.view[2] else 0 for s in samples]
     names, shares = zip(*EXECUTOR_FORMATS)
 
-    def batches_from(first: int):
-        order = batches(lengths, sft.batch_size, seed=config.seed, first_step=first, num_steps=sft.steps)
-        for step, indices in enumerate(order, first):
-            kind = names[np.random.default_rng((config.seed, 1, step)).choice(len(names), p=shares)]
-            chosen = [samples[i] for i in indices]
-            batch = executor_batch(tokenizer, chosen, kind, config)
-            references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
-            yield place.batch(filled((batch, references), place))
-
     def step_of(state, step, batch):
-        return step_fn(state, *batch, step_key(config, 1, step))
+        return step_fn(state, *batch, step_key(config, number, step))
 
-    state = run_loop("executor", run_dir, config, sft.steps, sft.checkpoint_every, state, step_of, batches_from)
-    return nnx.merge(graphdef, state.trainable)
+    def train(samples: Sequence[Sample], done: int) -> Decoder:
+        turns = [s.view[2] for s in samples]
+        lengths = [sum(map(len, t[-1])) + sum(len(a) for a, _ in t) if t else 0 for t in turns]
+        last = sft.steps * done
+
+        def batches_from(first: int):
+            order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=last)
+            for step, indices in enumerate(order, first):
+                kind = names[np.random.default_rng((config.seed, number, step)).choice(len(names), p=shares)]
+                chosen = [samples[i] for i in indices]
+                batch = executor_batch(tokenizer, chosen, kind, config)
+                references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
+                yield place.batch(filled((batch, references), place))
+
+        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from)
+        return nnx.merge(graphdef, trained.trainable)
+
+    return train
 
 
 def filled(batch: tuple, place: Placement) -> tuple:
@@ -273,12 +321,7 @@ def correct_compiler(
     train = _compiler_trainer(
         "correction", 4, config, correction.sft, correction.rounds, tokenizer, executor, run_dir, model
     )
-    own: list[Sample] = []
-    for number in range(correction.rounds):
-        own += own_of(number, model)
-        others = np.random.default_rng((config.seed, 6, number)).permutation(len(samples))[: len(own)]
-        model = train([*own, *(samples[i] for i in others)], number + 1)
-    return model
+    return _corrected(config, samples, model, correction.rounds, own_of, train)
 
 
 def _compiler_trainer(

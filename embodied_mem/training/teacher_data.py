@@ -38,6 +38,10 @@ FALSE_BELIEF = 0.1
 or another number of it. Compilers write such things, and it takes examples to take them back."""
 
 
+EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
+"""Shares of the executor's input formats in its training."""
+
+
 _CONTENTS = re.compile(r"(?<= you see ).*(?=\.)", re.DOTALL)
 
 
@@ -82,9 +86,9 @@ class TeacherData:
     """What the teacher's play gave.
 
     Attributes:
-        samples: of all steps of won episodes, in order of tasks and steps.
-        episodes: won episodes, raw.
-        num_lost: episodes that ran out of steps; they give no samples.
+        samples: of all steps, in order of tasks and steps.
+        episodes: raw.
+        num_lost: episodes of the teacher's that ran out of steps; they give no samples.
     """
 
     samples: list[Sample]
@@ -102,6 +106,8 @@ def play_teacher(
     detour: float,
     seed: int,
     imagined: float = 0.0,
+    act: Callable[[Sequence[int], Sequence[Sample]], Sequence[str]] | None = None,
+    max_steps: int | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
@@ -115,14 +121,18 @@ def play_teacher(
         detour: probability that a random command replaces the teacher's, per step; see `REFUSED`.
         seed: of the detours; each depends on (seed, task, step) only.
         imagined: probability that a step of a search gives a second sample, for an answer with other contents.
+        act: (tasks, their samples of this step) -> the commands to give, in place of the teacher's; the labels stay the
+            teacher's, and lost episodes give samples too.
+        max_steps: stop earlier than the environments do.
         on_done: called with the number of tasks just played.
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
         chunk = list(tasks[first : first + envs.num_envs])
-        for rows in _play_chunk(envs, chunk, bank, make_teacher, top_k, detour, seed, imagined):
+        options = (top_k, detour, seed, imagined, act, max_steps or envs.max_steps)
+        for rows in _play_chunk(envs, chunk, bank, make_teacher, *options):
             episode, samples = rows
-            if episode.won:
+            if episode.won or act:
                 data.episodes.append(episode)
                 data.samples.extend(samples)
             else:
@@ -132,7 +142,7 @@ def play_teacher(
     return data
 
 
-def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed, imagined):
+def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed, imagined, act, max_steps):
     count = len(tasks)
     indices = np.asarray([*tasks, *[tasks[0]] * (envs.num_envs - count)])
     observations, info = envs.reset(options={"task_indices": indices})
@@ -151,11 +161,16 @@ def _play_chunk(envs, tasks, bank, make_teacher, top_k, detour, seed, imagined):
     current = list(observations)
     earlier = [info["admissible_commands"][row] for row in range(count)]
     running = list(range(count))
-    while running:
+    while running and len(steps[running[0]]) < max_steps:
         actions = ["look"] * envs.num_envs
         for row in running:
             samples[row].append(sample_of(views[row], lessons[row]))
-            actions[row] = lessons[row].action
+        if act:
+            commands = act([tasks[row] for row in running], [samples[row][-1] for row in running])
+        else:
+            commands = [lessons[row].action for row in running]
+        for row, command in zip(running, commands):
+            actions[row] = command
             if randoms[row].random() < detour:
                 pool = earlier[row] if randoms[row].random() < REFUSED else info["admissible_commands"][row]
                 actions[row] = pool[int(randoms[row].integers(len(pool)))]

@@ -6,25 +6,25 @@ to add anything at this size. Scored with one seed; `evaluate.py --seeds 0 1 2` 
 
 import dataclasses
 
-from embodied_mem.training.config import Config, EvalConfig, WorldConfig
+from embodied_mem.training.config import Config, CorrectionConfig, EvalConfig, WorldConfig
 from experiments.configs import grpo_cpu
 
 
 def config() -> Config:
     small = grpo_cpu.config()
+
+    def rounds(correction: CorrectionConfig, count: int) -> CorrectionConfig:
+        sft = dataclasses.replace(correction.sft, steps=500)
+        return dataclasses.replace(correction, num_games=500, rounds=count, max_steps=30, sft=sft)
+
     return dataclasses.replace(
         small,
         world=WorldConfig(train="train", valid="valid_seen", max_steps=50),
         data=dataclasses.replace(small.data, passes=4),
         executor_sft=dataclasses.replace(small.executor_sft, steps=2500),
-        compiler_sft=dataclasses.replace(small.compiler_sft, steps=2000),
-        correction=dataclasses.replace(
-            small.correction,
-            num_games=500,
-            rounds=2,
-            max_steps=30,
-            sft=dataclasses.replace(small.correction.sft, steps=500),
-        ),
+        executor_correction=rounds(small.executor_correction, 2),
+        compiler_sft=dataclasses.replace(small.compiler_sft, steps=3000),
+        correction=rounds(small.correction, 2),
         grpo=dataclasses.replace(small.grpo, steps=0),
         evaluation=EvalConfig(seeds=(0,), batch_size=70),
     )

@@ -27,20 +27,25 @@ def config() -> Config:
         model=ModelConfig(compiler="micro", executor="micro", max_compiler_tokens=64, max_action_tokens=12),
         data=DataConfig(passes=3, detour=0.15, imagined=0.5),
         executor_sft=SFTConfig(
-            steps=1200, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
+            steps=800, batch_size=32, learning_rate=2e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
+        ),
+        executor_correction=CorrectionConfig(
+            num_games=256,
+            sft=SFTConfig(
+                steps=200, batch_size=32, learning_rate=1e-3, label_smoothing=0, prompt_weight=0.3, optimizer="muon"
+            ),
         ),
         compiler_sft=SFTConfig(
-            steps=1800, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+            steps=1000, batch_size=32, learning_rate=2e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
         ),
         correction=CorrectionConfig(
             num_games=256,
-            rounds=2,
             sft=SFTConfig(
-                steps=600, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
+                steps=400, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
             ),
         ),
         grpo=GRPOConfig(
-            steps=12,
+            steps=8,
             num_tasks=8,
             group_size=4,
             max_steps=15,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 
 import pytest
 
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import Delivered
+from embodied_mem.agents.executor import Turn
 from embodied_mem.agents.player import Trajectory
 from embodied_mem.compiler.brief_state import Create
 from embodied_mem.compiler.memory_compiler import Compiled
@@ -15,18 +17,26 @@ from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training import correction
+from embodied_mem.training.config import CorrectionConfig, SFTConfig
 from embodied_mem.training.correction import relabel
 from embodied_mem.training.teacher import RuleTeacher
 from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.types import Step
+from experiments.configs import load
 
 NUM_GAMES = 18
+
+
+def world_of(num_envs: int):
+    """The games of this file."""
+    games = [game.load() for game in generate(NUM_GAMES, seed=1, num_scenes=12, split="train")]
+    return envs.make("alfworld", tasks=games, num_envs=num_envs, seed=0, max_steps=50)
 
 
 @pytest.fixture(scope="module")
 def played():
     """(bank, episodes, their samples) of the teacher, without detours."""
-    games = [game.load() for game in generate(NUM_GAMES, seed=1, num_scenes=12, split="train")]
-    world = envs.make("alfworld", tasks=games, num_envs=NUM_GAMES, seed=0, max_steps=50)
+    world = world_of(NUM_GAMES)
     bank = MemoryBank()
     options = {"top_k": 3, "detour": 0.0, "seed": 0}
     bank.add_many(play_teacher(world, range(NUM_GAMES), bank, RuleTeacher, **options).episodes)
@@ -78,3 +88,51 @@ def test_samples_survive_the_file(played, tmp_path):
     correction._write(path, played[2])
     assert correction._read(path) == played[2]
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+class Stubborn:
+    """Stands in for an executor: it repeats one command and notes the prompts that it reads."""
+
+    def __init__(self, command: str):
+        self.command, self.prompts = command, []
+
+    def act(self, prompts, keys):
+        self.prompts += prompts
+        return Turn([self.command] * len(prompts), [], [])
+
+
+def test_an_executors_loop_gives_one_sample_with_the_teachers_command(played, tmp_path):
+    config = dataclasses.replace(
+        load("grpo_cpu"), executor_correction=CorrectionConfig(num_games=6, max_steps=12, sft=SFTConfig(steps=1))
+    )
+    stubborn = Stubborn("eat everything")
+    arguments = (config, stubborn, played[0], world_of(4), NUM_GAMES, RuleTeacher)
+    own = correction.own_commands(*arguments, 0, tmp_path)
+    assert len(stubborn.prompts) == 6 * 12
+    assert len(own) == 6 * 3, "the first step, the first answer, and twice the same answer"
+    for sample in own:
+        assert sample.action != stubborn.command
+        assert all(turn == (stubborn.command, "Nothing happens.") for turn in sample.view[2])
+    assert any("hint: " in prompt for prompt in stubborn.prompts)
+    assert not all("hint: " in prompt for prompt in stubborn.prompts)
+    assert correction.own_commands(*arguments, 0, tmp_path) == own
+    assert len(stubborn.prompts) == 6 * 12, "a round that was stored is not played again"
+    others = correction.own_commands(*arguments, 1, tmp_path)
+    goals = [{(s.view[0], s.view[1]) for s in each if not s.view[2]} for each in (own, others)]
+    assert goals[1] - goals[0], "another round plays other games first"
+
+
+def test_a_state_that_a_compilers_episode_comes_back_to_gives_one_sample(played, monkeypatch, tmp_path):
+    bank, episodes, _ = played
+    config = dataclasses.replace(load("grpo_cpu"), correction=CorrectionConfig(num_games=1, sft=SFTConfig(steps=1)))
+    idle = [Step(episodes[0].first_observation, "eat"), *[Step("Nothing happens.", "eat")] * 9]
+    silent = trajectory_of(
+        dataclasses.replace(episodes[0], steps=tuple(idle), final_observation="Nothing happens.", won=False),
+        [CompilerOutput.make("", [], "")] * 10,
+    )
+    monkeypatch.setattr(correction, "play", lambda *_, **__: [silent])
+    own = correction.own_episodes(
+        config, types.SimpleNamespace(num_soft=0), None, bank, world_of(1), 1, RuleTeacher, 0, tmp_path
+    )
+    assert [s.compiler_prompt for s in own] == list(dict.fromkeys(s.compiler_prompt for s in own))
+    assert len(own) == 2

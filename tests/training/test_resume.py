@@ -17,7 +17,7 @@ from embodied_mem.training.runs import claim_run
 from experiments.configs import load
 
 SCRIPT = Path(__file__).with_name("tiny_run.py")
-STEPS = {"executor": 24, "compiler": 12, "correction": 8, "grpo": 2}
+STEPS = {"executor": 24, "executor_correction": 4, "compiler": 12, "correction": 8, "grpo": 2}
 
 
 class Runs:

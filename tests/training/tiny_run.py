@@ -30,6 +30,8 @@ FIELDS = {
     "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano", "model.vocab_size": 400,
     "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
     "executor_sft.steps": 24, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
+    "executor_correction.num_games": 4, "executor_correction.max_steps": 2, "executor_correction.sft.steps": 4,
+    "executor_correction.sft.batch_size": 2, "executor_correction.sft.checkpoint_every": 2,
     "compiler_sft.steps": 12, "compiler_sft.batch_size": 2, "compiler_sft.checkpoint_every": 2,
     "correction.num_games": 4, "correction.max_steps": 2, "correction.rounds": 2,
     "correction.sft.steps": 4, "correction.sft.batch_size": 2, "correction.sft.checkpoint_every": 2,
