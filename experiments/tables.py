@@ -112,8 +112,8 @@ def memento() -> str:
         return "Not run yet; the log says what is known."
     data = json.loads((RESULTS / "memento.json").read_text())
     lines = [
-        "| stage | tasks | success | 95 % interval | held-out houses | percent complete | GPT-4o | Qwen-2.5-7b "
-        "| paper: GPT-4o, Qwen-2.5-7b |",
+        "| stage | tasks | success | 95 % interval | held-out houses | percent complete | GPT-4o, same tasks "
+        "| Qwen-2.5-7b, same tasks | all of the paper's: GPT-4o, Qwen-2.5-7b |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for stage, row in data["stages"].items():
