@@ -137,11 +137,14 @@ lamp, light, lamplight, lit lamp, light source, illumination: DeskLamp FloorLamp
 
 _CHANGES = {
     "clean": "clean cleaned wash washed rinse rinsed wet washing rinsing cleaning scrubbed scrub soaked newly-cleaned",
-    "heat": "heat heated hot warm warmed cook cooked microwaved heating warming cooking baked boiled bake boil reheated "
-    "roasted microwaving toasted",
+    "heat": "heat heated hot warm warmed cook cooked microwaved heating warming cooking baked boiled bake boil "
+    "reheated roasted microwaving toasted",
     "cool": "cool cooled cold chill chilled cooling chilling refrigerated icy frozen freeze refrigerate",
 }
-_SLICED = set("slice slices sliced cut cutting piece pieces slicing diced chopped chop wedge sections section".split())
+_SLICED = {
+    "slice", "slices", "sliced", "cut", "cutting", "piece", "pieces", "slicing", "diced", "chopped", "chop", "wedge",
+    "sections", "section",
+}  # fmt: skip
 _TWO = {"two", "2", "both", "pair", "couple", "second", "another", "multiple"}
 _PLACING = {"put", "place", "set", "move", "store", "putting", "placing", "bring", "leave", "transfer", "throw"}
 _SOMEWHERE = ("CounterTop", "DiningTable", "SideTable", "Desk", "Dresser", "CoffeeTable")
@@ -155,7 +158,9 @@ _BESIDE = re.compile(
     r"( the| a| an| two)?( \w+)?( \w+)? ?$"
 )
 _FROM = re.compile(r"(from|off of|off|out of)( on| in| inside)?( the| a| an)?( \w+)?( \w+)? ?$")
-_INTO = re.compile(r"\b(in|into|on|onto|to|inside|inside of|upon|at|atop|over to)( top of)?( the| a| an)?( \w+)?( \w+)? ?$")
+_INTO = re.compile(
+    r"\b(in|into|on|onto|to|inside|inside of|upon|at|atop|over to)( top of)?( the| a| an)?( \w+)?( \w+)? ?$"
+)
 _HOLDS = re.compile(r"\b(with|containing|holding|and|plus|has|of)\b")
 
 
@@ -262,10 +267,9 @@ def understand(instruction: str) -> Goal | None:
     aims = _without_tools([p for p in aims if _INTO.search(before(p))] or aims, change)
     verb = max((i for i, word in enumerate(words) if word in _PLACING), default=0)
     aims = [aim for aim in aims if aim.start > verb] or aims[-1:]
+    where = aims[0].kinds if aims else _SOMEWHERE
     if {"throw", "discard", "dispose"} & set(words):
         where = ("GarbageCan",)
-    else:
-        where = aims[0].kinds if aims else _SOMEWHERE
     first = objects[0]
     several = first.plural or any(word in _TWO for word in words)
     carriers = [t for t in objects if t.kinds[0] in _MOVABLE]

@@ -17,7 +17,6 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import time
-
 from collections.abc import Sequence
 
 from embodied_mem.agents.beliefs import AlfworldRules
