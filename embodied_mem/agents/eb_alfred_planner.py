@@ -8,7 +8,7 @@ the goal holds several kinds (`eb_alfred_words`), and a reading picks one for ea
 order of their likelihood; a home that is remembered from earlier tasks tells which kinds it holds. That the task goes
 on when a reading was carried out tells that another one is meant.
 
-Needs of steps: ("visible", thing), ("holding", kind), ("empty hand",), ("open", place), ("shut", place).
+Needs of steps: ("visible", thing), ("holding", kind), ("empty hand",), ("at", place), ("open", place), ("shut", place).
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class EbAlfredPlanner:
                 steps: list[PlanStep] = []
                 while len(steps) < self._max_steps and (more := imagined.next()):
                     steps += more
-                if steps:
+                if steps and not scene.refused(steps[0].command):
                     return Plan(tuple(steps), str(reading))
-                tried.add(reading)  # all of it holds, and the task goes on
+                tried.add(reading)  # all of it holds and the task goes on, or what it needs was refused here
             tried.clear()
         return Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
 
@@ -259,7 +259,8 @@ class _Imagined:
         scene.held = ""
         scene.things[held] = BASINS.get(place, place)
         scene.view.add(held)
-        return [*steps, PlanStep("put down the object in hand", (("holding", kind), ("open", place)), why)]
+        needs = (("holding", kind), ("at", place), ("open", place))
+        return [*steps, PlanStep("put down the object in hand", needs, why)]
 
     def _deliver(self, held: str) -> list[PlanStep]:
         names = self.scene.working.names[self.reading.place]
@@ -309,8 +310,11 @@ class _Imagined:
     def _light(self) -> list[PlanStep]:
         self._finished = True
         lamp, kind = self.reading.lamp, class_of(self.scene.held)
+        if "on" in self.scene.marks.get(lamp, ()):
+            return []
         steps = self._find(lamp, "the goal wants its light", ("holding", kind))
-        return [*steps, PlanStep(f"turn on the {lamp}", (("holding", kind),), "the goal wants its light")]
+        light = PlanStep(f"turn on the {lamp}", (("holding", kind),), "the goal wants it", f"You turn on the {lamp}.")
+        return [*steps, light]
 
 
 class EbAlfredCritic:
@@ -335,6 +339,8 @@ class EbAlfredCritic:
                 return "" if class_of(scene.held) == kind else f"no {kind} is in the hand"
             case ("empty hand",):
                 return f"{scene.held} is in the hand" if scene.held else ""
+            case ("at", place):
+                return "" if scene.at == place else f"the agent is at {scene.at or 'no place'}, not at {place}"
             case ("open", place):
                 return f"{place} is closed" if place in scene.closed else ""
             case ("shut", place):

@@ -135,7 +135,11 @@ def sentences(observation: str) -> str:
     if fixed:
         lines.append(f"Looking quickly around you, you see {', '.join(fixed)}.")
     held = _bare(seen[2].partition(" with ")[0])
+    # Of what lies in a thing that lies somewhere, the first is named behind it; where its list ends is not told.
+    inner = re.findall(r"(?=\b(Bowl|Box|Cup|Mug|Pan|Plate|Pot)(_\d+)?(?: \(\w+\))? with (\w+))", observation)
+    nested = [f"This is a normal {kind}{number}. In it, you see a {thing}." for kind, number, thing in inner]
     lines.append("You are not carrying anything." if held == "nothing" else f"You are carrying: a {held}.")
+    lines += nested
     if hidden := _HIDDEN.search(observation):
         lines.append(f"This is a normal {hidden[2]}. In it, you see a {hidden[1]}.")
     return "\n".join(lines)
