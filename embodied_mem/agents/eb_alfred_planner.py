@@ -17,13 +17,15 @@ import dataclasses
 import itertools
 
 from embodied_mem.agents.eb_alfred_scene import BASINS, DOORS, Scene
+from embodied_mem.agents.eb_alfred_words import SLICEABLE
 from embodied_mem.agents.plans import Plan, PlanStep, Situation
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.observations import class_of
 
 _MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
-_STRANGE, _OTHER = 4, 1
-"""Cost of a reading per kind that the home was never seen to hold, and per place down the list of a slot."""
+_STRANGE, _OTHER, _UNSAID = 4, 1, 6
+"""Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
+instruction does not say: that a slice is meant, or two."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,12 @@ def readings_of(scene: Scene) -> list[Reading]:
         if len(set(filter(None, kinds))) < sum(map(bool, kinds)):
             continue
         cost = sum(_OTHER * rank + _STRANGE * scene.is_strange(kind) for rank, kind in choice if kind)
-        found.append((cost, Reading(*kinds, meant.change, meant.sliced, meant.count)))
+        plain = Reading(*kinds, meant.change, meant.sliced, meant.count)
+        found.append((cost, plain))
+        if plain.object in SLICEABLE and not plain.sliced:
+            found.append((cost + _UNSAID, dataclasses.replace(plain, sliced=True)))
+        if meant.count == 1 and not (plain.carrier or plain.lamp or plain.change):
+            found.append((cost + _UNSAID, dataclasses.replace(plain, count=2)))
     return [reading for _, reading in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -125,7 +132,7 @@ class _Imagined:
         if self._is_done():
             return []
         if held:
-            scene.held = ""
+            scene.held = scene.at = ""
             return [PlanStep("drop the object in hand", (("holding", kind),), f"{held} is not wanted")]
         if reading.carrier:
             for carrier in scene.working.names[reading.carrier]:
@@ -133,7 +140,8 @@ class _Imagined:
                     return self._fetch(reading.carrier, carrier)
         if reading.sliced and not self._slices():
             return self._slice()
-        return self._fetch(reading.thing, self._instance())
+        name = self._instance()
+        return self._fetch(reading.thing, name) if name else []
 
     # What is known.
 
@@ -159,18 +167,18 @@ class _Imagined:
         return [t for t in self.scene.things if class_of(t) == self.reading.thing]
 
     def _instance(self) -> str:
-        """Which thing of the kind to fetch: one in view, then one not known to be behind a door."""
+        """Which thing of the kind to fetch: one in view, then one not known to be behind a door; "" if none is left."""
         scene, reading = self.scene, self.reading
         delivered = self._delivered()
         if reading.sliced:
             left = [t for t in self._slices() if t not in delivered]
-            return min(left, key=lambda t: t not in scene.view, default=reading.thing)
+            return min(left, key=lambda t: t not in scene.view, default="")
         left = [n for n in scene.working.names[reading.object] if n not in delivered and not scene.is_missing(n)]
 
         def cost(name: str) -> tuple[bool, bool]:
             return name not in scene.view, scene.things.get(name, "") in scene.closed
 
-        return min(left, key=cost, default=reading.object)
+        return min(left, key=cost, default="")
 
     # Pieces of plans. Each returns its steps and changes what is imagined.
 

@@ -151,7 +151,7 @@ _SOMEWHERE = ("CounterTop", "DiningTable", "SideTable", "Desk", "Dresser", "Coff
 """Where things go that are to be put beside something, or nowhere in particular."""
 _MOVABLE = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
 _FOOD = {"Apple", "Bread", "Egg", "Lettuce", "Potato", "Tomato"}
-_SLICEABLE = {"Apple", "Bread", "Lettuce", "Potato", "Tomato"}
+SLICEABLE = {"Apple", "Bread", "Lettuce", "Potato", "Tomato"}
 _BESIDE = re.compile(
     r"(next to|beside|near|by|behind|across from|in front of|left of|right of|left side of|right side of|between|under"
     r"|underneath|below|above|closest to|nearest to|opposite|at the foot of|beneath|against)"
@@ -161,6 +161,7 @@ _FROM = re.compile(r"(from|off of|off|out of)( on| in| inside)?( the| a| an)?( \
 _INTO = re.compile(
     r"\b(in|into|on|onto|to|inside|inside of|upon|at|atop|over to)( top of)?( the| a| an)?( \w+)?( \w+)? ?$"
 )
+_ONTO = re.compile(r"\b(into|onto|to)( the| a| an)?( \w+)? ?$")
 _HOLDS = re.compile(r"\b(with|containing|holding|and|plus|has|of)\b")
 
 
@@ -267,6 +268,7 @@ def understand(instruction: str) -> Goal | None:
     aims = _without_tools([p for p in aims if _INTO.search(before(p))] or aims, change)
     verb = max((i for i, word in enumerate(words) if word in _PLACING), default=0)
     aims = [aim for aim in aims if aim.start > verb] or aims[-1:]
+    aims = [aim for aim in aims if _ONTO.search(before(aim))] or aims  # "the book on the bed to the desk"
     where = aims[0].kinds if aims else _SOMEWHERE
     if {"throw", "discard", "dispose"} & set(words):
         where = ("GarbageCan",)
@@ -289,7 +291,7 @@ def _hides(other: _Mention, mention: _Mention) -> bool:
 
 
 def _can_cut(mention: _Mention) -> bool:
-    return mention.kinds[0] in _SLICEABLE
+    return mention.kinds[0] in SLICEABLE
 
 
 def _change(words: list[str], things: list[_Mention]) -> str:
