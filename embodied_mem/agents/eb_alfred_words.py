@@ -14,6 +14,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from embodied_mem.agents.uses import guess, table_of
+
 _THINGS = """
 alarm clock, clock: AlarmClock
 apple: Apple
@@ -135,6 +137,85 @@ floor lamp, tall lamp, standing lamp: FloorLamp DeskLamp
 lamp, light, lamplight, lit lamp, light source, illumination: DeskLamp FloorLamp
 """
 
+_USES = """
+write writing draw drawing sketch note notes sign signature ink: Pen Pencil
+erase eraser lead: Pencil
+time alarm wake clock hour hours: AlarmClock Watch
+wrist: Watch
+sleep sleeping rest head comfort comfortable nap soft: Pillow
+read reading pages page story stories literature study: Book Newspaper
+news current events headlines: Newspaper
+call calling text texting message communicate communication: CellPhone
+drink drinking beverage sip coffee tea: Mug Cup
+juice thirst thirsty: Cup Mug
+soup cereal salad ramen: Bowl Pot
+eat eating bite fork poke pasta: Fork Spoon
+stir stirring scoop scooping: Spoon Ladle
+cut cutting chop chopping sharp blade: Knife ButterKnife
+spread spreading butter: ButterKnife Knife
+serve serving broth stew: Ladle Spoon
+flip flipping pancakes: Spatula
+fry frying saute: Pan Spatula
+boil boiling simmer: Pot Kettle Pan
+wipe wiping dust: Cloth HandTowel
+dry drying hands: HandTowel Cloth
+scrub scrubbing absorb: DishSponge Cloth
+lather hygiene bathing soapy suds: SoapBar SoapBottle
+pump: SoapBottle
+unclog clog clogged drain: Plunger
+bathroom roll: ToiletPaper
+nose sneeze blow: TissueBox
+music song songs audio album: CD
+pay paying payment purchase buy shopping bank money: CreditCard
+unlock car locks: KeyChain
+channel channels television tv remotely: RemoteControl
+type typing portable internet computing: Laptop
+wax burn flame scent aroma wick: Candle
+flower flowers bouquet: Vase
+art artwork decorative: Statue Vase
+swing home hit hitting: BaseballBat TennisRacket
+court serve: TennisRacket
+bounce hoop dribble: BasketBall
+plants watering garden: WateringCan
+season seasoning flavor spicy: PepperShaker SaltShaker
+salty sodium: SaltShaker
+alcohol alcoholic: WineBottle
+protein yolk omelet omelette breakfast: Egg
+sandwich wheat grain carbohydrate carbs: Bread Lettuce
+red juicy: Tomato Apple
+crunchy orchard pie: Apple
+green leafy leaves: Lettuce
+starch starchy fries root: Potato
+disinfect surface spray mist: SprayBottle
+package packing: Box
+"""
+
+_PLACE_USES = """
+cold cools preserve preserves fresh perishable chilled: Fridge
+heats reheat reheating: Microwave
+waste discard discarded rubbish throw throwing dispose: GarbageCan
+sleep sleeping slept: Bed
+sit sitting lounge relax seating: Sofa ArmChair
+work working study studying homework: Desk
+dine dining meal meals dinner eat eating: DiningTable
+wash washing faucet tap running dishes: Sink
+bathe bathing soak: Bathtub
+flush flushing flushes: Toilet
+clothes clothing garments: Dresser Drawer
+lock locked valuables secure secured: Safe
+feet foot: Ottoman
+prepare preparing preparation prep: CounterTop DiningTable
+display displaying: Shelf
+brew brewing brews: CoffeeMachine
+storage store storing: Cabinet Drawer Shelf
+flame burner: StoveBurner
+living: CoffeeTable Sofa
+bedroom beside: SideTable Dresser
+compartment slides pull sliding: Drawer
+wheels: Cart
+furniture: SideTable Dresser Desk DiningTable
+"""
+
 _CHANGES = {
     "clean": "clean cleaned wash washed rinse rinsed wet washing rinsing cleaning scrubbed scrub soaked newly-cleaned",
     "heat": "heat heated hot warm warmed cook cooked microwaved heating warming cooking baked boiled bake boil "
@@ -211,6 +292,7 @@ def _lexicon(table: str) -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 _LEXICONS = {"thing": _lexicon(_THINGS), "place": _lexicon(_PLACES), "lamp": _lexicon(_LAMPS)}
+_USE_OF, _PLACE_USE_OF = table_of(_USES), table_of(_PLACE_USES)
 _CHANGE_OF = {word: change for change, words in _CHANGES.items() for word in words.split()}
 _IRREGULAR = {"knives": "knife", "shelves": "shelf", "loaves": "loaf", "leaves": "leaf", "glasses": "glass"}
 
@@ -260,6 +342,9 @@ def understand(instruction: str) -> Goal | None:
     sliced = any(word in _SLICED for word in words)
     change = _change(words, things)
     objects = _objects(things, sliced, change)
+    described, where_described = _described(words)
+    if not objects and described:
+        objects = [_Mention(0, 0, described, plural=False)]
     if not objects:
         return None
     if light:
@@ -269,7 +354,7 @@ def understand(instruction: str) -> Goal | None:
     verb = max((i for i, word in enumerate(words) if word in _PLACING), default=0)
     aims = [aim for aim in aims if aim.start > verb] or aims[-1:]
     aims = [aim for aim in aims if _ONTO.search(before(aim))] or aims  # "the book on the bed to the desk"
-    where = aims[0].kinds if aims else _SOMEWHERE
+    where = aims[0].kinds if aims else where_described or _SOMEWHERE
     if {"throw", "discard", "dispose"} & set(words):
         where = ("GarbageCan",)
     first = objects[0]
@@ -283,6 +368,13 @@ def understand(instruction: str) -> Goal | None:
     sliced = sliced and _can_cut(first)
     two = several and not change and not (sliced and not {"two", "2", "both"} & set(words) and not first.plural)
     return Goal(first.kinds, where, change=change, sliced=sliced, count=2 if two else 1)
+
+
+def _described(words: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Kinds of the thing and of the place by what is said of their use, before and after the last "in", "on", "to"."""
+    cuts = [i for i, word in enumerate(words) if word in ("in", "into", "on", "onto", "to", "inside")]
+    cut = max((i for i in cuts if words[i - 1 : i] != ["used"] and words[i + 1 : i + 2] != ["be"]), default=len(words))
+    return guess(words[:cut], _USE_OF), guess(words[cut:], _PLACE_USE_OF)
 
 
 def _hides(other: _Mention, mention: _Mention) -> bool:

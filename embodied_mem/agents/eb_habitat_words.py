@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from embodied_mem.agents.uses import guess, table_of
+
 _KINDS = """
 ball, baseball, tennis ball, softball, soccer ball, round toy: ball
 clamp, gripping tool: clamp
@@ -25,26 +27,26 @@ drill, power drill, power tool: drill
 spatula, flipper, turner: spatula
 knife, sharp utensil: knife
 spoon: spoon
-fork: spoon knife
-plate, dish: plate bowl
+fork: spoon|knife
+plate, dish: plate|bowl
 sponge, scrubber: sponge
 cleanser, bleach, cleaner, cleaning agent, detergent, bleach cleanser, cleaning product, cleaning bottle, \
-cleaning supply: cleanser sponge
+cleaning supply: cleanser|sponge
 plum: plum
 pear: pear
 peach: peach
 apple: apple
-lemon, sour fruit, yellow fruit, citrus fruit, citrus: lemon orange
+lemon, sour fruit, yellow fruit, citrus fruit, citrus: lemon|orange
 can, soup can, tin can, canned food, tin, soda can, coke, soda, canned good: can
 box, cardboard box, carton, cracker box, crackers, sugar box, gelatin box, box of food: box
 banana: banana
-strawberry, berry, red fruit: strawberry apple
-lego, lego block, building block, lego brick: lego block
+strawberry, berry, red fruit: strawberry|apple
+lego, lego block, building block, lego brick: lego|block
 rubriks cube, rubiks cube, rubik cube, rubriks, rubik s cube, puzzle cube, puzzle: rubriks cube
 book, novel, reading material, textbook: book
 bowl: bowl
-cup, glass, tumbler: cup mug
-mug, coffee mug, coffee cup: mug cup
+cup, glass, tumbler: cup|mug
+mug, coffee mug, coffee cup: mug|cup
 orange: orange
 lid, cover, pot lid: lid
 toy airplane, airplane, plane, toy plane, aeroplane: toy airplane
@@ -52,36 +54,43 @@ wrench, spanner: wrench
 """
 
 _USES = """
-fruit: apple banana orange pear peach plum lemon strawberry
-food, snack, something to eat, eat, hungry, edible, hunger, bite: apple banana pear peach strawberry orange plum can box
-sweet, dessert: strawberry peach banana apple
-toy, something to play with, play, playing, kid, child: toy airplane|lego|ball|rubriks cube|block
-drink, drinking, thirsty, coffee, tea, beverage, water, something to drink, sip: cup mug
-soup, cereal, stew, salad, oatmeal: bowl spoon
-read, reading, story, study, literature: book
-tool, repair, fix, handyman: hammer screwdriver wrench drill clamp
-nail, nails: hammer drill
-screw, screws: screwdriver drill
-bolt, bolts, nut, nuts: wrench
-hole, drilling: drill
-cut, cutting, slice, slicing, chop, chopping: knife scissors
-paper, craft, snip: scissors
-lock up, secure, securing, locker, gate, thief, bike: padlock
-clean, cleaning, wash, washing, wipe, scrub, dirty, spill, spilled, dishes: sponge cleanser
-stain, disinfect, germ, sanitize: cleanser sponge
-cook, cooking, flip, pancake, pancakes, frying, egg, eggs, burger: spatula
-stir, stirring, scoop: spoon
-utensil, cutlery, silverware: spoon knife spatula
-hold together, glue, hold pieces: clamp
-sport, throw, catch, bounce, game, pitcher: ball
-build, building, construct, construction: lego block
-fly, flying, pilot, aviation: toy airplane
-container: box bowl cup
-pot, pan, boil, boiling: lid
-lemonade: lemon
-juice, vitamin c: orange
-monkey: banana
-dinner, meal, dine, serve, lunch, breakfast: plate bowl
+fruit fruits healthy fresh: apple|banana|orange|pear|peach|plum|lemon|strawberry
+food snack eat eating hungry edible hunger bite: apple|banana|pear|peach|strawberry|orange|plum|can|box
+sweet dessert sugary juicy: strawberry|peach|banana|apple
+sour tart acidic lemonade: lemon
+citrus vitamin c juice: orange|lemon
+yellow peel monkey tropical curved: banana|lemon
+red berries jam: strawberry|apple
+purple prune: plum
+fuzzy pit: peach
+green: pear|apple
+toy toys play playing kid child children plaything: toy airplane|lego|ball|rubriks cube|block
+drink drinking thirsty coffee tea beverage water sip liquid hot cocoa: cup|mug
+soup cereal stew salad oatmeal: bowl|spoon
+read reading story study literature bedtime pages knowledge author: book
+tool tools repair fix repairing handyman diy: hammer|screwdriver|wrench|drill|clamp
+nail nails pound pounding hit: hammer|drill
+screw screws: screwdriver|drill
+bolt bolts nut nuts tighten loosen plumbing pipe: wrench|screwdriver
+hole holes drilling bore: drill
+cut cutting slice slicing chop chopping sharp steak: knife|scissors
+paper craft crafts snip hair trim: scissors
+lock secure locker gate thief bike locked: padlock
+clean cleaning wash washing wipe scrub dirty spill spilled dishes mess: sponge|cleanser
+stain stains disinfect germ germs sanitize bleach bathroom tub: cleanser|sponge
+cook cooking flip pancake pancakes frying burger burgers eggs: spatula
+stir stirring scoop ice cream sugar: spoon
+utensil utensils cutlery silverware: spoon|knife|spatula
+together glue pieces grip: clamp
+sport sports throw catch bounce game baseball team: ball
+build building construct construction stack: lego|block
+fly flying pilot aviation sky: toy airplane
+puzzle solve brain: rubriks cube
+container store storage hold: box|bowl|cup
+pack package ship shipping gift cereal: box
+canned preserved soup soda tuna: can
+cover covering pot pan boil boiling: lid
+dinner meal dine serve serving lunch breakfast: plate|bowl
 """
 
 _PLACES = """
@@ -102,30 +111,18 @@ drawer: left drawer of the kitchen counter|right drawer of the kitchen counter
 """
 
 
-_ALL = (
-    "ball", "clamp", "hammer", "screwdriver", "padlock", "scissors", "block", "drill", "spatula", "knife", "spoon",
-    "plate", "sponge", "cleanser", "plum", "pear", "peach", "apple", "lemon", "can", "box", "banana", "strawberry",
-    "lego", "rubriks cube", "book", "bowl", "cup", "mug", "orange", "lid", "toy airplane", "wrench",
-)  # fmt: skip
-
-
 def _lexicon(table: str) -> dict[tuple[str, ...], tuple[str, ...]]:
     phrases = {}
     for line in table.strip().splitlines():
         names, _, meant = line.partition(":")
         meant = meant.strip()
-        if "|" in meant:
-            options = tuple(meant.split("|"))
-        elif meant in _ALL or table is _PLACES:
-            options = (meant,)
-        else:
-            options = tuple(meant.split())
+        options = tuple(meant.split("|"))
         for name in names.split(","):
             phrases[tuple(name.split())] = options
     return phrases
 
 
-_KIND_WORDS, _USE_WORDS, _PLACE_WORDS = _lexicon(_KINDS), _lexicon(_USES), _lexicon(_PLACES)
+_KIND_WORDS, _PLACE_WORDS, _USE_OF = _lexicon(_KINDS), _lexicon(_PLACES), table_of(_USES, "|")
 _CAN_DO = re.compile(
     r"\bcan (you|i|we|be|he|she|they|it|someone|please)\b|\b(you|i|we|it|that|they|he|she|which) can\b"
 )
@@ -206,15 +203,14 @@ def understand(instruction: str) -> Goal:
     """What an instruction asks for; an empty goal if nothing in it is understood."""
     words = _words(_CAN_DO.sub(" ", instruction.lower()))
     places = _mentions(words, _PLACE_WORDS)
-    named, described = (
-        [k for k in _mentions(words, lexicon) if not any(p.start < k.end and k.start < p.end for p in places)]
-        for lexicon in (_KIND_WORDS, _USE_WORDS)
-    )
-    kinds = named or described[:1]  # a description counts where no kind is named
+    kinds = _mentions(words, _KIND_WORDS)
+    kinds = [k for k in kinds if not any(p.start < k.end and k.start < p.end for p in places)]
+    if not kinds and (meant := guess(words, _USE_OF)):
+        kinds = [_Mention(0, 0, meant)]
     door = next((p.options[0] for p in places if p.options[0] == "refrigerator" or "drawer" in p.options[0]), "")
-    if door and not named and {"close", "shut", "closed"} & set(words):
+    if door and (not kinds or kinds[0].end == 0) and {"close", "shut", "closed"} & set(words):
         return Goal(close=door)
-    if door and not named and {"open", "opened"} & set(words):
+    if door and (not kinds or kinds[0].end == 0) and {"open", "opened"} & set(words):
         return Goal(open=door)
     if not kinds:
         return Goal(go=places[-1].options[0]) if places else Goal()
