@@ -144,7 +144,32 @@ def worlds() -> str:
     )
 
 
+def planner_benchmark(world: str) -> str:
+    """The planner-critic agent on a world's subsets, and what papers report on them."""
+    if not (RESULTS / f"{world}.json").exists():
+        return "Not run yet; the log says what is known."
+    sys.path.insert(0, str(ROOT))
+    from experiments.evaluate_planner import table
+
+    data = json.loads((RESULTS / f"{world}.json").read_text())
+    tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
+    source = f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+    return f"{table(world, data['subsets'])}\n\n{max(tasks)} tasks a subset, at most 30 steps, one seed; {source}"
+
+
+def eb_alfred() -> str:
+    """EB-ALFRED."""
+    return planner_benchmark("eb_alfred")
+
+
+def eb_habitat() -> str:
+    """EB-Habitat."""
+    return planner_benchmark("eb_habitat")
+
+
 TABLES = {
+    "eb_alfred": eb_alfred,
+    "eb_habitat": eb_habitat,
     "quick_start": quick_start,
     "worlds": worlds,
     "alfworld": alfworld,
