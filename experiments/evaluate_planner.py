@@ -3,6 +3,11 @@
     python experiments/evaluate.py --config=eb_alfred --result experiments/results/eb_alfred.json
     python experiments/evaluate.py --config=eb_habitat --agents full no_memory --num_tasks 10
 
+    python experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled
+
+The last one scores deliveries of memory on EB-ALFRED, by the models that were trained on ALFWorld
+(`dialect_deliveries`).
+
 An agent first lives through the training tasks, then every scored task starts from that memory. Each finished task is
 kept in `<result>.tasks.jsonl`: a command that is stopped goes on where it was when it is given again, with the same
 settings and the same commit. Ends with the table, the papers' figures beside it, and one JSON line.
@@ -25,12 +30,15 @@ NOTE = (
 
 def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     """(options, configuration with what the command line changes)."""
+    from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.planner_benchmark import AGENTS, BENCHMARKS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--config", required=True, choices=list(BENCHMARKS))
-    add("--agents", nargs="+", choices=list(AGENTS), help="default: all")
+    add("--agents", nargs="*", choices=list(AGENTS), help="default: all")
+    add("--deliveries", nargs="*", choices=["none", "static", "compiled"], help="of the weights, on EB-ALFRED only")
+    add("--weights", help="folder with models that read ALFWorld's texts")
     add("--subsets", nargs="+", help="default: all at hand")
     add("--training_tasks", type=int, help="the first so many; default: all")
     add("--num_tasks", type=int, help="of each subset, the first so many; default: all")
@@ -39,7 +47,12 @@ def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     config = importlib.import_module(f"experiments.configs.{options.config}").config()
     changes = {field.name: getattr(options, field.name, None) for field in dataclasses.fields(config)}
     given = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items() if v is not None}
-    return options, dataclasses.replace(config, **given)
+    config = dataclasses.replace(config, **given)
+    if config.deliveries and config.world != "eb_alfred":
+        raise InvalidInputError(
+            f"--deliveries: expected none on {config.world}: only EB-ALFRED is spoken in ALFWorld's words"
+        )
+    return options, config
 
 
 class Finished:
@@ -77,37 +90,52 @@ def play_all(config, finished: Finished) -> dict[str, dict[str, list[list]]]:
     )
     from embodied_mem.training.progress import Progress
 
-    benchmark = BENCHMARKS[config.world]
+    benchmark, rows = BENCHMARKS[config.world], finished.rows
     subsets = {
         subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
         for subset in config.subsets or benchmark.subsets
     }
     training = training_tasks(benchmark)[: config.training_tasks or None]
-    memories: dict[tuple, object] = {}
-    for name in config.agents:
-        agent = AGENTS[name]
-        left = [
+    left = {
+        name: [
             (subset, task)
             for subset, tasks in subsets.items()
             for task in tasks
-            if (name, subset, task.name) not in finished.rows
+            if (name, subset, task.name) not in rows
         ]
-        if not left:
+        for name in (*config.deliveries, *config.agents)
+    }
+    if any(left[name] for name in config.deliveries):
+        from experiments.dialect_deliveries import play_deliveries
+
+        subset_of = {task.name: subset for subset, tasks in subsets.items() for task in tasks}
+        play_deliveries(
+            config.weights,
+            {name: [task for _, task in left[name]] for name in config.deliveries},
+            training,
+            lambda name, task, row: finished.add(name, subset_of[task], task, row),
+        )
+    memories: dict[tuple, object] = {}
+    for name in config.agents:
+        agent = AGENTS[name]
+        if not left[name]:
             continue
         if agent.modules not in memories:  # what is remembered does not depend on who criticises later
             lives = len(training) if agent.long_term else 0
             with Progress(f"{name}: training tasks", lives, unit="task") as progress:
                 memory = remember(benchmark, dataclasses.replace(agent, critic=True), training, progress_of(progress))
             memories[agent.modules] = memory
-        with Progress(name, len(left), unit="task") as progress:
-            for subset, task in left:
+        with Progress(name, len(left[name]), unit="task") as progress:
+            for subset, task in left[name]:
                 [outcome] = play(benchmark, agent, memories[agent.modules], [task])
                 record = outcome.record
                 row = [int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes]
                 finished.add(name, subset, task.name, row)
                 progress.update(won=outcome.won)
     return {
-        subset: {name: [finished.rows[name, subset, task.name] for task in tasks] for name in config.agents}
+        subset: {
+            name: [rows[name, subset, task.name] for task in tasks] for name in (*config.deliveries, *config.agents)
+        }
         for subset, tasks in subsets.items()
     }
 
@@ -184,7 +212,9 @@ def main(arguments: list[str]) -> dict:
     started = time.perf_counter()
     facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
     belongs_to = {key: facts[key] for key in ("commit", "config")}
-    belongs_to["config"] = {k: v for k, v in belongs_to["config"].items() if k in ("world", "training_tasks")}
+    belongs_to["config"] = {
+        k: v for k, v in belongs_to["config"].items() if k in ("world", "training_tasks", "weights")
+    }
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(f"{options.result}.tasks.jsonl" if options.result else f"{scratch}/tasks.jsonl")
         played = play_all(config, Finished(path, belongs_to))

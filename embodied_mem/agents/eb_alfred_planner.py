@@ -282,7 +282,8 @@ class _Imagined:
         names = [n for n in scene.working.names[kind] if not scene.is_missing(n)]
         name = next((n for n in names if n in scene.view), names[0] if names else kind)
         why = "the goal wants it in there"
-        scene.at = "" if name in scene.view or (name not in scene.view and scene.at != name) else scene.at
+        if name in scene.view or scene.at != name:
+            scene.at = ""  # to put something into it, it has to be found after picking up
         steps = self._reach(kind, name)
         scene.held = ""
         scene.things[held] = name

@@ -23,7 +23,7 @@ SUCCESS = "Last action executed successfully"
 DOORS = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe")
 BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
 _HIDDEN = re.compile(r"(\w+) is not visible because it is in (\w+)\.")
-_RECEPTACLES = {
+RECEPTACLES = {
     "ArmChair", "BathtubBasin", "Bed", "Bowl", "Box", "Cabinet", "Cart", "CoffeeMachine", "CoffeeTable",
     "CounterTop", "Cup", "Desk", "DiningTable", "Drawer", "Dresser", "Fridge", "GarbageCan", "HandTowelHolder",
     "LaundryHamper", "Microwave", "Mug", "Ottoman", "Pan", "Plate", "Pot", "Safe", "Shelf", "SideTable",
@@ -108,7 +108,7 @@ def home_of(commands: Sequence[str]) -> str:
     """A name for the home whose fixed places are numbered as in this list of actions."""
     movable = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
     places = [c[7:] for c in commands if c.startswith("find a ") and "_" in c]
-    fixed = sorted(p for p in places if class_of(p) in _RECEPTACLES and class_of(p) not in movable)
+    fixed = sorted(p for p in places if class_of(p) in RECEPTACLES and class_of(p) not in movable)
     return f"home-{zlib.crc32(', '.join(fixed).encode()):08x}" if fixed else ""
 
 
@@ -130,7 +130,7 @@ def sentences(observation: str) -> str:
             lines.append(f"The {name} is closed.")
         elif "open" in state:
             lines.append(f"The {name} is open. In it, you see {inside}.")
-        elif class_of(name) in _RECEPTACLES:
+        elif class_of(name) in RECEPTACLES:
             lines.append(f"On the {name}, you see {inside}.")
     if fixed:
         lines.append(f"Looking quickly around you, you see {', '.join(fixed)}.")

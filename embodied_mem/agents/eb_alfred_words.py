@@ -230,7 +230,7 @@ _TWO = {"two", "2", "both", "pair", "couple", "second", "another", "multiple"}
 _PLACING = {"put", "place", "set", "move", "store", "putting", "placing", "bring", "leave", "transfer", "throw"}
 _SOMEWHERE = ("CounterTop", "DiningTable", "SideTable", "Desk", "Dresser", "CoffeeTable")
 """Where things go that are to be put beside something, or nowhere in particular."""
-_MOVABLE = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
+MOVABLE = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
 _FOOD = {"Apple", "Bread", "Egg", "Lettuce", "Potato", "Tomato"}
 SLICEABLE = {"Apple", "Bread", "Lettuce", "Potato", "Tomato"}
 _BESIDE = re.compile(
@@ -359,7 +359,7 @@ def understand(instruction: str) -> Goal | None:
         where = ("GarbageCan",)
     first = objects[0]
     several = first.plural or any(word in _TWO for word in words)
-    carriers = [t for t in objects if t.kinds[0] in _MOVABLE]
+    carriers = [t for t in objects if t.kinds[0] in MOVABLE]
     carried = [t for t in objects if t not in carriers]
     if carriers and carried and not (several and not _HOLDS.search(" ".join(words))):
         return Goal(carried[0].kinds, where, carriers[0].kinds, change=change, sliced=sliced and _can_cut(carried[0]))

@@ -11,6 +11,8 @@ class PlannerConfig:
         world: id of the environment.
         agents: of `planner_benchmark.AGENTS`.
         subsets: that are scored; empty takes all at hand.
+        deliveries: of memory, by the models in `weights`; on EB-ALFRED only.
+        weights: folder with models that read ALFWorld's texts.
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
     """
@@ -18,6 +20,8 @@ class PlannerConfig:
     world: str = "eb_alfred"
     agents: tuple[str, ...] = ("full", "no_critic", "no_spatial", "no_long_term", "no_memory")
     subsets: tuple[str, ...] = ()
+    deliveries: tuple[str, ...] = ()
+    weights: str = "experiments/weights/alfworld"
     training_tasks: int = 0
     num_tasks: int = 0
 
