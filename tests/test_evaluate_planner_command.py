@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from experiments import evaluate_planner
 from experiments.evaluate import main
 from experiments.evaluate_planner import Finished, rows_of, table
@@ -69,3 +70,8 @@ def test_rows_and_published_figures():
     assert lines[2].startswith("| full | 50.0 % [")
     assert any(line.startswith("| *RoboMemory: Qwen2.5-VL-72B* | 68 % | 75.5 % |") for line in lines)
     assert evaluate_planner.NOTE.startswith("The native world is symbolic")
+
+
+def test_deliveries_are_for_eb_alfred_only():
+    with pytest.raises(InvalidInputError, match="expected none on eb_habitat"):
+        main(["--config=eb_habitat", "--deliveries", "none"])
