@@ -80,8 +80,8 @@ def play_lives(
             mask = np.ones(count, bool) if first else starting
             observations, info = envs.reset(options={"reset_mask": mask, "task_indices": indices})
             for i in np.flatnonzero(starting):
-                listed = info["admissible_commands"][i] if lists_actions else ()
-                actions[i] = agents[i].begin(info["task_id"][i], info["goal"][i], observations[i], listed)
+                listed = [info["admissible_commands"][i]] if lists_actions else []
+                actions[i] = agents[i].begin(info["task_id"][i], info["goal"][i], observations[i], *listed)
             first = False
         starting = np.zeros(count, bool)
         observations, _, terminations, truncations, info = envs.step(actions)
