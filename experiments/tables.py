@@ -145,7 +145,7 @@ def worlds() -> str:
 
 
 def planner_benchmark(world: str, name: str = "") -> str:
-    """Agents or deliveries on a world's subsets, from the file `name` or the world's, and what papers report on them."""
+    """Agents or deliveries on a world's subsets, from the file `name` or the world's, and what papers report."""
     name = name or world
     if not (RESULTS / f"{name}.json").exists():
         return "Not run yet; the log says what is known."
