@@ -5,6 +5,7 @@
     python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
 
     python experiments/evaluate.py --config=memento                  # MEMENTO's two stages: evaluate_memento.py
+    python experiments/evaluate.py --config=eb_alfred                # or eb_habitat: evaluate_planner.py
 
 Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
 training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON
@@ -36,7 +37,12 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--config", default="", choices=["", "memento"], help="memento: its own options, see --config=memento --help")
+    add(
+        "--config",
+        default="",
+        choices=["", "memento", "eb_alfred", "eb_habitat"],
+        help="each with its own options, see e.g. --config=memento --help",
+    )
     add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
     add(
         "--tasks",
@@ -60,6 +66,10 @@ def main(arguments: list[str] | None = None) -> dict:
         from experiments import evaluate_memento
 
         return evaluate_memento.main(list(given))
+    if _config_of(given) in ("eb_alfred", "eb_habitat"):
+        from experiments import evaluate_planner
+
+        return evaluate_planner.main(list(given))
     options = arguments_of(arguments)
     from embodied_mem.models.host import keep_freed_memory
 

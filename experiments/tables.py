@@ -151,7 +151,39 @@ def worlds() -> str:
     )
 
 
+def planner_benchmark(world: str, name: str = "") -> str:
+    """Agents or deliveries on a world's subsets, from the file `name` or the world's, and what papers report."""
+    name = name or world
+    if not (RESULTS / f"{name}.json").exists():
+        return "Not run yet; the log says what is known."
+    sys.path.insert(0, str(ROOT))
+    from experiments.evaluate_planner import table
+
+    data = json.loads((RESULTS / f"{name}.json").read_text())
+    tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
+    source = f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+    return f"{table(world, data['subsets'])}\n\n{max(tasks)} tasks a subset, at most 30 steps, one seed; {source}"
+
+
+def eb_alfred() -> str:
+    """EB-ALFRED."""
+    return planner_benchmark("eb_alfred")
+
+
+def eb_alfred_deliveries() -> str:
+    """Deliveries of memory on EB-ALFRED by models trained on ALFWorld."""
+    return planner_benchmark("eb_alfred", "eb_alfred_deliveries")
+
+
+def eb_habitat() -> str:
+    """EB-Habitat."""
+    return planner_benchmark("eb_habitat")
+
+
 TABLES = {
+    "eb_alfred": eb_alfred,
+    "eb_alfred_deliveries": eb_alfred_deliveries,
+    "eb_habitat": eb_habitat,
     "quick_start": quick_start,
     "worlds": worlds,
     "alfworld": alfworld,

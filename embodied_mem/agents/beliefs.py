@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from embodied_mem.envs.alfworld_text import parse_command, type_of
+from embodied_mem.agents.plans import PlanStep
+from embodied_mem.envs.alfworld_text import parse_command, parse_goal, parse_room, type_of
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.observations import AGENT, PLACED, Reading, read_observation
+from embodied_mem.memory.observations import AGENT, PLACED, Reading, is_refusal, read_observation
 from embodied_mem.memory.temporal import Entry
 
 _MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
@@ -34,6 +36,8 @@ class WorkingMemory:
         refused: (command, where, what was held) -> times that it had no effect.
         beside: pairs of receptacles known to be reached from one place: one could not go from the first to the second.
         began: the memories' clock at the start.
+        kinds: of things that matter for the goal.
+        before: what was held, and where the agent was, before the last step.
     """
 
     goal: str
@@ -45,6 +49,8 @@ class WorkingMemory:
     refused: Counter = dataclasses.field(default_factory=Counter)
     beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     began: int = 0
+    kinds: tuple[str, ...] = ()
+    before: tuple[str, str] = ("", "")
 
 
 @dataclasses.dataclass
@@ -113,6 +119,45 @@ class Beliefs:
         if self.closed:
             lines.append(f"Closed: {', '.join(sorted(self.closed))}.")
         return "\n".join(lines)
+
+
+class AlfworldRules:
+    """ALFWorld's texts, which the memories read as they are."""
+
+    def begin(
+        self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
+    ) -> WorkingMemory:
+        """As `WorldRules.begin`."""
+        memory.begin_task(task_id, goal, observation)
+        receptacles = tuple(parse_room(observation))
+        return WorkingMemory(goal, observation, receptacles, [], began=memory.time, kinds=kinds_of(goal))
+
+    def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
+        """As `WorldRules.note`."""
+        command = parse_command(step.command)
+        if is_refusal(observation):
+            held, at = working.before
+            working.refused[step.command, at, held] += 1
+            if command.verb == "go" and at:
+                working.beside.add((at, command.receptacle))  # one cannot go where one is
+        elif command.verb not in ("look", "examine", "inventory", "go"):
+            # The world has changed: what had no effect may have one now, but places do not move.
+            for key in [key for key in working.refused if not key[0].startswith(("go ", "move ", "put "))]:
+                del working.refused[key]
+        memory.observe(step.command, observation)
+
+    def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
+        """As `WorldRules.beliefs`."""
+        return beliefs_of(memory, working, working.kinds)
+
+
+def kinds_of(goal: str) -> tuple[str, ...]:
+    """Kinds of things that matter for a goal; none if the goal is not understood."""
+    try:
+        task = parse_goal(goal)
+    except InvalidInputError:
+        return ()
+    return tuple(filter(None, (task.object_type, task.lamp_type)))
 
 
 def beliefs_of(memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> Beliefs:

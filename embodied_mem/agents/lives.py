@@ -4,7 +4,8 @@
     outcomes = play_lives(envs, lives, [[0, 3, 5], [1, 2, 4]])        # each life's tasks, in order
     outcomes[3].won, outcomes[3].record.steps
 
-Agents get goal and observation; commands that the world would accept, its state and its progress stay here.
+Agents get goal and observation, and a list of actions where a world's rules give them one; commands that the world
+would accept now, its state and its progress stay here.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Outcome:
         task: its index.
         life, position: which life played it, and as its how many-th.
         won: whether the goal was reached.
+        progress: of the last step.
         record: what the agent did.
     """
 
@@ -36,6 +38,7 @@ class Outcome:
     life: int
     position: int
     won: bool
+    progress: float
     record: TaskRecord
 
 
@@ -44,6 +47,7 @@ def play_lives(
     agents: Sequence[PlannerCriticAgent],
     tasks: Sequence[Sequence[int]],
     on_task: Callable[[Outcome], None] | None = None,
+    lists_actions: bool = False,
 ) -> list[Outcome]:
     """Outcomes in order of the task index; envs step together, agents think one after the other.
 
@@ -52,6 +56,8 @@ def play_lives(
         agents: one per life; what they remember already stays.
         tasks: of each life, in order; some lives may have fewer.
         on_task: called when a task ends.
+        lists_actions: agents get the world's `admissible_commands` at the start of a task; for worlds where that is a
+            list of all actions that is part of the original's prompt.
 
     Raises:
         InvalidInputError: the numbers of envs, agents and lists of tasks differ.
@@ -74,7 +80,8 @@ def play_lives(
             mask = np.ones(count, bool) if first else starting
             observations, info = envs.reset(options={"reset_mask": mask, "task_indices": indices})
             for i in np.flatnonzero(starting):
-                actions[i] = agents[i].begin(info["task_id"][i], info["goal"][i], observations[i])
+                listed = [info["admissible_commands"][i]] if lists_actions else []
+                actions[i] = agents[i].begin(info["task_id"][i], info["goal"][i], observations[i], *listed)
             first = False
         starting = np.zeros(count, bool)
         observations, _, terminations, truncations, info = envs.step(actions)
@@ -85,7 +92,8 @@ def play_lives(
                 continue
             won = bool(info["won"][i])
             agents[i].end(won, observations[i])
-            outcomes.append(Outcome(tasks[i][played[i]], int(i), played[i], won, agents[i].record))
+            progress = float(info["progress"][i])
+            outcomes.append(Outcome(tasks[i][played[i]], int(i), played[i], won, progress, agents[i].record))
             if on_task is not None:
                 on_task(outcomes[-1])
             played[i] += 1

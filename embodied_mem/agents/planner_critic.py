@@ -17,14 +17,13 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import time
+from collections.abc import Sequence
 
-from embodied_mem.agents.beliefs import WorkingMemory, beliefs_of
-from embodied_mem.agents.plans import Critic, Plan, Planner, PlanStep, Preprocessor, Situation
-from embodied_mem.agents.symbolic_planner import SymbolicCritic, SymbolicPlanner, kinds_of
-from embodied_mem.envs.alfworld_text import parse_command, parse_room
+from embodied_mem.agents.beliefs import AlfworldRules
+from embodied_mem.agents.plans import Critic, Plan, Planner, PlanStep, Preprocessor, Situation, WorldRules
+from embodied_mem.agents.symbolic_planner import SymbolicCritic, SymbolicPlanner
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.observations import is_refusal
 from embodied_mem.memory.recollection import Recollection
 
 MAX_SUMMARIES = 32
@@ -121,7 +120,8 @@ class PlannerCriticAgent:
     Args:
         config: what it has.
         memory: to go on with; None for empty memories as `config` says.
-        planner, critic, preprocessor: None for those by rules.
+        planner, critic, preprocessor: None for those by rules, which are ALFWorld's.
+        world: how the world's texts are read; None for ALFWorld's.
         threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
             caller's, which may wait for a model.
     """
@@ -134,6 +134,7 @@ class PlannerCriticAgent:
         planner: Planner | None = None,
         critic: Critic | None = None,
         preprocessor: Preprocessor | None = None,
+        world: WorldRules | None = None,
         threads: bool | None = None,
     ):
         self.config = config or PlannerCriticConfig()
@@ -142,31 +143,31 @@ class PlannerCriticAgent:
         self._planner = planner or SymbolicPlanner(self.config.grammar, self.config.max_plan_steps)
         self._critic = critic or SymbolicCritic()
         self._preprocessor = preprocessor or RulePreprocessor()
+        self._world = world or AlfworldRules()
         self._threads = preprocessor is not None if threads is None else threads
         self.record = TaskRecord()
         self.plan: Plan | None = None
 
     # One task.
 
-    def begin(self, task_id: str, goal: str, observation: str) -> str:
+    def begin(self, task_id: str, goal: str, observation: str, commands: Sequence[str] = ()) -> str:
         """Starts a task and returns the first command.
 
         Args:
             task_id: for the record only; nothing is read from it.
             goal: the instruction.
             observation: the text of the room.
+            commands: the list of actions, where the world gives agents one.
         """
         if not self.config.long_term and self._fresh:
             self.memory = LifelongMemory(modules=self.config.modules)
         self.record = TaskRecord()
         start = time.perf_counter()
-        self.memory.begin_task(task_id, goal, observation)
+        self._working = self._world.begin(self.memory, task_id, goal, observation, commands)
         self.record.memory_s += time.perf_counter() - start
-        receptacles = tuple(parse_room(observation))
-        self._working = WorkingMemory(goal, observation, receptacles, [], began=self.memory.time)
-        self._kinds = kinds_of(goal)
         self._query = goal
         self._steps: list[PlanStep] = []
+        self._step = PlanStep("")
         return self._decide()
 
     def act(self, observation: str) -> str:
@@ -186,22 +187,12 @@ class PlannerCriticAgent:
 
     def _take_note(self, action: str, observation: str) -> None:
         working = self._working
-        if is_refusal(observation):
-            held, at = self._before
-            working.refused[action, at, held] += 1
-            command = parse_command(action)
-            if command.verb == "go" and at:
-                working.beside.add((at, command.receptacle))  # one cannot go where one is
-        elif parse_command(action).verb not in ("look", "examine", "inventory", "go"):
-            # The world has changed: what had no effect may have one now, but places do not move.
-            for key in [key for key in working.refused if not key[0].startswith(("go ", "move ", "put "))]:
-                del working.refused[key]
         working.observation = observation
         start = time.perf_counter()
         summary, self._query = self._preprocess(action, observation)
         working.summaries = [*working.summaries[-MAX_SUMMARIES + 1 :], summary]
         middle = time.perf_counter()
-        self.memory.observe(action, observation)
+        self._world.note(self.memory, working, self._step, observation)
         self.record.think_s += middle - start
         self.record.memory_s += time.perf_counter() - middle
 
@@ -239,8 +230,8 @@ class PlannerCriticAgent:
                 raise InvalidInputError("planner: expected a plan of at least one step, got none")
         if situation is None:
             situation = self._look(False)
-        self._before = situation.beliefs.held, situation.beliefs.at
-        step = self._steps.pop(0)
+        self._working.before = situation.beliefs.held, situation.beliefs.at
+        self._step = step = self._steps.pop(0)
         self._working.action = step.command
         self.record.steps += 1
         self.record.actions.append(step.command)
@@ -249,7 +240,7 @@ class PlannerCriticAgent:
     def _look(self, retrieve: bool, known: Situation | None = None, objection: str = "") -> Situation:
         """The situation now; what `known` has is not read again."""
         start = time.perf_counter()
-        beliefs = known.beliefs if known is not None else beliefs_of(self.memory, self._working, self._kinds)
+        beliefs = known.beliefs if known is not None else self._world.beliefs(self.memory, self._working)
         found: Recollection | None = known.recollection if known is not None else None
         if retrieve and found is None:
             found = self.memory.retrieve(self._query, self.config.budget_tokens)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from embodied_mem.agents.beliefs import Beliefs
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
+
+if TYPE_CHECKING:
+    from embodied_mem.agents.beliefs import Beliefs, WorkingMemory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,11 +27,13 @@ class PlanStep:
         command: as the world reads it.
         needs: preconditions, as `SymbolicCritic` reads them; empty if the planner does not say.
         why: for people and for the chat critic.
+        effect: what memory notes if the command is not refused and its answer does not tell.
     """
 
     command: str
     needs: tuple[tuple[str, ...], ...] = ()
     why: str = ""
+    effect: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +70,24 @@ class Situation:
     memory: LifelongMemory
     summaries: Sequence[str] = ()
     objection: str = ""
+
+
+class WorldRules(Protocol):
+    """How the texts of a world become memories and beliefs."""
+
+    def begin(
+        self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
+    ) -> WorkingMemory:
+        """Starts the task in the memories and returns its working memory."""
+        ...
+
+    def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
+        """Takes note of the answer to a step."""
+        ...
+
+    def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
+        """What is the case now."""
+        ...
 
 
 class Planner(Protocol):

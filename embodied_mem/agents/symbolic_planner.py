@@ -25,15 +25,6 @@ from embodied_mem.errors import InvalidInputError
 _MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
 
 
-def kinds_of(goal: str) -> tuple[str, ...]:
-    """Kinds of things that matter for a goal; none if the goal is not understood."""
-    try:
-        task = parse_goal(goal)
-    except InvalidInputError:
-        return ()
-    return tuple(filter(None, (task.object_type, task.lamp_type)))
-
-
 class SymbolicPlanner:
     """Plans by rules.
 

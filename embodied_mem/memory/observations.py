@@ -88,10 +88,19 @@ def is_refusal(text: str) -> bool:
 
 
 def read_observation(text: str) -> Reading:
-    """What one answer of the world says."""
+    """What one answer of the world says; of several lines, what each line says."""
     text = text.strip()
     if is_refusal(text):
         return _REFUSED
+    if "\n" not in text:
+        return _read_line(text)
+    readings = [_read_line(line) for line in text.split("\n")]
+    facts = tuple(fact for reading in readings for fact in reading.facts)
+    complete = tuple(container for reading in readings for container in reading.complete)
+    return Reading(facts, complete, any(reading.understood for reading in readings))
+
+
+def _read_line(text: str) -> Reading:
     if _ROOM_MARK in text:
         return _read_room(text)
     if text.startswith("You "):

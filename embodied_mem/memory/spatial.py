@@ -271,6 +271,10 @@ class SpatialMemory:
         found = [sighting for sighting in found if after is None or sighting.seen > after]
         return sorted(found, key=lambda sighting: -sighting.seen)
 
+    def kinds(self, place: str | None = None) -> frozenset[str]:
+        """Classes, in small letters, of what was ever seen in a place; None for the present one."""
+        return frozenset(self._sightings.in_place(self.place if place is None else place))
+
     def seen_after(self, time: int) -> list[Sighting]:
         """What was seen later than a time, the latest first, wherever it was."""
         facts = self._sightings.seen_after(time)

@@ -1,0 +1,357 @@
+"""Planning in EB-ALFRED by rules, for `PlannerCriticAgent`.
+
+    agent = PlannerCriticAgent(planner=EbAlfredPlanner(), critic=EbAlfredCritic(), world=EbAlfredRules())
+    action = agent.begin(task_id, instruction, observation, commands)
+
+Nothing has to be searched for: `find` walks to a thing wherever it is. What is hard is the instruction: each slot of
+the goal holds several kinds (`eb_alfred_words`), and a reading picks one for each. The planner tries readings in the
+order of their likelihood; a home that is remembered from earlier tasks tells which kinds it holds. That the task goes
+on when a reading was carried out tells that another one is meant.
+
+Needs of steps: ("visible", thing), ("holding", kind), ("empty hand",), ("at", place), ("open", place), ("shut", place).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from embodied_mem.agents.eb_alfred_scene import BASINS, DOORS, Scene
+from embodied_mem.agents.eb_alfred_words import SLICEABLE
+from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory.observations import class_of
+
+_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
+_STRANGE, _OTHER, _UNSAID = 4, 1, 6
+"""Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
+instruction does not say: that a slice is meant, or two."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """A goal with one kind for each slot; "" where it has none."""
+
+    object: str
+    place: str
+    carrier: str
+    lamp: str
+    change: str
+    sliced: bool
+    count: int
+
+    @property
+    def thing(self) -> str:
+        """The kind that is carried: a slice is a kind of its own."""
+        return self.object + "Sliced" if self.sliced else self.object
+
+
+def readings_of(scene: Scene) -> list[Reading]:
+    """Readings of the goal, the likeliest first; none with a kind that this home has been found not to hold."""
+    meant, found = scene.working.meant, []
+    if meant is None:
+        return []
+    slots = [list(enumerate(kinds or ("",))) for kinds in (meant.objects, meant.places, meant.carriers, meant.lamps)]
+    for choice in itertools.product(*slots):
+        kinds = [kind for _, kind in choice]
+        if any(kind and (kind not in scene.working.names or scene.is_absent(kind)) for kind in kinds):
+            continue
+        if len(set(filter(None, kinds))) < sum(map(bool, kinds)):
+            continue
+        cost = sum(_OTHER * rank + _STRANGE * scene.is_strange(kind) for rank, kind in choice if kind)
+        plain = Reading(*kinds, meant.change, meant.sliced, meant.count)
+        found.append((cost, plain))
+        if plain.object in SLICEABLE and not plain.sliced:
+            found.append((cost + _UNSAID, dataclasses.replace(plain, sliced=True)))
+        if meant.count == 1 and not (plain.carrier or plain.lamp or plain.change):
+            found.append((cost + _UNSAID, dataclasses.replace(plain, count=2)))
+    return [reading for _, reading in sorted(found, key=lambda pair: pair[0])]
+
+
+class EbAlfredPlanner:
+    """Plans by rules.
+
+    Args:
+        max_steps: a plan that has so many steps is not made longer.
+    """
+
+    def __init__(self, max_steps: int = 8):
+        if max_steps < 1:
+            raise InvalidInputError(f"max_steps: expected >= 1, got {max_steps}")
+        self._max_steps = max_steps
+
+    def plan(self, situation: Situation) -> Plan:
+        """As `Planner.plan`."""
+        scene: Scene = situation.beliefs
+        tried = scene.working.tried
+        for _ in range(2):
+            for reading in readings_of(scene):
+                if reading in tried:
+                    continue
+                imagined = _Imagined(reading, scene.copy())
+                steps: list[PlanStep] = []
+                while len(steps) < self._max_steps and (more := imagined.next()):
+                    steps += more
+                if steps and not scene.refused(steps[0].command):
+                    return Plan(tuple(steps), str(reading))
+                tried.add(reading)  # all of it holds and the task goes on, or what it needs was refused here
+            tried.clear()
+        return Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
+
+
+def _idle(scene: Scene) -> str:
+    """A harmless action: to go to one fixed place or another."""
+    return "find a CounterTop" if scene.at != "CounterTop" else "find a GarbageCan"
+
+
+class _Imagined:
+    """The state as it will be when the steps planned so far have worked."""
+
+    def __init__(self, reading: Reading, scene: Scene):
+        self.reading, self.scene = reading, scene
+        self._mark = _MARKS.get(reading.change, "")
+        self._place = BASINS.get(reading.place, reading.place)
+        self._finished = False
+
+    def next(self) -> list[PlanStep]:
+        """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
+        if self._finished:
+            return []
+        reading, scene, held = self.reading, self.scene, self.scene.held
+        kind = class_of(held)
+        if kind == reading.thing:
+            if reading.lamp:
+                return self._light()
+            if reading.carrier:
+                return self._into_carrier(held)
+            if self._mark and self._mark not in scene.marks.get(self._whole(held), ()):
+                return self._change(held)
+            return self._deliver(held)
+        if kind and kind == reading.carrier and self._carried(held):
+            return self._deliver(held)
+        if self._is_done():
+            return []
+        if held:
+            scene.held = scene.at = ""
+            return [PlanStep("drop the object in hand", (("holding", kind),), f"{held} is not wanted")]
+        if reading.carrier:
+            for carrier in scene.working.names[reading.carrier]:
+                if self._carried(carrier):
+                    return self._fetch(reading.carrier, carrier)
+        if reading.sliced and not self._slices():
+            return self._slice()
+        name = self._instance()
+        return self._fetch(reading.thing, name) if name else []
+
+    # What is known.
+
+    def _carried(self, carrier: str) -> bool:
+        return any(class_of(t) == self.reading.thing and p == carrier for t, p in self.scene.things.items())
+
+    def _delivered(self) -> dict[str, str]:
+        """Things that are where the goal wants them."""
+        scene, wanted = self.scene, self.reading.carrier or self.reading.thing
+        here = {t: p for t, p in scene.things.items() if class_of(t) == wanted and class_of(p) == self._place}
+        if self.reading.carrier:
+            return {t: p for t, p in here.items() if self._carried(t)}
+        return {t: p for t, p in here.items() if not self._mark or self._mark in scene.marks.get(self._whole(t), ())}
+
+    def _is_done(self) -> bool:
+        return not self.reading.lamp and len(self._delivered()) >= self.reading.count
+
+    def _whole(self, thing: str) -> str:
+        """The name that marks of a thing are kept under: slices share one."""
+        return self.reading.thing if self.reading.sliced else thing
+
+    def _slices(self) -> list[str]:
+        return [t for t in self.scene.things if class_of(t) == self.reading.thing]
+
+    def _instance(self) -> str:
+        """Which thing of the kind to fetch: one in view, then one not known to be behind a door; "" if none is left."""
+        scene, reading = self.scene, self.reading
+        delivered = self._delivered()
+        if reading.sliced:
+            left = [t for t in self._slices() if t not in delivered]
+            return min(left, key=lambda t: t not in scene.view, default="")
+        left = [n for n in scene.working.names[reading.object] if n not in delivered and not scene.is_missing(n)]
+
+        def cost(name: str) -> tuple[bool, bool]:
+            return name not in scene.view, scene.things.get(name, "") in scene.closed
+
+        return min(left, key=cost, default="")
+
+    # Pieces of plans. Each returns its steps and changes what is imagined.
+
+    def _find(self, name: str, why: str, *needs: tuple[str, ...]) -> list[PlanStep]:
+        if self.scene.at == name:
+            return []
+        self.scene.at = name
+        self.scene.view = {name}
+        return [PlanStep(f"find a {name}", needs, why)]
+
+    def _uncover(self, name: str) -> list[PlanStep]:
+        """Opens what hides a thing that was found and is not in view; a refusal tells where it is."""
+        scene = self.scene
+        known = scene.things.get(name, "")
+        doors = sorted(scene.view & scene.closed)
+        door = known if known in scene.closed else ""
+        if known and not door and name not in scene.view and known in scene.working.names.get(class_of(known), ()):
+            return self._find(known, f"{name} is there")
+        if not door and name not in scene.view and doors:
+            kind = class_of(name)
+            if len(doors) > 1 and not scene.refused(f"pick up the {kind}"):
+                return [PlanStep(f"pick up the {kind}", (), f"{name} is behind one of {', '.join(doors)}")]
+            door = doors[0]
+        if not door:
+            return []
+        scene.closed.discard(door)
+        scene.opened.add(door)
+        scene.view.add(name)
+        return [PlanStep(f"open the {door}", (("shut", door),), f"{name} is in it")]
+
+    def _reach(self, kind: str, name: str) -> list[PlanStep]:
+        """Stands before a thing that can be seen."""
+        scene = self.scene
+        target = self._whence(name)
+        if scene.at == target and name not in scene.view:
+            return self._uncover(name)
+        steps = self._find(target, f"a {kind} is wanted") + self._uncover(name)
+        scene.view.add(name)
+        return steps
+
+    def _whence(self, name: str) -> str:
+        """What to find to stand before a thing: a slice has no name of its own, but the place where it lies has."""
+        scene = self.scene
+        if class_of(name) != self.reading.thing or not self.reading.sliced:
+            return name
+        treated = self._mark in scene.marks.get(self.reading.thing, ())
+        place = scene.things.get(name, "") if treated or self._delivered() else ""
+        place = next((place_name for place_name, basin in BASINS.items() if basin == class_of(place)), place)
+        if place in scene.working.names.get(class_of(place), ()):
+            return place
+        return scene.working.cut.get(self.reading.object, self.reading.object)
+
+    def _fetch(self, kind: str, name: str) -> list[PlanStep]:
+        scene = self.scene
+        steps = self._reach(kind, name)
+        scene.things.pop(name, None)
+        scene.held = name
+        command = f"pick up the {kind.removesuffix('Sliced')}"
+        return [*steps, PlanStep(command, (("visible", name), ("empty hand",)), f"a {kind} is wanted")]
+
+    def _slice(self) -> list[PlanStep]:
+        scene, reading = self.scene, self.reading
+        names = [n for n in scene.working.names[reading.object] if not scene.is_missing(n)]
+        name = next((n for n in names if n in scene.view), names[0] if names else reading.object)
+        steps = self._reach(reading.object, name)
+        place = scene.things.get(name, scene.at)
+        scene.things[reading.thing] = place
+        step = PlanStep(f"slice the {reading.object}", (("visible", name),), "a slice is wanted")
+        scene.view.add(reading.thing)
+        scene.at = self._whence(reading.thing)
+        return [*steps, step]
+
+    def _open(self, place: str, why: str) -> list[PlanStep]:
+        scene = self.scene
+        if class_of(place) not in DOORS or place in scene.opened:
+            return []
+        scene.closed.discard(place)
+        scene.opened.add(place)
+        return [PlanStep(f"open the {place}", (("shut", place),), why)]
+
+    def _put(self, held: str, place: str, why: str) -> list[PlanStep]:
+        """Goes to a place and puts down what is held; a new `find` is always needed after picking up."""
+        scene, kind = self.scene, class_of(held)
+        scene.at = ""
+        steps = self._find(place, why, ("holding", kind)) + self._open(place, why)
+        scene.held = ""
+        scene.things[held] = BASINS.get(place, place)
+        scene.view.add(held)
+        needs = (("holding", kind), ("at", place), ("open", place))
+        return [*steps, PlanStep("put down the object in hand", needs, why)]
+
+    def _deliver(self, held: str) -> list[PlanStep]:
+        names = self.scene.working.names[self.reading.place]
+        used = [place for place in self._delivered().values() if place in names]
+        open_ones = [n for n in names if n not in self.scene.working.full]
+        place = (used or open_ones or list(names))[0]
+        return self._put(held, place, "the goal wants it there")
+
+    def _into_carrier(self, held: str) -> list[PlanStep]:
+        scene, kind = self.scene, self.reading.carrier
+        names = [n for n in scene.working.names[kind] if not scene.is_missing(n)]
+        name = next((n for n in names if n in scene.view), names[0] if names else kind)
+        why = "the goal wants it in there"
+        if name in scene.view or scene.at != name:
+            scene.at = ""  # to put something into it, it has to be found after picking up
+        steps = self._reach(kind, name)
+        scene.held = ""
+        scene.things[held] = name
+        put = PlanStep("put down the object in hand", (("holding", class_of(held)), ("visible", name)), why)
+        return [*steps, put]
+
+    def _change(self, held: str) -> list[PlanStep]:
+        scene, kind = self.scene, class_of(held)
+        tool, verb = {"clean": ("Sink", "clean"), "heat": ("Microwave", "heat"), "cool": ("Fridge", "cool")}[
+            self.reading.change
+        ]
+        why = f"the goal wants it {self._mark}"
+        steps = self._put(held, tool, why)
+        effect = f"You {verb} the {self._whole(held)} using the {BASINS.get(tool, tool)}."
+        if tool == "Sink":
+            steps += [PlanStep("turn on the Faucet", (), why, effect), PlanStep("turn off the Faucet", (), why)]
+        else:
+            shut = PlanStep(f"close the {tool}", (), why, effect if tool == "Fridge" else "")
+            steps.append(shut)
+            if tool == "Microwave":
+                steps += [
+                    PlanStep("turn on the Microwave", (), why, effect),
+                    PlanStep("turn off the Microwave", (), why),
+                ]
+            steps.append(PlanStep(f"open the {tool}", (), why))
+        scene.marks.setdefault(self._whole(held), set()).add(self._mark)
+        take = PlanStep(f"pick up the {kind.removesuffix('Sliced')}", (("visible", held), ("empty hand",)), why)
+        scene.held, scene.at, scene.view = held, "", {held}
+        scene.things.pop(held, None)
+        find = [] if self.reading.sliced else [PlanStep(f"find a {held}", (), why)]
+        return [*steps, *find, take]
+
+    def _light(self) -> list[PlanStep]:
+        self._finished = True
+        lamp, kind = self.reading.lamp, class_of(self.scene.held)
+        if "on" in self.scene.marks.get(lamp, ()):
+            return []
+        steps = self._find(lamp, "the goal wants its light", ("holding", kind))
+        light = PlanStep(f"turn on the {lamp}", (("holding", kind),), "the goal wants it", f"You turn on the {lamp}.")
+        return [*steps, light]
+
+
+class EbAlfredCritic:
+    """Compares what a step needs with what is known now. What is not known is no objection."""
+
+    needs_retrieval = False
+
+    def review(self, step: PlanStep, situation: Situation) -> str:
+        """As `Critic.review`."""
+        scene: Scene = situation.beliefs
+        if scene.refused(step.command):
+            return f"'{step.command}' had no effect here before"
+        return next(filter(None, (self._objection(need, scene) for need in step.needs)), "")
+
+    def _objection(self, need: tuple[str, ...], scene: Scene) -> str:
+        match need:
+            case ("visible", name):
+                alike = class_of(name) if class_of(name).endswith("Sliced") else ""
+                seen = name in scene.view or alike in map(class_of, scene.view)
+                return "" if seen else f"{name} is not in view"
+            case ("holding", kind):
+                return "" if class_of(scene.held) == kind else f"no {kind} is in the hand"
+            case ("empty hand",):
+                return f"{scene.held} is in the hand" if scene.held else ""
+            case ("at", place):
+                return "" if scene.at == place else f"the agent is at {scene.at or 'no place'}, not at {place}"
+            case ("open", place):
+                return f"{place} is closed" if place in scene.closed else ""
+            case ("shut", place):
+                return f"{place} is open" if place in scene.opened else ""
+        raise InvalidInputError(f"needs: expected a need that the critic knows, got {need!r}")

@@ -1,0 +1,229 @@
+"""Scores the planner-critic agent and its ablations on EB-ALFRED or EB-Habitat; `evaluate.py --config` calls it.
+
+    python experiments/evaluate.py --config=eb_alfred --result experiments/results/eb_alfred.json
+    python experiments/evaluate.py --config=eb_habitat --agents full no_memory --num_tasks 10
+
+    python experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled
+
+The last one scores deliveries of memory on EB-ALFRED, by the models that were trained on ALFWorld
+(`dialect_deliveries`).
+
+An agent first lives through the training tasks, then every scored task starts from that memory. Each finished task is
+kept in `<result>.tasks.jsonl`: a command that is stopped goes on where it was when it is given again, with the same
+settings and the same commit. Ends with the table, the papers' figures beside it, and one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import pathlib
+import tempfile
+
+NOTE = (
+    "The native world is symbolic: no images, no physics, and a text names what is in view. The papers' agents see "
+    "images in the real simulators, so their figures are beside these for orientation and are no comparison."
+)
+
+
+def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
+    """(options, configuration with what the command line changes)."""
+    from embodied_mem.errors import InvalidInputError
+    from embodied_mem.evaluation.planner_benchmark import AGENTS, BENCHMARKS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--config", required=True, choices=list(BENCHMARKS))
+    add("--agents", nargs="*", choices=list(AGENTS), help="default: all")
+    add("--deliveries", nargs="*", choices=["none", "static", "compiled"], help="of the weights, on EB-ALFRED only")
+    add("--weights", help="folder with models that read ALFWorld's texts")
+    add("--subsets", nargs="+", help="default: all at hand")
+    add("--training_tasks", type=int, help="the first so many; default: all")
+    add("--num_tasks", type=int, help="of each subset, the first so many; default: all")
+    add("--result", default="", help="write the JSON report to this file, and finished tasks beside it")
+    options = parser.parse_args(arguments)
+    config = importlib.import_module(f"experiments.configs.{options.config}").config()
+    changes = {field.name: getattr(options, field.name, None) for field in dataclasses.fields(config)}
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items() if v is not None}
+    config = dataclasses.replace(config, **given)
+    if config.deliveries and config.world != "eb_alfred":
+        raise InvalidInputError(
+            f"--deliveries: expected none on {config.world}: only EB-ALFRED is spoken in ALFWorld's words"
+        )
+    return options, config
+
+
+class Finished:
+    """Outcomes that are on the disk: one JSON line per task, below a line that says what they belong to."""
+
+    def __init__(self, path: pathlib.Path, belongs_to: dict):
+        self._path, self.rows = path, {}
+        head = json.dumps(belongs_to)
+        lines = path.read_text().splitlines() if path.exists() else []
+        if lines and lines[0] == head:
+            for line in lines[1:]:
+                if line.endswith("]"):  # the last line of a run that was killed may be cut
+                    agent, subset, task, *outcome = json.loads(line)
+                    self.rows[agent, subset, task] = outcome
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
+        path.write_text("\n".join([head, *kept]) + "\n")
+
+    def add(self, agent: str, subset: str, task: str, outcome: list) -> None:
+        """Keeps one outcome: won, progress, steps, plans, vetoes."""
+        self.rows[agent, subset, task] = outcome
+        with self._path.open("a") as file:
+            file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
+
+
+def play_all(config, finished: Finished) -> dict[str, dict[str, list[list]]]:
+    """Outcomes by subset and agent, in order of the tasks."""
+    from embodied_mem.evaluation.planner_benchmark import (
+        AGENTS,
+        BENCHMARKS,
+        play,
+        remember,
+        scored_tasks,
+        training_tasks,
+    )
+    from embodied_mem.training.progress import Progress
+
+    benchmark, rows = BENCHMARKS[config.world], finished.rows
+    subsets = {
+        subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
+        for subset in config.subsets or benchmark.subsets
+    }
+    training = training_tasks(benchmark)[: config.training_tasks or None]
+    left = {
+        name: [
+            (subset, task)
+            for subset, tasks in subsets.items()
+            for task in tasks
+            if (name, subset, task.name) not in rows
+        ]
+        for name in (*config.deliveries, *config.agents)
+    }
+    if any(left[name] for name in config.deliveries):
+        from experiments.dialect_deliveries import play_deliveries
+
+        subset_of = {task.name: subset for subset, tasks in subsets.items() for task in tasks}
+        play_deliveries(
+            config.weights,
+            {name: [task for _, task in left[name]] for name in config.deliveries},
+            training,
+            lambda name, task, row: finished.add(name, subset_of[task], task, row),
+        )
+    memories: dict[tuple, object] = {}
+    for name in config.agents:
+        agent = AGENTS[name]
+        if not left[name]:
+            continue
+        if agent.modules not in memories:  # what is remembered does not depend on who criticises later
+            lives = len(training) if agent.long_term else 0
+            with Progress(f"{name}: training tasks", lives, unit="task") as progress:
+                memory = remember(benchmark, dataclasses.replace(agent, critic=True), training, progress_of(progress))
+            memories[agent.modules] = memory
+        with Progress(name, len(left[name]), unit="task") as progress:
+            for subset, task in left[name]:
+                [outcome] = play(benchmark, agent, memories[agent.modules], [task])
+                record = outcome.record
+                row = [int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes]
+                finished.add(name, subset, task.name, row)
+                progress.update(won=outcome.won)
+    return {
+        subset: {
+            name: [rows[name, subset, task.name] for task in tasks] for name in (*config.deliveries, *config.agents)
+        }
+        for subset, tasks in subsets.items()
+    }
+
+
+def progress_of(progress):
+    """What `play_lives` calls when a task ends."""
+    return lambda outcome: progress.update(won=outcome.won)
+
+
+def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dict]]:
+    """The numbers of each subset and agent, with 95 % intervals and paired differences to the full agent."""
+    import numpy as np
+
+    from embodied_mem.evaluation.intervals import paired_difference, wilson
+
+    rows: dict[str, dict[str, dict]] = {}
+    for subset, agents in played.items():
+        columns = {name: np.array(outcomes, float).T for name, outcomes in agents.items()}
+        rows[subset] = {}
+        for name, (won, progress, steps, plans, vetoes) in columns.items():
+            mean, low, high = paired_difference(progress, np.zeros_like(progress))
+            row = {
+                "success": float(won.mean()),
+                "interval": list(wilson(float(won.mean()), len(won))),
+                "progress": mean,
+                "progress_interval": [low, high],
+                "steps": float(steps.mean()),
+                "plans": float(plans.mean()),
+                "vetoes": float(vetoes.mean()),
+                "tasks": len(won),
+            }
+            if name != "full" and "full" in columns:
+                row["success_difference_to_full"] = list(paired_difference(won, columns["full"][0]))
+                row["steps_difference_to_full"] = list(paired_difference(steps, columns["full"][2]))
+            rows[subset][name] = row
+    return rows
+
+
+def table(world: str, rows: dict[str, dict[str, dict]]) -> str:
+    """The comparison as a Markdown table, published figures below."""
+    from experiments.published import PUBLISHED
+
+    subsets = list(rows)
+    lines = [
+        "| agent | " + " | ".join(f"{subset}: success | progress | steps" for subset in subsets) + " |",
+        "|" + "---|" * (1 + 3 * len(subsets)),
+    ]
+    for name in next(iter(rows.values())):
+        cells = [name]
+        for subset in subsets:
+            row = rows[subset][name]
+            low, high = (100 * value for value in row["interval"])
+            cells.append(f"{100 * row['success']:.1f} % [{low:.1f}, {high:.1f}]")
+            low, high = (100 * value for value in row["progress_interval"])
+            cells.append(f"{100 * row['progress']:.1f} % [{low:.1f}, {high:.1f}]")
+            cells.append(f"{row['steps']:.1f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    for published in PUBLISHED[world]:
+        cells = [f"*{published.name}*"]
+        for subset in subsets:
+            cells += ["-" if value is None else f"{value:g} %" for value in published.rows.get(subset, (None, None))]
+            cells.append("-")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> dict:
+    """Plays, prints the table, returns the report."""
+    import time
+
+    options, config = arguments_of(arguments)
+    from embodied_mem.evaluation.report import manifest
+
+    started = time.perf_counter()
+    facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
+    belongs_to = {key: facts[key] for key in ("commit", "config")}
+    belongs_to["config"] = {
+        k: v for k, v in belongs_to["config"].items() if k in ("world", "training_tasks", "weights")
+    }
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(f"{options.result}.tasks.jsonl" if options.result else f"{scratch}/tasks.jsonl")
+        played = play_all(config, Finished(path, belongs_to))
+        if options.result:
+            path.unlink()
+    rows = rows_of(played)
+    report = {"subsets": rows, "outcomes": played, **facts, "seconds": round(time.perf_counter() - started, 1)}
+    if options.result:
+        pathlib.Path(options.result).write_text(json.dumps(report) + "\n")
+    print(f"\n{table(config.world, rows)}\n\n{NOTE}\n")
+    print(json.dumps({"world": config.world, "subsets": rows}))
+    return report

@@ -1,0 +1,77 @@
+"""The command that scores the planner-critic agent: table, report, and going on after it was stopped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from experiments import evaluate_planner
+from experiments.evaluate import main
+from experiments.evaluate_planner import Finished, rows_of, table
+
+
+@pytest.fixture
+def arguments(eb_habitat_data, monkeypatch, tmp_path):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_habitat_data.parent))
+    few = ["--agents", "full", "no_memory", "--subsets", "base", "--training_tasks", "2", "--num_tasks", "2"]
+    return ["--config=eb_habitat", *few, "--result", str(tmp_path / "report.json")]
+
+
+def test_report_and_table(arguments, tmp_path, capsys):
+    report = main(arguments)
+    out = capsys.readouterr().out
+    assert json.loads((tmp_path / "report.json").read_text()) == json.loads(json.dumps(report))
+    assert json.loads(out.strip().splitlines()[-1])["world"] == "eb_habitat"
+    assert "| full |" in out
+    assert "MemCompiler" in out
+    assert "no comparison" in out
+    assert report["subsets"]["base"]["full"]["tasks"] == 2
+    assert not (tmp_path / "report.json.tasks.jsonl").exists()
+
+
+def test_a_stopped_command_goes_on(arguments, monkeypatch, tmp_path):
+    from embodied_mem.evaluation import planner_benchmark
+
+    whole = main(arguments)
+    played = []
+    original = planner_benchmark.play
+
+    def play(*given):
+        if len(played) == 3:
+            raise KeyboardInterrupt
+        played.append(given[-1][0].name)
+        return original(*given)
+
+    monkeypatch.setattr(planner_benchmark, "play", play)
+    with pytest.raises(KeyboardInterrupt):
+        main(arguments)
+    with (tmp_path / "report.json.tasks.jsonl").open("a") as file:
+        file.write('["no_memory", "base", "base')  # as a kill in the middle of a line leaves it
+    monkeypatch.setattr(planner_benchmark, "play", lambda *given: played.append("late") or original(*given))
+    assert main(arguments)["outcomes"] == whole["outcomes"]
+    assert played.count("late") == 1
+
+
+def test_what_belongs_to_another_run_is_not_used(tmp_path):
+    Finished(tmp_path / "tasks", {"commit": "a"}).add("full", "base", "base/0", [1, 1.0, 5, 1, 0])
+    assert len(Finished(tmp_path / "tasks", {"commit": "a"}).rows) == 1
+    assert not Finished(tmp_path / "tasks", {"commit": "b"}).rows
+
+
+def test_rows_and_published_figures():
+    played = {"base": {"full": [[1, 1.0, 4, 1, 0], [0, 0.5, 30, 2, 1]], "no_memory": [[0, 0.0, 30, 3, 0]] * 2}}
+    rows = rows_of(played)
+    assert rows["base"]["full"]["success"] == 0.5
+    assert rows["base"]["full"]["progress"] == 0.75
+    assert rows["base"]["no_memory"]["success_difference_to_full"][0] == -0.5
+    lines = table("eb_alfred", rows).splitlines()
+    assert lines[2].startswith("| full | 50.0 % [")
+    assert any(line.startswith("| *RoboMemory: Qwen2.5-VL-72B* | 68 % | 75.5 % |") for line in lines)
+    assert evaluate_planner.NOTE.startswith("The native world is symbolic")
+
+
+def test_deliveries_are_for_eb_alfred_only():
+    with pytest.raises(InvalidInputError, match="expected none on eb_habitat"):
+        main(["--config=eb_habitat", "--deliveries", "none"])
