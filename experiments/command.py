@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -15,4 +16,25 @@ def run(main: Callable[[], object]) -> None:
     except InternalError:
         raise
     except EmbodiedMemError as error:
-        sys.exit(f"error: {error}")
+        _end(f"error: {error}")
+    except Exception as error:
+        if "jax" not in sys.modules or type(error).__name__ != "JaxRuntimeError" or _num_processes() == 1:
+            raise
+        _end(
+            f"error: {str(error)[:300]}\nIn a run of several processes this mostly means that another one is gone; give "
+            "the same command again in all of them, and the run goes on from its last checkpoint"
+        )
+
+
+def _num_processes() -> int:
+    import jax
+
+    return jax.process_count()
+
+
+def _end(message: str) -> None:
+    """Ends this process; one of several at once, since a normal end waits for the others, who may wait for this one."""
+    if "jax" in sys.modules and _num_processes() > 1:
+        print(message, file=sys.stderr, flush=True)
+        os._exit(1)
+    sys.exit(message)

@@ -28,6 +28,7 @@ from embodied_mem.agents.views import View, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.teacher import Teacher
@@ -109,7 +110,8 @@ def own_episodes(
                 relabelled = relabel(trajectory, found, make_teacher())
                 samples += {sample.compiler_prompt: sample for sample in relabelled}.values()
             progress.update(len(chunk), won=float(np.mean([t.won for t in played])))
-    _write(path, samples)
+    if is_first():
+        _write(path, samples)
     return samples
 
 

@@ -39,6 +39,7 @@ from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import Placement, placement_of
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
 from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows, spots_of
@@ -124,8 +125,8 @@ def run_loop(
         return state
     iterator = batches_from(first)
     with (
-        MetricsWriter(run_dir / name, next_step=first) as writer,
-        Progress(name, num_steps, start=first) as progress,
+        MetricsWriter(run_dir / name, next_step=first, write=is_first()) as writer,
+        Progress(name, num_steps, start=first, silent=not is_first()) as progress,
     ):
         batch = next(iterator, None)
         for step in range(first, num_steps):
@@ -238,7 +239,7 @@ def _executor_trainer(
     names, shares = zip(*EXECUTOR_FORMATS)
 
     def step_of(state, step, batch):
-        return step_fn(state, *batch, step_key(config, number, step))
+        return step_fn(state, *batch, place.whole(step_key(config, number, step)))
 
     def train(samples: Sequence[Sample], done: int) -> Decoder:
         turns = [s.view[2] for s in samples]
@@ -369,7 +370,7 @@ def _compiler_trainer(
         return CompilerBatch(*place.batch(filled(batch, place)))
 
     def step_of(state, step, batch):
-        return step_fn(state, executor_state, batch, step_key(config, number, step))
+        return step_fn(state, executor_state, batch, place.whole(step_key(config, number, step)))
 
     def train(samples: Sequence[Sample], done: int) -> CompilerModel:
         lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
