@@ -21,8 +21,8 @@ def run(main: Callable[[], object]) -> None:
         if "jax" not in sys.modules or type(error).__name__ != "JaxRuntimeError" or _num_processes() == 1:
             raise
         _end(
-            f"error: {str(error)[:300]}\nIn a run of several processes this mostly means that another one is gone; give "
-            "the same command again in all of them, and the run goes on from its last checkpoint"
+            f"error: {str(error)[:300]}\nIn a run of several processes this mostly means that another one is gone; "
+            "give the same command again in all of them, and the run goes on from its last checkpoint"
         )
 
 

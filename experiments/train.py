@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     if options.plan:
         from experiments.planning import print_plan
 
-        return print_plan(config)
+        return print_plan(config, compiled=options.compile)
 
     from embodied_mem.agents.deliveries import check_names
     from embodied_mem.models.host import keep_freed_memory

@@ -29,9 +29,7 @@ class MetricsWriter:
         write: False checks the numbers and writes nothing, for the other processes of a run.
     """
 
-    def __init__(
-        self, directory: str | Path, next_step: int = 0, tensorboard: bool = True, write: bool = True
-    ) -> None:
+    def __init__(self, directory: str | Path, next_step: int = 0, tensorboard: bool = True, write: bool = True) -> None:
         self._directory = Path(directory)
         self._path = self._directory / "metrics.jsonl"
         self._last = self._file = self._events = None

@@ -55,7 +55,8 @@ def make_worlds(config: Config) -> Worlds:
 
     def make_shared(split: str, num_envs: int, max_steps: int):
         count = jax.process_count()
-        return SharedEnvs(make(split, math.ceil(num_envs / count), max_steps)) if count > 1 else make(split, num_envs, max_steps)
+        own = make(split, math.ceil(num_envs / count), max_steps)
+        return SharedEnvs(own) if count > 1 else own
 
     def make(split: str, num_envs: int, max_steps: int):
         return envs.make(
