@@ -126,8 +126,11 @@ def load_lora(decoder: Decoder, path: str | os.PathLike) -> Decoder:
         raise CheckpointError(f"{path}: expected a safetensors file with adapters: {error}") from error
     if described is None:
         raise CheckpointError(f"{path}: expected metadata 'lora' as written by save_lora, got none")
-    fields = json.loads(described)
-    lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
+    try:
+        fields = json.loads(described)
+        lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: metadata 'lora': expected rank, alpha, dropout and targets: {error}") from error
     expected = {
         name: (decoder.config.num_layers, *shape)
         for target in lora.targets

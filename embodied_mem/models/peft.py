@@ -19,7 +19,7 @@ import numpy as np
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import name_in_hf
+from embodied_mem.models.hf import described_by, name_in_hf, read_json
 from embodied_mem.models.lora import LoraParam, remove_lora
 
 _MODULES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
@@ -82,12 +82,7 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike, *, base: str = "", pr
 
 
 def _lora_config(path: pathlib.Path) -> LoraConfig:
-    try:
-        described = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a JSON file: {error}") from error
-    if not isinstance(described, dict):
-        raise CheckpointError(f"{path}: expected an object, got {type(described).__name__}")
+    described = read_json(path)
     for field, value in described.items():
         if field in _READ | _NEUTRAL or value in _PLAIN.get(field, (None, False, [], {})):
             continue
@@ -95,13 +90,11 @@ def _lora_config(path: pathlib.Path) -> LoraConfig:
         raise InvalidInputError(f"{path}: {field}: expected {expected}, got {value!r}")
     ours = {module: target for target, module in _MODULES.items()}
     modules = described.get("target_modules")
-    if not isinstance(modules, list) or not set(modules) <= set(ours):
+    if not isinstance(modules, list) or any(module not in ours for module in map(str, modules)):
         raise InvalidInputError(f"{path}: target_modules: expected some of {sorted(ours)}, got {modules!r}")
     targets = tuple(target for target in _MODULES if _MODULES[target] in modules)
-    try:
+    with described_by(path):
         return LoraConfig(described["r"], described["lora_alpha"], described.get("lora_dropout", 0.0), targets)
-    except KeyError as error:
-        raise CheckpointError(f"{path}: expected a field {error}, got none") from error
 
 
 def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "model.") -> Decoder:

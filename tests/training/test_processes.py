@@ -75,7 +75,9 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
     first, second = start(folder, 2)
     deadline = time.monotonic() + 600
     while not (folder / "compiler" / "checkpoints" / "2").is_dir():  # from here on it resumes
-        assert first.poll() is None and second.poll() is None and time.monotonic() < deadline, first.communicate()
+        assert first.poll() is None, first.communicate()
+        assert second.poll() is None, second.communicate()
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     second.send_signal(signal.SIGKILL)
     _, errors = first.communicate(timeout=300)
