@@ -67,7 +67,10 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     """
     place = stages.placement(config)
     overrides = {} if config.model.weights else {"vocab_size": config.model.vocab_size}
-    shapes = {role: preset(getattr(config.model, role), **overrides) for role in ("compiler", "executor")}
+    shapes = {
+        role: preset(getattr(config.model, role), **overrides, **stages.masters_of(config, role))
+        for role in ("compiler", "executor")
+    }
     executor_graph, executor = nnx.split(nnx.eval_shape(lambda: Decoder(shapes["executor"], rngs=nnx.Rngs(0))))
     model = nnx.eval_shape(lambda: _compiler(config, shapes))
     axes = stages.parameter_axes(model)

@@ -73,14 +73,19 @@ def new_decoder(
 ) -> Decoder:
     """The decoder of a role: with `config.model.weights` from its folder there, each device reading its own part, else
     the preset `name` from scratch. What is trained whole is stored in float32 whatever it computes in."""
-    trained = not config.model.weights or (role == "compiler" and not config.model.lora)
-    masters = {"param_dtype": "float32"} if trained else {}
+    masters = masters_of(config, role)
     if not config.model.weights:
         return Decoder(preset(name, vocab_size=tokenizer.vocab_size, **masters), rngs=nnx.Rngs(seed))
     folder = pathlib.Path(config.model.weights) / role
     if read_described(folder).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
         return load_qwen_vl(folder, shardings=place.shardings, **masters).decoder
     return load_hf(folder, shardings=place.shardings, **masters)
+
+
+def masters_of(config: Config, role: str) -> dict[str, str]:
+    """Overrides of a decoder that is trained whole: parameters in float32, of which steps are too small for less."""
+    trained = not config.model.weights or (role == "compiler" and not config.model.lora)
+    return {"param_dtype": "float32"} if trained else {}
 
 
 def placement(config: Config) -> Placement:
