@@ -16,8 +16,7 @@ import dataclasses
 import math
 import pathlib
 import time
-import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -38,15 +37,12 @@ from embodied_mem.models.lora import LoraParam, add_lora
 from embodied_mem.models.qwen_vl import load_qwen_vl
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
-from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
-from embodied_mem.parallel.processes import is_first
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
 from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows, spots_of
-from embodied_mem.training.metrics import MetricsWriter
-from embodied_mem.training.progress import Progress
+from embodied_mem.training.loop import run_loop
 from embodied_mem.training.schedules import cosine
 from embodied_mem.training.sft import (
     CompilerBatch,
@@ -59,7 +55,7 @@ from embodied_mem.training.sft import (
     make_optimizer,
 )
 from embodied_mem.training.teacher_data import EXECUTOR_FORMATS, Sample
-from embodied_mem.training.throughput import flops_per_token, throughput
+from embodied_mem.training.throughput import flops_per_token
 
 MEAN_LENGTH = 512
 """Tokens of a row on average, for the small attention term of MFU."""
@@ -114,59 +110,6 @@ def fresh_state(optimizer, params, axes: dict, place: Placement) -> tuple[TrainS
 def step_key(config: Config, stage: int, step: int) -> jax.Array:
     """The PRNG key of one step of one stage."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), stage), step)
-
-
-def run_loop(
-    name: str,
-    run_dir: pathlib.Path,
-    config: Config,
-    num_steps: int,
-    checkpoint_every: int,
-    state,
-    step_of: Callable,
-    batches_from: Callable = lambda step: iter(()),
-    work: Mapping[str, float] = types.MappingProxyType({}),
-):
-    """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
-
-    Args:
-        name: of the stage; its folder below `run_dir`.
-        run_dir: of the run.
-        config: its fingerprint guards the checkpoints.
-        num_steps: total.
-        checkpoint_every: steps between checkpoints; the last step always has one.
-        state: pytree to start from, and the shape of what is restored.
-        step_of: the step.
-        batches_from: first step -> iterator of batches; without one, every batch is None.
-        work: see `throughput`.
-    """
-    checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint(name)})
-    first = 0
-    if checkpoints.latest() is not None:
-        restored = checkpoints.restore(like=state)
-        state, first = restored.arrays, restored.step
-    if first >= num_steps:
-        return state
-    iterator = batches_from(first)
-    with (
-        MetricsWriter(run_dir / name, next_step=first, write=is_first()) as writer,
-        Progress(name, num_steps, start=first, silent=not is_first()) as progress,
-    ):
-        batch = next(iterator, None)
-        for step in range(first, num_steps):
-            started = time.perf_counter()
-            state, metrics = step_of(state, step, batch)
-            batch = next(iterator, None)  # made while the step is computed
-            metrics = {key: float(value) for key, value in metrics.items()}
-            metrics["step_s"] = time.perf_counter() - started
-            metrics |= throughput(work, metrics, metrics["step_s"])
-            writer.write(step, metrics)
-            shown = {k: metrics[k] for k in ("loss", "won", "action_accuracy", "token_accuracy") if k in metrics}
-            progress.update(1, **shown)
-            if (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
-                checkpoints.save(step + 1, state)
-        checkpoints.wait()
-    return state
 
 
 def sft_optimizer(sft: SFTConfig):
