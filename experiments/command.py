@@ -8,33 +8,38 @@ from collections.abc import Callable
 
 from embodied_mem.errors import EmbodiedMemError, InternalError
 
+_AGAIN = (
+    "This is one of several processes. If another one is gone, that is why: give the same command again in all of "
+    "them, and the run goes on from its last checkpoint"
+)
+
 
 def run(main: Callable[[], object]) -> None:
-    """Calls `main`; an error of the caller's ends the process with its message and status 1."""
+    """Calls `main`; an error of the caller's ends the process with its message and status 1.
+
+    One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
+    this one.
+    """
     try:
         main()
-    except InternalError:
-        raise
-    except EmbodiedMemError as error:
-        _end(f"error: {error}")
     except Exception as error:
-        if "jax" not in sys.modules or type(error).__name__ != "JaxRuntimeError" or _num_processes() == 1:
+        expected = isinstance(error, EmbodiedMemError) and not isinstance(error, InternalError)
+        if not _several():
+            if expected:
+                sys.exit(f"error: {error}")
             raise
-        _end(
-            f"error: {str(error)[:300]}\nIn a run of several processes this mostly means that another one is gone; "
-            "give the same command again in all of them, and the run goes on from its last checkpoint"
-        )
+        if not expected:
+            import traceback
+
+            traceback.print_exc()
+        print(f"error: {str(error)[:500]}\n{_AGAIN}", file=sys.stderr, flush=True)
+        os._exit(1)
 
 
-def _num_processes() -> int:
+def _several() -> bool:
+    """Return whether this is one of several processes; without starting jax where it has not been started."""
+    if "jax" not in sys.modules:
+        return False
     import jax
 
-    return jax.process_count()
-
-
-def _end(message: str) -> None:
-    """Ends this process; one of several at once, since a normal end waits for the others, who may wait for this one."""
-    if "jax" in sys.modules and _num_processes() > 1:
-        print(message, file=sys.stderr, flush=True)
-        os._exit(1)
-    sys.exit(message)
+    return jax.distributed.is_initialized()

@@ -111,11 +111,16 @@ def _put(leaf: Any, sharding: jax.sharding.Sharding) -> jax.Array:
     if jax.process_count() == 1:
         return jax.device_put(leaf, sharding)
     if not getattr(leaf, "is_fully_addressable", True):  # it lies on the mesh already, perhaps otherwise split
-        return leaf if leaf.sharding == sharding else jax.jit(lambda x: x, out_shardings=sharding)(leaf)
+        return leaf if leaf.sharding.is_equivalent_to(sharding, leaf.ndim) else _moved(sharding)(leaf)
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf))
     host = np.asarray(leaf)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+
+@functools.cache
+def _moved(sharding: jax.sharding.Sharding) -> Callable:
+    return jax.jit(lambda leaf: leaf, out_shardings=sharding)
 
 
 def fetch(leaf: Any) -> np.ndarray:

@@ -39,23 +39,27 @@ def start(folder: Path, count: int) -> list[subprocess.Popen]:
                 "JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(count), "JAX_PROCESS_ID": str(index),
             }  # fmt: skip
         command = [sys.executable, str(SCRIPT), str(folder)]
-        started.append(
-            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        )
+        with open(said(folder, index), "w") as out, open(said(folder, index, "err"), "w") as errors:
+            started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=errors))
     return started
 
 
-def finish(started: list[subprocess.Popen]) -> list[str]:
-    """What each process printed."""
-    outputs = [process.communicate(timeout=600) for process in started]
-    assert [process.returncode for process in started] == [0] * len(started), "\n".join(e[-3000:] for _, e in outputs)
-    return [output for output, _ in outputs]
+def said(folder: Path, index: int, kind: str = "out") -> Path:
+    """The file with what a process printed last time."""
+    return folder.with_name(f"{folder.name}.{index}.{kind}")
+
+
+def finish(folder: Path, count: int) -> list[str]:
+    """What each process printed in a run that ended well."""
+    codes = [process.wait(timeout=600) for process in start(folder, count)]
+    assert codes == [0] * count, "\n".join(said(folder, i, "err").read_text()[-3000:] for i in range(count))
+    return [said(folder, i).read_text() for i in range(count)]
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("pod") / "one"
-    (output,) = finish(start(folder, 1))
+    (output,) = finish(folder, 1)
     assert "8 x cpu, 1 processes" in output
     return folder, json.loads(output.splitlines()[-1])
 
@@ -74,19 +78,19 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
     folder = one[0].with_name("two")
     first, second = start(folder, 2)
     deadline = time.monotonic() + 600
-    while not (folder / "compiler" / "checkpoints" / "2").is_dir():  # from here on it resumes
-        assert first.poll() is None, first.communicate()
-        assert second.poll() is None, second.communicate()
+    while "compiler trained on the teacher's outputs" not in said(folder, 0).read_text():
+        assert (first.poll(), second.poll()) == (None, None), said(folder, 0, "err").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    second.send_signal(signal.SIGKILL)
-    _, errors = first.communicate(timeout=300)
-    second.communicate()
-    assert (first.returncode, second.returncode) == (1, -signal.SIGKILL), errors[-3000:]
-    assert "give the same command again in all of them" in errors
+    assert (folder / "compiler" / "checkpoints" / "2").is_dir()
+    second.send_signal(signal.SIGKILL)  # in its first episodes
+    codes = first.wait(timeout=300), second.wait(timeout=60)
+    errors = said(folder, 0, "err").read_text()
+    assert codes == (1, -signal.SIGKILL), errors[-3000:]
+    assert "give the same command again in all of " in errors
     assert not (folder / "report").exists()
 
-    outputs = finish(start(folder, 2))
+    outputs = finish(folder, 2)
     assert "8 x cpu, 2 processes" in outputs[0]
     assert outputs[1] == "", "only the first process speaks"
     for stage in ("compiler", "grpo"):
