@@ -172,7 +172,7 @@ def test_a_config_that_lies_is_refused_and_asks_for_no_memory(tmp_path):
     with pytest.raises(CheckpointError, match=r"config\.json: expected the description of a decoder.*parameters"):
         load_hf(tmp_path)
     path.write_text(json.dumps(described | {"intermediate_size": 2**30}))  # believed, until the file is asked
-    with pytest.raises(CheckpointError, match=r"gate_proj\.weight: expected shape \(1073741824, 24\), got"):
+    with pytest.raises(CheckpointError, match=r"down_proj\.weight: expected shape \(24, 1073741824\), got"):
         load_hf(tmp_path)
 
 
