@@ -103,7 +103,10 @@ class HFTensor:
 
     def read(self, index: Index) -> np.ndarray:
         """Returns the part `index` in the file's dtype."""
-        return self._stored[index]
+        try:
+            return self._stored[index]
+        except Exception as error:  # a dtype that numpy has not, a part that is not there: of many kinds
+            raise CheckpointError(f"{self.where}: cannot be read: {error}") from error
 
 
 class HFFolder:
