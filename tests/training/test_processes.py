@@ -71,7 +71,7 @@ def test_the_pods_configuration_runs_on_eight_simulated_devices(one):
         metrics = read_metrics(folder / stage)
         assert [m["step"] for m in metrics] == [0, 1]
         assert all(m["peak_memory_bytes"] > 1e7 for m in metrics)
-    assert all(m["tokens_per_s"] > 0 and m["loss"] > 0 for m in read_metrics(folder / "compiler"))
+        assert all(m["tokens_per_s"] > 0 and m["grad_norm"] > 0 for m in metrics)
 
 
 def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
