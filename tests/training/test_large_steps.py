@@ -63,9 +63,11 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
     assert widest_logits(jax.make_jaxpr(executor_step)(state, acting, references, KEY).jaxpr) == positions
 
     compiler_graph, frozen, state = parts(optimizer)
-    policy = grpo.policy_batch(policy_samples(), 6, 0, length=32)
+    policy = grpo.policy_batch(policy_samples(), 6, 0)
     gradient = grpo.make_grpo_gradient(compiler_graph, GRPOConfig(), mesh=mesh)
-    assert widest_logits(jax.make_jaxpr(gradient)(state.trainable, frozen, policy, 1.0).jaxpr) == positions
+    assert widest_logits(jax.make_jaxpr(gradient)(state.trainable, frozen, policy, 1.0).jaxpr) == (
+        6 * (chunk or policy.batch.tokens.shape[1])
+    )
 
     step = make_compiler_step(compiler_graph, frozen, graph, optimizer, SFTConfig(), mesh=mesh)
     spots = spots_of(compiling, 16), spots_of(acting, 16)
