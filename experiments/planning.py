@@ -1,12 +1,20 @@
 """`--plan`: what a configuration needs per device and where its parameters go, without weights or hardware.
 
     python experiments/train.py --config=grpo_tpu --plan --mesh.data 1 --mesh.fsdp 4 --mesh.tensor 4
+    python experiments/train.py --config=grpo_tpu --plan --compile     # and what XLA's compiler says, minutes
 
 Covers the phases in which the compiler is at work: SFT (backward through compiler and frozen executor), GRPO updates
-(compiler alone) and rollouts (both KV caches). Ends with one JSON line.
+(compiler alone) and rollouts (both KV caches). With `--compile`, the programs of these phases are compiled for as many
+simulated devices as the mesh has, and the compiler's own count of their memory stands beside the formula's. Ends with
+one JSON line.
 """
 
 from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
 
 import jax
 from flax import nnx
@@ -14,14 +22,25 @@ from flax import nnx
 from embodied_mem.models.config import LoraConfig, logical_axes, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
+from embodied_mem.models.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.parallel.mesh import MeshShape
-from embodied_mem.parallel.plan import Pass, Phase, Plan, PlannedModel, plan
+from embodied_mem.parallel.plan import Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
+from embodied_mem.training.compiled import compiled_memory
 from embodied_mem.training.config import Config
+from embodied_mem.training.stages import masters_of
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
-LOGITS_CHUNK = 512  # columns of logits at a time, see `score_tokens`
+
+
+def row_lengths(config: Config, prompt_length: int) -> tuple[int, int]:
+    """Returns the tokens of a compiler row and of an executor row, shorter where a model has no room for the prompt."""
+    model, num_soft = config.model, config.memory.num_soft
+    extra = model.max_compiler_tokens + num_soft
+    room = min(preset(model.compiler).max_length, preset(model.executor).max_length) - extra
+    prompt_length = min(prompt_length, room)
+    return prompt_length + extra, prompt_length + num_soft + model.max_action_tokens
 
 
 def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
@@ -36,10 +55,9 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
     mesh = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
     mesh = mesh.resolve(jax.device_count()) if -1 in mesh.sizes else mesh
     overrides = {} if config.model.weights else {"vocab_size": config.model.vocab_size}
-    compiler_config = preset(config.model.compiler, **overrides)
-    executor_config = preset(config.model.executor, **overrides)
-    extra = config.model.max_compiler_tokens + config.memory.num_soft
-    prompt_length = min(prompt_length, compiler_config.max_length - extra, executor_config.max_length - extra)
+    compiler_config = preset(config.model.compiler, **overrides, **masters_of(config, "compiler"))
+    executor_config = preset(config.model.executor, **overrides, **masters_of(config, "executor"))
+    compiler_length, executor_length = row_lengths(config, prompt_length)
     lora = LoraConfig() if config.model.lora else None
     soft = SoftMemConfig(config.memory.num_soft, config.memory.projection)
 
@@ -51,7 +69,7 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
             parts["soft_mem"] = SoftMem(soft, **widths, rngs=nnx.Rngs(2))
         return {name: nnx.state(part) for name, part in parts.items()}
 
-    models = (
+    models = [
         PlannedModel(
             "compiler",
             compiler_config,
@@ -66,21 +84,23 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
             logical_axes(executor_config),
             trainable=lambda path: False,
         ),
-    )
-    compiler_length = prompt_length + extra
-    executor_length = prompt_length + soft.num_tokens + config.model.max_action_tokens
+    ]
+    if compiler_config.mrope_sections:  # the whole Qwen2.5-VL, whose tower stands by
+        vision = VisionConfig(out_width=compiler_config.width)
+        tower = jax.eval_shape(lambda: nnx.state(VisionTower(vision, rngs=nnx.Rngs(0))))
+        models.append(PlannedModel("vision", compiler_config, tower, vision_axes(vision), lambda path: False))
     sft, grpo = config.compiler_sft, config.grpo
-    episodes = grpo.num_tasks * grpo.group_size
+    episodes, chunk = grpo.num_tasks * grpo.group_size, config.mesh.logits_chunk
     phases = (
         Phase(
             "sft",
             (
-                Pass("compiler", sft.batch_size, compiler_length, LOGITS_CHUNK),
-                Pass("executor", sft.batch_size, executor_length, LOGITS_CHUNK),
+                Pass("compiler", sft.batch_size, compiler_length, chunk),
+                Pass("executor", sft.batch_size, executor_length, chunk),
             ),
             trains=True,
         ),
-        Phase("grpo", (Pass("compiler", grpo.microbatch, compiler_length, LOGITS_CHUNK),), trains=True),
+        Phase("grpo", (Pass("compiler", grpo.microbatch, compiler_length, chunk),), trains=True),
         Phase(
             "rollout",
             caches=(Pass("compiler", episodes, compiler_length), Pass("executor", episodes, executor_length)),
@@ -89,10 +109,31 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
     return plan(models, mesh, phases, optax.adamw(grpo.learning_rate))
 
 
-def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH) -> dict:
+def simulate_devices(config: Config) -> None:
+    """Makes as many CPU devices as the mesh has, if its axes are numbers; before anything touches a device."""
+    sizes = (config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
+    if -1 not in sizes:
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # sooner done, with the same buffers
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_num_cpu_devices", math.prod(sizes))
+
+
+def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False) -> dict:
     """Prints the plan for a person, then one JSON line; returns the latter's content."""
+    if compiled:
+        simulate_devices(config)
     answer = plan_run(config, prompt_length)
     print(f"compiler {config.model.compiler}, executor {config.model.executor}")
     print(answer.table())
-    print(answer.to_json())
-    return answer.to_dict()
+    content = answer.to_dict()
+    if compiled:
+        compiler_length, executor_length = row_lengths(config, prompt_length)
+        heads = ("program", "arguments", "temporaries", "outputs", "total", "fits chips of", "compiled in")
+        rows, content["compiled"] = [heads], []
+        for one in compiled_memory(config, compiler_length=compiler_length, executor_length=executor_length):
+            sizes = (one.arguments, one.temporaries, one.outputs, one.total)
+            rows.append((one.name, *map(size_of, sizes), named(fitting(one.total)), f"{one.compile_s:.0f} s"))
+            content["compiled"].append(dataclasses.asdict(one) | {"total": one.total})
+        print("\n".join(["", f"compiled for {jax.device_count()} {jax.devices()[0].platform} devices", *columns(rows)]))
+    print(json.dumps(content))
+    return content

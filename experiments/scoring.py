@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from embodied_mem.evaluation.score import Score, score_deliveries
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training import stages
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
@@ -30,7 +31,8 @@ def score(
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed."""
     batch = config.evaluation.batch_size
     settings = {"temperature": temperature, "batch_buckets": (16, batch), "placement": stages.placement(config)}
-    with Progress(label, num_tasks * len(seeds) * len(deliveries), unit="episode") as progress:
+    episodes = num_tasks * len(seeds) * len(deliveries)
+    with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
         done: dict[str, int] = {}
 
         def on_episodes(name: str, played: int, won: int) -> None:

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     if options.plan:
         from experiments.planning import print_plan
 
-        return print_plan(config)
+        return print_plan(config, compiled=options.compile)
 
     from embodied_mem.agents.deliveries import check_names
     from embodied_mem.models.host import keep_freed_memory
@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.parallel.mesh import initialize_distributed
+    from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import stages
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.config import STAGES
@@ -56,13 +57,16 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
     initialize_distributed()
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
-    claim_run(run_dir, config)
+    with first_alone("claim"):
+        claim_run(run_dir, config)
     started = time.perf_counter()
 
     def say(text: str) -> None:
-        print(f"[{time.perf_counter() - started:6.0f} s] {text}", flush=True)
+        if is_first():
+            print(f"[{time.perf_counter() - started:6.0f} s] {text}", flush=True)
 
-    say(f"{options.config}, fingerprint {config.fingerprint()}, {jax.device_count()} x {jax.devices()[0].platform}")
+    where = f"{jax.device_count()} x {jax.devices()[0].platform}, {jax.process_count()} processes"
+    say(f"{options.config}, fingerprint {config.fingerprint()}, {where}")
     #
     # ---- Games -------------------------------------------------------------------------------------------------------
     #
@@ -71,7 +75,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Memory bank: the train games' successes ---------------------------------------------------------------------
     #
-    bank = teach_bank(config, run_dir / "bank.jsonl.gz", worlds)
+    with first_alone("bank"):
+        bank = teach_bank(config, run_dir / "bank.jsonl.gz", worlds)
     say(f"memory bank: {len(bank)} successful episodes")
 
     #
@@ -81,7 +86,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
         return RuleTeacher(worlds.search_order, config.world.grammar)
 
     train_tasks, samples, lost = range(worlds.num_train), [], 0
-    with Progress("teacher", worlds.num_train * config.data.passes, unit="game") as progress:
+    games = worlds.num_train * config.data.passes
+    with Progress("teacher", games, unit="game", silent=not is_first()) as progress:
         for number in range(config.data.passes):
             data = play_teacher(
                 worlds.train, train_tasks, bank, teacher, top_k=config.memory.top_k, detour=config.data.detour,
@@ -94,7 +100,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Tokenizer ---------------------------------------------------------------------------------------------------
     #
-    tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
+    with first_alone("tokenizer"):
+        tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
 
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
@@ -142,6 +149,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
     scores = score(config, *valid, tokenizer, executor, model, bank, deliveries=ev.deliveries, **settings)
+    if not is_first():
+        return None
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=time.perf_counter() - started,

@@ -104,8 +104,7 @@ class Executor:
         inputs = self._placement.batch(inputs)
         with self._placement.scope():
             result = generate(self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new)
-        lengths = np.asarray(result.lengths)[: len(encoded)]
-        written = np.asarray(result.tokens)[: len(encoded)]
+        lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
         texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
         actions = [" ".join(text.split("\n")[0].split()) for text in texts]
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist())

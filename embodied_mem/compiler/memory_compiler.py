@@ -146,8 +146,8 @@ class MemoryCompiler:
             if soft:
                 placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
                 hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
-                values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))
-        written, log_probs, lengths = map(np.asarray, (result.tokens, result.log_probs, result.lengths))
+                values, densities = self._placement.fetch(_sample_soft(self.soft_mem, hidden, keys, self._temperature))
+        written, log_probs, lengths = self._placement.fetch((result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
         texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
         return [

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import InvalidInputError
 from .tokenizers import _package
 
@@ -33,16 +35,24 @@ def backend_from_gguf(metadata: Mapping[str, Any]):
         InvalidInputError: it is not byte-level BPE, its cutting is not known, or the vocabulary is damaged.
         MissingDependencyError: without the package `tokenizers`.
     """
-    kind, cutting = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "gpt-2")
-    if kind != "gpt2":
-        raise InvalidInputError(f"tokenizer.ggml.model: expected gpt2 (byte-level BPE), got {kind!r}")
-    if cutting not in _KNOWN:
-        raise InvalidInputError(f"tokenizer.ggml.pre: expected one of {', '.join(_KNOWN)}, got {cutting!r}")
+    kind, cutting = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
+    if not isinstance(kind, str) or kind != "gpt2":
+        raise InvalidInputError(f"tokenizer.ggml.model: expected gpt2 (byte-level BPE), got {kind!r:.80}")
+    if not isinstance(cutting, str) or cutting not in _KNOWN:
+        raise InvalidInputError(
+            f"tokenizer.ggml.pre: expected one of {', '.join(_KNOWN)}, got {cutting!r:.80}; where a file has none, and "
+            "it is known how its model cuts text, hand over its metadata with this entry"
+        )
     try:
         tokens, merges = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.merges"]
         kinds = metadata["tokenizer.ggml.token_type"]
     except KeyError as error:
         raise InvalidInputError(f"GGUF metadata: expected {error}, got none") from error
+    for name, texts in (("tokens", tokens), ("merges", merges)):
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise InvalidInputError(f"tokenizer.ggml.{name}: expected texts, got {texts!r:.80}")
+    if np.ndim(kinds) != 1:
+        raise InvalidInputError(f"tokenizer.ggml.token_type: expected a number per token, got {kinds!r:.80}")
     vocabulary = {token: index for index, token in enumerate(tokens)}
     pairs = [tuple(merge.split(" ")) for merge in merges]
     if len(vocabulary) != len(tokens) or len(kinds) != len(tokens) or any(len(pair) != 2 for pair in pairs):
@@ -81,8 +91,21 @@ def backend_from_gguf(metadata: Mapping[str, Any]):
 
 
 def roles_from_gguf(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Names of the tokens for `Tokenizer`'s roles, as far as the metadata has them."""
+    """Names of the tokens for `Tokenizer`'s roles, as far as the metadata has them.
+
+    Raises:
+        InvalidInputError: one is no token of the vocabulary.
+    """
     tokens = metadata["tokenizer.ggml.tokens"]
     keys = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
-    ids = {role: metadata.get(f"tokenizer.ggml.{key}_token_id") for role, key in keys.items()}
-    return {role: tokens[index] for role, index in ids.items() if index is not None and index < len(tokens)}
+    roles = {}
+    for role, key in keys.items():
+        index = metadata.get(f"tokenizer.ggml.{key}_token_id")
+        if index is None:
+            continue
+        if type(index) is not int or not 0 <= index < len(tokens):
+            raise InvalidInputError(
+                f"tokenizer.ggml.{key}_token_id: expected a number below {len(tokens)}, got {index!r:.80}"
+            )
+        roles[role] = tokens[index]
+    return roles

@@ -33,10 +33,14 @@ class PretrainedTokenizer:
     Attributes:
         tokenizer: text to ids and back.
         chat_template: Jinja text, or None where the model has none.
+        roles: `bos`, `eos`, `pad`, `unk` -> name of the token, as far as the model has them; None takes those of the
+            tokenizer. A role that a published model leaves out is left out of what it renders and saves: the tokenizer
+            has a token for it all the same, to pad with for instance.
     """
 
     tokenizer: Tokenizer
     chat_template: str | None
+    roles: Mapping[str, str] | None = None
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike) -> PretrainedTokenizer:
@@ -52,26 +56,36 @@ class PretrainedTokenizer:
         path = folder / "tokenizer_config.json"
         try:
             described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInputError(f"{path}: expected JSON, got {error}") from error
+        if not isinstance(described, dict):
+            raise InvalidInputError(f"{path}: expected an object, got {type(described).__name__}")
         roles = {}
         for role in _ROLES:
             token = described.get(f"{role}_token")
             token = token.get("content") if isinstance(token, dict) else token
+            if token is not None and not isinstance(token, str):
+                raise InvalidInputError(f"{path}: {role}_token: expected a text, got {token!r:.80}")
             if token is not None:
                 roles[role] = token
         template = described.get("chat_template")
         if (folder / "chat_template.jinja").is_file():
             template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
         elif isinstance(template, list):  # several by name
-            template = {one["name"]: one["template"] for one in template}.get("default")
-        return cls(Tokenizer.load(folder / "tokenizer.json", **roles), template)
+            named = [one for one in template if isinstance(one, dict) and one.get("name") == "default"]
+            template = named[0].get("template") if named else None
+        if template is not None and not isinstance(template, str):
+            raise InvalidInputError(f"{path}: chat_template: expected a text, got {template!r:.80}")
+        return cls(Tokenizer.load(folder / "tokenizer.json", **roles), template, roles)
 
     @classmethod
     def from_gguf(cls, metadata: Mapping[str, Any]) -> PretrainedTokenizer:
         """The tokenizer in a GGUF file's metadata; raises as `backend_from_gguf`."""
-        tokenizer = Tokenizer(backend_from_gguf(metadata), **roles_from_gguf(metadata))
-        return cls(tokenizer, metadata.get("tokenizer.chat_template"))
+        backend, roles = backend_from_gguf(metadata), roles_from_gguf(metadata)
+        template = metadata.get("tokenizer.chat_template")
+        if template is not None and not isinstance(template, str):
+            raise InvalidInputError(f"tokenizer.chat_template: expected a text, got {template!r:.80}")
+        return cls(Tokenizer(backend, **roles), template, roles)
 
     def render(
         self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
@@ -89,7 +103,7 @@ class PretrainedTokenizer:
         """
         if self.chat_template is None:
             raise InvalidInputError("chat template: this model has none; write the prompt yourself")
-        tokens = {f"{role}_token": self._name_of(role) for role in _ROLES}
+        tokens = {f"{role}_token": name for role, name in self._named().items()}
         values = {**tokens, **variables, "messages": messages, "add_generation_prompt": add_generation_prompt}
         template = _compiled(self.chat_template)
         import jinja2
@@ -109,22 +123,31 @@ class PretrainedTokenizer:
         return self.tokenizer.encode(text, special=True)
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes tokenizer.json and tokenizer_config.json."""
+        """Writes tokenizer.json, tokenizer_config.json, generation_config.json with the tokens that begin and end, and
+        chat_template.jinja where there is a template; one of an earlier save goes where there is none."""
         folder = pathlib.Path(folder)
         self.tokenizer.save(folder / "tokenizer.json")
         described: dict[str, Any] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
-            **{f"{role}_token": name for role in _ROLES if (name := self._name_of(role))},
+            **{f"{role}_token": name for role, name in self._named().items()},
         }
+        template = folder / "chat_template.jinja"
+        template.unlink(missing_ok=True)
         if self.chat_template is not None:
-            described["chat_template"] = self.chat_template
-        path = folder / "tokenizer_config.json"
-        path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            described["chat_template"] = self.chat_template  # for readers older than the file
+            template.write_text(self.chat_template, encoding="utf-8")
+        ids = {f"{role}_token_id": getattr(self.tokenizer, f"{role}_id") for role in self._named() if role != "unk"}
+        for name, content in (("tokenizer_config.json", described), ("generation_config.json", ids)):
+            text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+            (folder / name).write_text(text, encoding="utf-8")
 
-    def _name_of(self, role: str) -> str | None:
-        index = getattr(self.tokenizer, f"{role}_id")
-        return None if index is None else self.tokenizer.token(index)
+    def _named(self) -> dict[str, str]:
+        """The tokens of the roles that the model has."""
+        if self.roles is not None:
+            return {role: self.roles[role] for role in _ROLES if role in self.roles}
+        ids = {role: getattr(self.tokenizer, f"{role}_id") for role in _ROLES}
+        return {role: self.tokenizer.token(index) for role, index in ids.items() if index is not None}
 
 
 @functools.lru_cache(maxsize=16)

@@ -78,14 +78,34 @@ def _merged(sizes: tuple[int, ...], index: Index) -> slice:
     return slice(index[0].start * inner, index[0].stop * inner)
 
 
+def check_shape(tensor: StoredTensor, name: str, shape: tuple[int, ...]) -> None:
+    """Raises CheckpointError if what is stored for a parameter of `shape` (one layer's) has another shape."""
+    expected = as_stored_shape(name, shape)
+    if tuple(tensor.shape) != expected:
+        raise CheckpointError(f"{tensor.where}: expected shape {expected}, got {tuple(tensor.shape)}")
+
+
+def as_stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape in which published files have a parameter, see `read_part`."""
+    inputs = _NUM_INPUT_AXES.get(name, 0)
+    if name == "embedding":
+        return shape
+    return (math.prod(shape[inputs:]), math.prod(shape[:inputs])) if inputs else (math.prod(shape),)
+
+
+def as_stored(name: str, array: np.ndarray) -> np.ndarray:
+    """Returns a whole parameter (one layer's) as published files have it; what `read_part` undoes."""
+    inputs = _NUM_INPUT_AXES.get(name, 0)
+    if inputs:
+        array = np.ascontiguousarray(array.reshape(math.prod(array.shape[:inputs]), -1).T)
+    return array.reshape(as_stored_shape(name, array.shape)) if not inputs else array
+
+
 def read_part(tensor: StoredTensor, name: str, shape: tuple[int, ...], index: Index) -> np.ndarray:
     """Returns the part `index` of the parameter `name` of `shape` (one layer's), from how published files store it.
 
     Linear maps are stored as [outputs, inputs] with heads and their dimensions merged; biases merged; norms and
-    tables as they are.
-
-    Raises:
-        CheckpointError: the stored shape is another one.
+    tables as they are. The stored shape is the right one, see `check_shape`.
     """
     inputs = _NUM_INPUT_AXES.get(name, 0)
     if name == "embedding":
@@ -94,9 +114,6 @@ def read_part(tensor: StoredTensor, name: str, shape: tuple[int, ...], index: In
         groups = [(shape[inputs:], index[inputs:]), (shape[:inputs], index[:inputs])]
     else:
         groups = [(shape, index)]
-    expected = tuple(math.prod(sizes) for sizes, _ in groups)
-    if tuple(tensor.shape) != expected:
-        raise CheckpointError(f"{tensor.where}: expected shape {expected}, got {tuple(tensor.shape)}")
     stored = tensor.read(tuple(_merged(sizes, cuts) for sizes, cuts in groups))
     if inputs:
         stored, groups = stored.T, groups[::-1]
@@ -146,6 +163,8 @@ def fill(
         path = tuple(str(key.key) for key in key_path if isinstance(key, jax.tree_util.DictKey))
         layers = range(leaf.shape[0]) if len(path) == 2 else (None,)
         tensors = [tensor_of(path[-1], layer) for layer in layers]
+        for tensor in tensors:  # before memory is asked for
+            check_shape(tensor, path[-1], leaf.shape if len(path) == 1 else leaf.shape[1:])
         read = functools.partial(_read_top, *tensors) if len(path) == 1 else functools.partial(_read_stack, tensors)
         arrays.append(place_array(leaf.shape, place, functools.partial(read, path[-1], leaf.shape, leaf.dtype)))
     nnx.update(module, jax.tree.unflatten(structure, arrays))

@@ -195,6 +195,10 @@ PRESETS: dict[str, DecoderConfig] = {
     "qwen2.5-1.5b": _qwen2(1536, 28, 12, 2, 128, 8960, 151_936, True),
     "qwen2.5-3b": _qwen2(2048, 36, 16, 2, 128, 11_008, 151_936, True),
     "qwen2.5-7b": _qwen2(3584, 28, 28, 4, 128, 18_944, 152_064, False),
+    # The decoder of Qwen2.5-VL-7B; `qwen_vl_vision.VisionConfig` has its tower.
+    "qwen2.5-vl-7b": dataclasses.replace(
+        _qwen2(3584, 28, 28, 4, 128, 18_944, 152_064, False), mrope_sections=(16, 24, 24), max_length=128_000
+    ),
     "qwen2.5-14b": _qwen2(5120, 48, 40, 8, 128, 13_824, 152_064, False),
     "qwen2.5-32b": _qwen2(5120, 64, 40, 8, 128, 27_648, 152_064, False),
     "qwen3-0.6b": _qwen3(1024, 28, 16, 3072, True),

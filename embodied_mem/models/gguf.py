@@ -27,6 +27,8 @@ from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assembl
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.gguf_quants import FORMATS, Format, dequantize
+from embodied_mem.models.hf import described_by
+from embodied_mem.models.hf_config import sized
 
 _SCALARS = {
     0: "<u1",
@@ -115,9 +117,13 @@ class GGUFFile:
             key = self._text()
             self.metadata[key] = self._value(self._number("<u4"))
         described = [self._tensor_header() for _ in range(num_tensors)]
-        alignment = int(self.metadata.get("general.alignment", 32))
-        if alignment < 1:
-            raise CheckpointError(f"{path}: general.alignment: expected >= 1, got {alignment}")
+        alignment = self.metadata.get("general.alignment", 32)
+        if type(alignment) is not int or alignment < 1:
+            raise CheckpointError(f"{path}: general.alignment: expected an integer >= 1, got {alignment!r:.80}")
+        names = [name for name, *_ in described]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise CheckpointError(f"{path}: {twice}: expected one tensor of this name, got {names.count(twice)}")
         start = -(-self._at // alignment) * alignment
         self.tensors = {name: self._tensor(start, name, *rest) for name, *rest in described}
 
@@ -208,11 +214,16 @@ def config_from_gguf(file: GGUFFile, **overrides: object) -> DecoderConfig:
 
     Raises:
         InvalidInputError: an architecture, or a rotary scaling, that the decoder does not have.
-        CheckpointError: a value is missing.
+        CheckpointError: a value is missing, or of another kind.
     """
+    with described_by(file.path):
+        return _config_from(file, **overrides)
+
+
+def _config_from(file: GGUFFile, **overrides: object) -> DecoderConfig:
     values = file.metadata
     kind = values.get("general.architecture")
-    if kind not in _ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in _ARCHITECTURES:
         raise InvalidInputError(
             f"{file.path}: general.architecture: expected one of {', '.join(_ARCHITECTURES)}, got {kind!r}"
         )
@@ -246,7 +257,7 @@ def config_from_gguf(file: GGUFFile, **overrides: object) -> DecoderConfig:
         "scan_layers": fields["num_layers"] > 8,
         "attention_block": 512,
     }
-    return DecoderConfig(**(fields | overrides))
+    return sized(DecoderConfig(**(fields | overrides)))
 
 
 def load_gguf(

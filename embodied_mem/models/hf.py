@@ -12,19 +12,20 @@ Writing holds one file's arrays in host memory at a time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from embodied_mem.errors import CheckpointError, InvalidInputError
-from embodied_mem.models.assembly import Index, Shardings, assemble
+from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
+from embodied_mem.models.assembly import Index, Shardings, as_stored, assemble
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.hf_config import config_from_hf, config_to_hf
 
@@ -50,6 +51,50 @@ Saved = dict[str, tuple[int, Callable[[], np.ndarray]]]
 """Array name -> (bytes, what computes it when its file is written)."""
 
 
+def read_json(path: pathlib.Path) -> dict:
+    """Returns the object in a JSON file.
+
+    Raises:
+        CheckpointError: there is no file, or something else in it.
+    """
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path.parent}: expected {path.name}, found none") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: expected JSON: {error}") from error
+    if not isinstance(described, dict):
+        raise CheckpointError(f"{path}: expected an object, got {type(described).__name__}")
+    return described
+
+
+@contextlib.contextmanager
+def described_by(path: str | os.PathLike) -> Iterator[None]:
+    """Turns whatever goes wrong with values of another kind than a model's (texts for numbers, a size of 0) into
+    CheckpointError with the name of the file that has them."""
+    try:
+        yield
+    except EmbodiedMemError:
+        raise
+    except KeyError as error:
+        raise CheckpointError(f"{path}: expected a field {error}, got none") from error
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path}: expected the description of a decoder, got values of other kinds: {error}"
+        ) from error
+
+
+def _files_of(index: pathlib.Path) -> list[str]:
+    """Returns the names of the files in an index, all in its own folder."""
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{index}: weight_map: expected array names with their files, got {weight_map!r:.80}")
+    for name, file in weight_map.items():
+        if not isinstance(file, str) or pathlib.PurePath(file).name != file or "\\" in file:
+            raise CheckpointError(f"{index}: weight_map: {name}: expected a file of this folder, got {file!r:.80}")
+    return sorted(set(weight_map.values()))
+
+
 class HFTensor:
     """An array of a checkpoint folder; a `StoredTensor` that reads from the mapped file."""
 
@@ -58,7 +103,10 @@ class HFTensor:
 
     def read(self, index: Index) -> np.ndarray:
         """Returns the part `index` in the file's dtype."""
-        return self._stored[index]
+        try:
+            return self._stored[index]
+        except Exception as error:  # a dtype that numpy has not, a part that is not there: of many kinds
+            raise CheckpointError(f"{self.where}: cannot be read: {error}") from error
 
 
 class HFFolder:
@@ -76,8 +124,9 @@ class HFFolder:
 
         index = folder / "model.safetensors.index.json"
         if index.is_file():
-            names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-            paths = [folder / name for name in names]
+            paths = [folder / name for name in _files_of(index)]
+        elif (folder / "model.safetensors").is_file():
+            paths = [folder / "model.safetensors"]
         else:
             paths = sorted(folder.glob("*.safetensors"))
         if not paths:
@@ -132,16 +181,7 @@ def read_described(folder: pathlib.Path) -> dict:
     Raises:
         CheckpointError: there is none, or it is no JSON object.
     """
-    path = folder / "config.json"
-    if not path.is_file():
-        raise CheckpointError(f"{folder}: expected a config.json, found none")
-    try:
-        described = json.loads(path.read_text())
-    except ValueError as error:
-        raise CheckpointError(f"{path}: expected JSON: {error}") from error
-    if not isinstance(described, dict):
-        raise CheckpointError(f"{path}: expected an object, got {type(described).__name__}")
-    return described
+    return read_json(folder / "config.json")
 
 
 def load_hf(folder: str | os.PathLike, *, shardings: Shardings | None = None, **overrides: object) -> Decoder:
@@ -158,20 +198,13 @@ def load_hf(folder: str | os.PathLike, *, shardings: Shardings | None = None, **
         InvalidInputError: when the architecture is not one of ours, see `config_from_hf`.
     """
     folder = pathlib.Path(folder)
-    config = config_from_hf(read_described(folder), **overrides)
+    described = read_described(folder)
+    with described_by(folder / "config.json"):
+        config = config_from_hf(described, **overrides)
     files = HFFolder(folder)
     decoder = assemble(config, files.tensor_of, shardings)
     files.refuse_left(config.tie_embeddings)
     return decoder
-
-
-def _to_theirs(name: str, array: np.ndarray, width: int) -> np.ndarray:
-    if name.endswith("_norm"):
-        return array
-    if name.endswith("_bias"):
-        return array.reshape(-1)
-    rows = width if name in ("query", "key", "value", "gate", "up") else array.size // width
-    return np.ascontiguousarray(array.reshape(rows, -1).T)
 
 
 def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
@@ -186,7 +219,7 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
     itemsize = jnp.dtype(config.param_dtype).itemsize
 
     def layer_array(name: str, stacked: jax.Array, i: int) -> np.ndarray:
-        return _to_theirs(name, np.asarray(stacked[i]), config.width)
+        return as_stored(name, np.asarray(stacked[i]))
 
     tops = {name: getattr(decoder, name)[...] for name in ("embedding", "final_norm")}
     saved: Saved = {
@@ -195,7 +228,7 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
     }
     if not config.tie_embeddings:
         head = decoder.head[...]
-        saved["lm_head.weight"] = (head.nbytes, lambda: np.ascontiguousarray(np.asarray(head).T))
+        saved["lm_head.weight"] = (head.nbytes, lambda: as_stored("head", np.asarray(head)))
     for name, stacked in decoder.layers.arrays().items():
         for i in range(config.num_layers):
             size = math.prod(stacked.shape[1:]) * itemsize
@@ -204,7 +237,11 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
 
 
 def write_arrays(saved: Saved, described: dict, folder: pathlib.Path, max_shard_bytes: int) -> None:
-    """Writes the arrays to safetensors files, with an index where they are several, and config.json last."""
+    """Writes the arrays to safetensors files, with an index where they are several, and config.json last.
+
+    What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model until
+    it is this one, and files that the new model does not have go at the end.
+    """
     from safetensors.numpy import save_file
 
     shards: list[list[str]] = [[]]
@@ -216,12 +253,17 @@ def write_arrays(saved: Saved, described: dict, folder: pathlib.Path, max_shard_
         shards[-1].append(name)
         size += num_bytes
     folder.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "model.safetensors.index.json"):
+        (folder / name).unlink(missing_ok=True)
     weight_map = {}
     for i, names in enumerate(shards):
         file = "model.safetensors" if len(shards) == 1 else f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
         save_file({name: saved[name][1]() for name in names}, folder / f"{file}.partial", metadata={"format": "pt"})
         os.replace(folder / f"{file}.partial", folder / file)
         weight_map |= dict.fromkeys(names, file)
+    for path in [*folder.glob("model.safetensors*"), *folder.glob("model-*-of-*.safetensors*")]:
+        if path.name not in weight_map.values():
+            path.unlink()
     if len(shards) > 1:
         total = sum(num_bytes for num_bytes, _ in saved.values())
         index = {"metadata": {"total_size": total}, "weight_map": weight_map}

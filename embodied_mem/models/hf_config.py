@@ -7,9 +7,11 @@ path.write_text(json.dumps(config_to_hf(config)))
 from __future__ import annotations
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.config import DecoderConfig, RopeScaling
+from embodied_mem.models.config import DecoderConfig, RopeScaling, num_parameters
 
 _MODEL_TYPES = ("llama", "qwen2", "qwen3")
+MAX_PARAMETERS = 10**13
+"""A file that announces more is damaged."""
 
 
 def config_from_hf(described: dict, **overrides: object) -> DecoderConfig:
@@ -67,7 +69,14 @@ def config_from_hf(described: dict, **overrides: object) -> DecoderConfig:
         "scan_layers": fields["num_layers"] > 8,
         "attention_block": 512,
     }
-    return DecoderConfig(**(fields | overrides))
+    return sized(DecoderConfig(**(fields | overrides)))
+
+
+def sized(config: DecoderConfig) -> DecoderConfig:
+    """Returns the config; ValueError if nothing of its size exists, so that nobody asks for the memory."""
+    if num_parameters(config) >= MAX_PARAMETERS:
+        raise ValueError(f"{num_parameters(config):.2g} parameters, at most {MAX_PARAMETERS:.0e} are believed")
+    return config
 
 
 def config_to_hf(config: DecoderConfig) -> dict:

@@ -55,12 +55,12 @@ def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
     config = decoder.config
     for target in lora.targets:
         for name, (shape, _) in lora_shapes(config, target, lora.rank).items():
-            full = (config.num_layers, *shape)
+            full = (config.num_layers, *shape)  # float32 whatever the base has: they are trained
             if name.endswith("_a"):
                 value = jax.random.normal(rngs.params(), full, jnp.float32) * config.width**-0.5
             else:
                 value = jnp.zeros(full, jnp.float32)
-            setattr(decoder.layers, name, LoraParam(value.astype(config.param_dtype)))
+            setattr(decoder.layers, name, LoraParam(value))
     decoder.lora = lora
     return decoder
 
@@ -126,8 +126,11 @@ def load_lora(decoder: Decoder, path: str | os.PathLike) -> Decoder:
         raise CheckpointError(f"{path}: expected a safetensors file with adapters: {error}") from error
     if described is None:
         raise CheckpointError(f"{path}: expected metadata 'lora' as written by save_lora, got none")
-    fields = json.loads(described)
-    lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
+    try:
+        fields = json.loads(described)
+        lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: metadata 'lora': expected rank, alpha, dropout and targets: {error}") from error
     expected = {
         name: (decoder.config.num_layers, *shape)
         for target in lora.targets
@@ -138,6 +141,6 @@ def load_lora(decoder: Decoder, path: str | os.PathLike) -> Decoder:
         raise CheckpointError(f"{path}: expected arrays {expected}, got {got}")
     remove_lora(decoder)
     for name, array in arrays.items():
-        setattr(decoder.layers, name, LoraParam(jnp.asarray(array, decoder.config.param_dtype)))
+        setattr(decoder.layers, name, LoraParam(jnp.asarray(array, jnp.float32)))
     decoder.lora = lora
     return decoder

@@ -3,8 +3,8 @@
     save_peft(decoder, "adapter", base="Qwen/Qwen2.5-7B-Instruct")    # adapter_config.json, adapter_model.safetensors
     load_peft(decoder, "adapter")                                      # replaces adapters that the decoder has
 
-There A is [rank, in] and B [out, rank], one pair per layer and projection. Adapters that do more than LoRA on query,
-key and value projections are refused.
+There A is [rank, in] and B [out, rank], one pair per layer and projection. A setting that asks for more than LoRA on
+query, key and value projections is refused by its name, settings that PEFT will have one day included.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import numpy as np
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import name_in_hf
+from embodied_mem.models.hf import described_by, name_in_hf, read_json
 from embodied_mem.models.lora import LoraParam, remove_lora
 
 _MODULES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
-# Fields that change what the adapter computes, and the values under which it computes what `lora.py` does.
-_PLAIN = {
-    "peft_type": ("LORA",), "bias": ("none",), "fan_in_fan_out": (False,), "use_rslora": (False,), "use_dora": (False,),
-    "rank_pattern": ({},), "alpha_pattern": ({},), "layers_to_transform": (None,), "modules_to_save": (None, []),
-    "lora_bias": (False,), "trainable_token_indices": (None,), "target_parameters": (None, []),
+# Fields that change nothing about what a stored adapter computes, or that are read below.
+_READ = {"r", "lora_alpha", "lora_dropout", "target_modules"}
+_NEUTRAL = {
+    "auto_mapping", "base_model_name_or_path", "inference_mode", "megatron_core", "peft_version", "qalora_group_size",
+    "revision", "runtime_config", "task_type",
 }  # fmt: skip
+# Fields with a value that `lora.py` honours. Any other field may only be empty: it would ask for something else.
+_PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, False, "gaussian")}
 
 
 def _peft_name(target: str, layer: int, letter: str, prefix: str) -> str:
@@ -80,22 +82,19 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike, *, base: str = "", pr
 
 
 def _lora_config(path: pathlib.Path) -> LoraConfig:
-    try:
-        described = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a JSON file: {error}") from error
-    for field, values in _PLAIN.items():
-        if described.get(field, values[0]) not in values:
-            raise InvalidInputError(f"{path}: {field}: expected {values[0]!r}, got {described[field]!r}")
+    described = read_json(path)
+    for field, value in described.items():
+        if field in _READ | _NEUTRAL or value in _PLAIN.get(field, (None, False, [], {})):
+            continue
+        expected = repr(_PLAIN[field][0]) if field in _PLAIN else "nothing"
+        raise InvalidInputError(f"{path}: {field}: expected {expected}, got {value!r}")
     ours = {module: target for target, module in _MODULES.items()}
     modules = described.get("target_modules")
-    if not isinstance(modules, list) or not set(modules) <= set(ours):
+    if not isinstance(modules, list) or any(module not in ours for module in map(str, modules)):
         raise InvalidInputError(f"{path}: target_modules: expected some of {sorted(ours)}, got {modules!r}")
     targets = tuple(target for target in _MODULES if _MODULES[target] in modules)
-    try:
+    with described_by(path):
         return LoraConfig(described["r"], described["lora_alpha"], described.get("lora_dropout", 0.0), targets)
-    except KeyError as error:
-        raise CheckpointError(f"{path}: expected a field {error}, got none") from error
 
 
 def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "model.") -> Decoder:
@@ -128,7 +127,7 @@ def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "mod
                     got = "none" if array is None else f"shape {array.shape}"
                     raise CheckpointError(f"{path}: {key}: expected shape {merged}, got {got}")
                 layers.append(array.T.reshape(shape))
-            stacked[name] = jnp.asarray(np.stack(layers), config.param_dtype)
+            stacked[name] = jnp.asarray(np.stack(layers), jnp.float32)
     if arrays:
         raise CheckpointError(f"{path}: {len(arrays)} arrays have no place in the decoder, e.g. {min(arrays)}")
     remove_lora(decoder)

@@ -25,10 +25,10 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assemble, fill
+from embodied_mem.models.assembly import Index, Shardings, StoredTensor, as_stored, assemble, fill
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import HFFolder, Saved, decoder_arrays, read_described, write_arrays
+from embodied_mem.models.hf import HFFolder, Saved, decoder_arrays, described_by, read_described, write_arrays
 from embodied_mem.models.hf_config import config_from_hf, config_to_hf
 from embodied_mem.models.qwen_vl_vision import Grid, VisionConfig, VisionTower, arrange, top_shapes, vision_axes
 
@@ -257,7 +257,9 @@ class _Flat:
 def load_qwen_vl(folder: str | os.PathLike, *, shardings: Shardings | None = None, **overrides: object) -> QwenVL:
     """Returns a model with the weights of a Hugging Face folder; arguments and errors as `load_hf`."""
     folder = pathlib.Path(folder)
-    vision, config, image_token = config_from_qwen_vl(read_described(folder), **overrides)
+    described = read_described(folder)
+    with described_by(folder / "config.json"):
+        vision, config, image_token = config_from_qwen_vl(described, **overrides)
     model = nnx.eval_shape(lambda: QwenVL(vision, config, image_token=image_token, rngs=nnx.Rngs(0)))
     files = HFFolder(folder)
     seeing, reading = next((pair for pair in _PREFIXES if f"{pair[0]}patch_embed.proj.weight" in files), _PREFIXES[0])
@@ -278,15 +280,10 @@ def save_qwen_vl(model: QwenVL, folder: str | os.PathLike, *, max_shard_bytes: i
     """Writes config.json and safetensors in the published layout; arguments and errors as `save_hf`."""
     vision = model.vision.config
     conv = (vision.width, 3, vision.temporal_patch_size, vision.patch_size, vision.patch_size)
-    inputs = {"output": 2}  # leading axes that are inputs; 1 for the other matrices
 
     def theirs(name: str, array: jax.Array) -> np.ndarray:
-        array = np.asarray(array)
-        if name.endswith(("_bias", "_norm")):
-            return array.reshape(-1)
-        rows = int(np.prod(array.shape[: inputs.get(name, 1)]))
-        matrix = np.ascontiguousarray(array.reshape(rows, -1).T)
-        return matrix.reshape(conv) if name == "patch" else matrix
+        stored = as_stored(name, np.asarray(array))
+        return stored.reshape(conv) if name == "patch" else stored
 
     seeing, reading = _PREFIXES[0]
     saved: Saved = {}

@@ -3,22 +3,27 @@
     checkpoints = Checkpoints(run_dir / "checkpoints", max_to_keep=2, config=resolved_config)
     if checkpoints.latest() is not None:
         step, state, metadata = checkpoints.restore(like=state)
-    checkpoints.save(step, state, {"data_position": 17})
+    checkpoints.save(step, state, {"data_position": 17})    # returns when the state is copied; the disk comes later
+    checkpoints.wait()                                      # now it is there
 
 The only module that knows Orbax. It uses the stable `CheckpointManager`: in orbax-checkpoint 0.12 the v1 interface is
 still in `experimental`. A checkpoint becomes visible by one rename after everything in it is on disk, and the one
 before it is deleted only after that, so a process killed at any moment leaves the previous checkpoint valid.
 
-Leaves are stored flat under their path in the pytree, beside a table of path to shape, dtype and CRC-32. `restore`
-compares that table with `like` before it reads an array, and the CRC after (Orbax itself reads flipped bits without a
-word; leaves spread over several processes have no CRC). Typed PRNG keys are stored as key data and come back as keys.
-Every process of a distributed run calls `save` and `restore`; the directory must be one that all of them see.
+Leaves are stored flat under their path in the pytree, beside a table of path to shape, dtype and a sum of their bits.
+`restore` compares that table with `like` before it reads an array, and the sum after: Orbax itself reads flipped bits
+without a word. The sum is made where the array lies, so that it holds up no step and knows no processes. Typed PRNG
+keys are stored as key data and come back as keys. Every process of a distributed run calls `save`, `wait` and
+`restore`; the directory must be one that all of them see.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
-import zlib
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,9 +59,12 @@ class Checkpoints:
         self._max_to_keep = max_to_keep
         self._config = None if config is None else _as_json(config, "config")
         self._manager, self._writes = None, False
+        self._newest: int | None = None  # what this object saved last, perhaps not on disk yet
 
     def save(self, step: int, arrays: Any, metadata: dict[str, Any] | None = None) -> None:
-        """Writes one checkpoint and returns when it is on disk.
+        """Copies the state, begins to write it and returns; the arrays may then be changed or donated.
+
+        Waits for the checkpoint before, if that is still being written: at most one is.
 
         Args:
             step: >= 0 and greater than the newest step in the directory.
@@ -65,12 +73,11 @@ class Checkpoints:
 
         Raises:
             InvalidInputError: a leaf is no array, or `metadata` is not JSON.
-            CheckpointError: `step` is not newer than what is there, or writing failed.
+            CheckpointError: `step` is not newer than what is there, or writing this one or the one before failed.
         """
         record = {"metadata": _as_json(metadata or {}, "metadata"), "config": self._config}
         flat, record["structure"], _ = _flatten(arrays)
-        record["checksums"] = {name: _checksum(leaf) for name, leaf in flat.items()}
-        latest = self.latest()
+        latest = self.latest() if self._newest is None else self._newest
         if step < 0 or (latest is not None and step <= latest):
             raise CheckpointError(
                 f"{self._directory}: cannot save step {step}, the newest checkpoint is of step {latest}; "
@@ -78,13 +85,30 @@ class Checkpoints:
             )
         import orbax.checkpoint as ocp
 
+        record["sums"] = _bit_sums(flat)
         items = ocp.args.Composite(arrays=ocp.args.StandardSave(flat), record=ocp.args.JsonSave(record))
-        try:
+        with self._writing(step):
             self._orbax(write=True).save(step, args=items)
+        self._newest = step
+
+    def wait(self) -> None:
+        """Returns when the checkpoint that was begun last is on disk.
+
+        Raises:
+            CheckpointError: it could not be written.
+        """
+        if self._newest is not None:
+            with self._writing(self._newest):
+                self._manager.wait_until_finished()
+
+    @contextlib.contextmanager
+    def _writing(self, step: int) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             raise CheckpointError(
-                f"{self._directory}: the checkpoint of step {step} could not be written "
-                f"(newest valid step: {latest}): {_short(error)}"
+                f"{self._directory}: the checkpoint of step {step} or the one before could not be written; those that "
+                f"are there stay valid: {_short(error)}"
             ) from error
 
     def latest(self) -> int | None:
@@ -93,7 +117,8 @@ class Checkpoints:
         return steps[-1] if steps else None
 
     def steps(self) -> list[int]:
-        """Returns the complete steps on disk in ascending order."""
+        """Returns the complete steps on disk in ascending order, after what is being written."""
+        self.wait()
         if not self._directory.is_dir():
             return []
         manager = self._orbax()
@@ -128,11 +153,12 @@ class Checkpoints:
         wanted, structure, treedef = _flatten(like, abstract=True)
         _raise_differences(f"{where}: holds another state", record["structure"], structure)
         flat = self._read(step, "arrays", ocp.args.StandardRestore(wanted))
+        sums = record.get("sums")  # runs begun before there were sums are read unchecked
+        if sums is not None and (damaged := [name for name, got in _bit_sums(flat).items() if got != sums[name]]):
+            raise self._damaged(step, f"`{damaged[0]}` has another sum of bits than when it was written")
         leaves = []
         for name, (_, dtype) in structure.items():
             leaf = flat[name]
-            if record["checksums"][name] not in (None, _checksum(leaf)):
-                raise self._damaged(step, f"`{name}` has another CRC-32 than when it was written")
             leaves.append(jax.random.wrap_key_data(leaf, impl=dtype[4:-1]) if dtype.startswith("key<") else leaf)
         return Restored(step, jax.tree.unflatten(treedef, leaves), record["metadata"])
 
@@ -156,7 +182,7 @@ class Checkpoints:
 
             # What a killed writer left behind is removed by the next writer, never by a reader beside a live one.
             options = ocp.CheckpointManagerOptions(
-                max_to_keep=self._max_to_keep, enable_async_checkpointing=False, cleanup_tmp_directories=write
+                max_to_keep=self._max_to_keep, enable_async_checkpointing=write, cleanup_tmp_directories=write
             )
             self._manager, self._writes = ocp.CheckpointManager(self._directory, options=options), write
         return self._manager
@@ -184,7 +210,7 @@ def _flatten(tree: Any, abstract: bool = False) -> tuple[dict[str, Any], dict[st
         elif is_key:
             flat[name] = jax.random.key_data(leaf)
         else:
-            flat[name] = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
+            flat[name] = leaf if isinstance(leaf, jax.Array) else np.array(leaf)
     return flat, structure, treedef
 
 
@@ -214,13 +240,40 @@ def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:200]}"
 
 
-def _checksum(leaf: Any) -> int | None:
-    """Returns the CRC-32 of an array's bytes; None where this process does not hold all of them."""
+def _bit_sums(flat: dict[str, Any]) -> dict[str, int]:
+    """Returns, per array, the sum over its elements of bits times (2 i + 1) modulo 2^32, i counting in row order.
+
+    As the factors are odd, every single changed element changes the sum, and an exchange of two unequal ones all but
+    always does. It does not depend on how an array is split.
+    """
+    import jax
     import numpy as np
 
-    if not getattr(leaf, "is_fully_addressable", True) and not leaf.is_fully_replicated:
-        return None
-    return zlib.crc32(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
+    def host(leaf: Any) -> int:
+        bits = np.ascontiguousarray(leaf).reshape(-1).view(f"u{min(leaf.dtype.itemsize, 4)}").astype(np.uint32)
+        return int((bits * (2 * np.arange(bits.size, dtype=np.uint32) + 1)).sum(dtype=np.uint32))
+
+    lying = {name: leaf for name, leaf in flat.items() if isinstance(leaf, jax.Array)}
+    sums = {name: int(value) for name, value in _device_sums()(lying).items()} if lying else {}
+    return {name: sums[name] if name in sums else host(leaf) for name, leaf in flat.items()}
+
+
+@functools.cache
+def _device_sums() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(leaf: jax.Array) -> jax.Array:
+        if leaf.dtype == jnp.bool:
+            leaf = leaf.astype(jnp.uint8)
+        bits = jax.lax.bitcast_convert_type(leaf, f"uint{8 * min(leaf.dtype.itemsize, 4)}").astype(jnp.uint32)
+        places = jnp.zeros(bits.shape, jnp.uint32)
+        for axis in range(bits.ndim):
+            stride = math.prod(bits.shape[axis + 1 :]) % 2**32
+            places += jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis) * jnp.uint32(stride)
+        return (bits * (2 * places + 1)).sum(dtype=jnp.uint32)
+
+    return jax.jit(lambda flat: jax.tree.map(one, flat))
 
 
 def _as_json(value: Any, name: str) -> Any:

@@ -86,8 +86,9 @@ def initialize_distributed() -> bool:
     """Joins the other processes of a run if it was launched as several; returns whether it was.
 
     Call it before anything touches a device. Recognised are: `JAX_COORDINATOR_ADDRESS` (host:port) together with
-    `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`, set by hand for each process; and the launchers that jax detects by
-    itself, i.e. Slurm, Open MPI and TPU pods.
+    `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`, set by hand for each process; Slurm, Open MPI and TPU pods by the
+    variables that they set; and `EMBODIED_MEM_DISTRIBUTED=1`, which leaves it to jax to find the others, as it does on
+    TPU VMs.
     """
     names = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
     given = [name for name in names if os.environ.get(name)]
@@ -106,7 +107,8 @@ def initialize_distributed() -> bool:
         return True
     hosts = os.environ.get("TPU_PROCESS_ADDRESSES") or os.environ.get("TPU_WORKER_HOSTNAMES") or ""
     counts = [os.environ.get(name, "1") for name in ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")]
-    if "," in hosts or any(count.isdigit() and int(count) > 1 for count in counts):
+    asked = os.environ.get("EMBODIED_MEM_DISTRIBUTED") == "1"
+    if asked or "," in hosts or any(count.isdigit() and int(count) > 1 for count in counts):
         import jax
 
         jax.distributed.initialize()

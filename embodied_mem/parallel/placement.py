@@ -7,6 +7,9 @@
 
 Training, compiler and executor take a placement, so that the same code runs on any mesh. On one device every method
 hands back what it got: numbers and programs are those of code without a mesh.
+
+A mesh may span processes. Each of them then has the same host arrays and hands over the parts that its own devices
+hold; `fetch` gives all of them the whole of a result.
 """
 
 from __future__ import annotations
@@ -18,10 +21,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.mesh import MeshShape, make_mesh
-from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, shardings
+from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated, shardings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +49,15 @@ class Placement:
 
     def params(self, tree: Any, axes: LogicalAxes) -> Any:
         """Returns parameters, or what has their paths, on the devices that the table names."""
-        return tree if self.mesh is None else jax.device_put(tree, self.shardings(tree, axes))
+        return tree if self.mesh is None else jax.tree.map(_put, tree, self.shardings(tree, axes))
+
+    def whole(self, tree: Any) -> Any:
+        """Returns small arrays and PRNG keys, whole on every device."""
+        return tree if self.mesh is None else jax.tree.map(lambda leaf: _put(leaf, replicated(self.mesh)), tree)
+
+    def fetch(self, tree: Any) -> Any:
+        """Returns the whole of every array in host memory, in each process."""
+        return jax.tree.map(fetch, tree)
 
     def build(self, make: Callable, *arguments: Any, axes: LogicalAxes) -> Any:
         """Returns `make(*arguments)`, computed where the table puts it, so that it never stands on one device whole."""
@@ -67,7 +79,7 @@ class Placement:
                 raise InvalidInputError(
                     f"batch: expected a first axis divisible by data x fsdp = {self.split}, got shape {leaf.shape}"
                 )
-        return jax.device_put(tree, batch_sharding(self.mesh))
+        return jax.tree.map(lambda leaf: _put(leaf, batch_sharding(self.mesh)), tree)
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which programs for this placement are traced and run."""
@@ -95,18 +107,37 @@ class Placement:
 ONE_DEVICE = Placement()
 
 
+def _put(leaf: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    if jax.process_count() == 1:
+        return jax.device_put(leaf, sharding)
+    if not getattr(leaf, "is_fully_addressable", True):  # it lies on the mesh already, perhaps otherwise split
+        return leaf if leaf.sharding.is_equivalent_to(sharding, leaf.ndim) else _moved(sharding)(leaf)
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf))
+    host = np.asarray(leaf)
+    return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+
+@functools.cache
+def _moved(sharding: jax.sharding.Sharding) -> Callable:
+    return jax.jit(lambda leaf: leaf, out_shardings=sharding)
+
+
+def fetch(leaf: Any) -> np.ndarray:
+    """Returns the whole of an array in host memory; every process that holds a part of it calls this."""
+    if getattr(leaf, "is_fully_addressable", True) or leaf.is_fully_replicated:
+        return np.asarray(leaf)
+    from jax.experimental import multihost_utils
+
+    return multihost_utils.process_allgather(leaf, tiled=True)
+
+
 @functools.cache
 def placement_of(shape: MeshShape) -> Placement:
-    """Returns the placement over all devices in this shape; on a single device, `ONE_DEVICE`.
+    """Returns the placement over all devices of all processes in this shape; on a single device, `ONE_DEVICE`.
 
     Raises:
-        InvalidInputError: the shape does not make the number of devices, or the run has several processes. A mesh may
-            span processes (see `sharding.shard_batch`), but their environments and result files are not coordinated.
+        InvalidInputError: the shape does not make the number of devices.
     """
     sizes = shape.resolve(jax.device_count()).sizes
-    if jax.process_count() > 1:
-        raise InvalidInputError(
-            f"mesh: expected all devices in one process, got {jax.process_count()} processes; training steps its "
-            "environments in one process and cannot share them yet. Start it on one host"
-        )
     return ONE_DEVICE if max(sizes) == 1 else Placement(make_mesh(shape))

@@ -24,8 +24,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.parallel.sharding import LogicalAxes, Path, leaf_path, place
 
-CHIPS_GB = (16, 32, 80)
-_USABLE = 0.9
+CHIPS_GB = (16, 32, 80, 96)
+USABLE = 0.9
 
 
 class DecoderShape(Protocol):
@@ -164,8 +164,8 @@ class Plan:
         rows = [("model", "parameters", "trainable", "weights", "gradients", "optimizer")]
         for m in self.models:
             counts = (f"{m.parameters_total:,}", f"{m.trainable_total:,}")
-            rows.append((m.model, *counts, _size(m.parameters), _size(m.gradients), _size(m.optimizer)))
-        lines += [*_columns(rows), ""]
+            rows.append((m.model, *counts, size_of(m.parameters), size_of(m.gradients), size_of(m.optimizer)))
+        lines += [*columns(rows), ""]
         rows = [("per device", "resident", "gradients", "gathered", "activations", "caches", "total", "fits chips of")]
         for p in self.phases:
             both = ((" (remat)", p.activations_remat, p.total, p.fits_gb),)
@@ -173,15 +173,14 @@ class Plan:
                 both += (("", p.activations, p.total_without_remat, p.fits_gb_without_remat),)
             for kind, activations, total, fits in both if p.activations else (("", 0, p.total, p.fits_gb),):
                 sizes = (p.resident, p.gradients, p.gathered, activations, p.caches, total)
-                chips = ", ".join(f"{gb} GB" for gb in fits) or f"none of {', '.join(map(str, CHIPS_GB))} GB"
-                rows.append((p.phase + kind, *map(_size, sizes), chips))
-        lines += [*_columns(rows), ""]
+                rows.append((p.phase + kind, *map(size_of, sizes), named(fits)))
+        lines += [*columns(rows), ""]
         rows = [("parameter", "shape", "dtype", "logical axes", "split over", "per device")]
         for r in self.parameters:
             name = f"{r.model}.{r.path}{' *' if r.trainable else ''}"
             axes, split = (", ".join(a or "-" for a in names) for names in (r.axes, r.split))
-            rows.append((name, "x".join(map(str, r.shape)), r.dtype, axes, split, _size(r.bytes_per_device)))
-        lines += [*_columns(rows), "* trainable"]
+            rows.append((name, "x".join(map(str, r.shape)), r.dtype, axes, split, size_of(r.bytes_per_device)))
+        lines += [*columns(rows), "* trainable"]
         if self.fallbacks:
             lines += ["", "not split as the table would have it:", *(f"  {line}" for line in self.fallbacks)]
         return "\n".join(lines)
@@ -234,7 +233,7 @@ def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence
         caches = sum(cache_bytes(by_name[w.model].config, mesh.shape, w.batch, w.length) for w in phase.caches)
         fixed = resident + gathered + caches + (gradients if phase.trains else 0)
         totals = [fixed + activations for activations in both]
-        fits = [tuple(gb for gb in CHIPS_GB if total <= _USABLE * gb * 1e9) for total in totals]
+        fits = [fitting(total) for total in totals]
         answers.append(
             PhaseMemory(
                 phase=phase.name, resident=resident, gradients=gradients if phase.trains else 0, gathered=gathered,
@@ -346,7 +345,7 @@ def _check(work: Pass, models: Mapping[str, PlannedModel]) -> None:
         raise InvalidInputError(f"plan: expected batch and length >= 1, got {work}")
 
 
-def _size(count: int) -> str:
+def size_of(count: int) -> str:
     """Returns bytes as a person reads them, decimal as chips are sold."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
@@ -354,6 +353,17 @@ def _size(count: int) -> str:
     return f"{count} B" if count else "-"
 
 
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def fitting(total: int) -> tuple[int, ...]:
+    """Returns the chips of `CHIPS_GB` whose usable memory holds `total` bytes."""
+    return tuple(gb for gb in CHIPS_GB if total <= USABLE * gb * 1e9)
+
+
+def named(chips: Sequence[int]) -> str:
+    """Returns chips as a person reads them."""
+    return ", ".join(f"{gb} GB" for gb in chips) or f"none of {', '.join(map(str, CHIPS_GB))} GB"
+
+
+def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Returns the lines of a table whose columns stand below each other."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

@@ -270,7 +270,7 @@ class MeshConfig:
     """Where and how the computation is done; the result does not depend on it, but for rounding.
 
     Attributes:
-        data, fsdp, tensor: devices of this process along the mesh axes; -1 takes what is left. `data` and `fsdp` split
+        data, fsdp, tensor: devices of all processes along the mesh axes; -1 takes what is left. `data` and `fsdp` split
             every batch; one that they do not divide is filled with rows that carry no loss.
         remat: keep one array per layer for the backward pass and compute the rest again.
         logits_chunk: positions whose logits exist at a time; 0 for all.

@@ -28,6 +28,7 @@ from embodied_mem.agents.views import View, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.teacher import Teacher
@@ -90,7 +91,7 @@ def own_episodes(
         return _read(path)
     drawn = _drawn((config.seed, 5), number, min(config.correction.num_games, num_tasks), num_tasks)
     samples: list[Sample] = []
-    with Progress("own episodes", len(drawn), unit="game") as progress:
+    with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
         for start in range(0, len(drawn), envs.num_envs):
             chunk = drawn[start : start + envs.num_envs]
             played = play(
@@ -149,7 +150,7 @@ def own_commands(
         ]
         return executor.act(prompts, row_keys([config.seed] * len(tasks), tasks)).actions
 
-    with Progress("own commands", len(drawn), unit="game") as progress:
+    with Progress("own commands", len(drawn), unit="game", silent=not is_first()) as progress:
         played = play_teacher(
             envs, drawn.tolist(), bank, make_teacher, top_k=config.memory.top_k, detour=0, seed=config.seed, act=act,
             max_steps=correction.max_steps, on_done=progress.update,
@@ -167,6 +168,8 @@ def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.
 
 
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
+    if not is_first():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     with gzip.open(temporary, "wt") as file:

@@ -37,7 +37,7 @@ from embodied_mem.models.soft_mem import log_density
 from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
 from embodied_mem.training.config import ONE_DEVICE, GRPOConfig, MeshConfig
 from embodied_mem.training.data import Batch, Row, pad_rows
-from embodied_mem.training.sft import rows_of
+from embodied_mem.training.sft import num_tokens, rows_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,6 +155,7 @@ def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None, mesh
         )  # fmt: skip
         metrics["policy_entropy"] = jnp.where(batch.learned, scores.entropy, 0).sum() / total
         metrics["log_prob_gap"] = jnp.abs(jnp.where(mask, new - old, 0)).max()
+        metrics["tokens"] = num_tokens(batch)
         return loss, metrics
 
     def grpo_gradient(trainable, frozen, data: PolicyBatch, total):

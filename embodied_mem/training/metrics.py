@@ -26,15 +26,18 @@ class MetricsWriter:
         directory: made if absent; one phase of a run, because its steps count from one origin.
         next_step: first step that will be written now; lines of this step and later ones are dropped.
         tensorboard: also write event files.
+        write: False checks the numbers and writes nothing, for the other processes of a run.
     """
 
-    def __init__(self, directory: str | Path, next_step: int = 0, tensorboard: bool = True) -> None:
+    def __init__(self, directory: str | Path, next_step: int = 0, tensorboard: bool = True, write: bool = True) -> None:
         self._directory = Path(directory)
-        self._directory.mkdir(parents=True, exist_ok=True)
         self._path = self._directory / "metrics.jsonl"
-        self._last = _drop_from(self._path, next_step)
-        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  closed by close()
-        self._events = _open_events(self._directory, next_step) if tensorboard else None
+        self._last = self._file = self._events = None
+        if write:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._last = _drop_from(self._path, next_step)
+            self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  closed by close()
+            self._events = _open_events(self._directory, next_step) if tensorboard else None
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Writes one step; values are numbers, also 0-d arrays, or strings and None (JSON only).
@@ -47,8 +50,9 @@ class MetricsWriter:
             raise InvalidInputError(f"{self._path}: step {step} after step {self._last}; each step is written once")
         values = {name: _plain(name, value) for name, value in metrics.items()}
         record = {"step": step, **{name: _finite(value) for name, value in values.items()}}
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
+        if self._file is not None:
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
         self._last = step
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         if self._events is not None:
@@ -60,7 +64,8 @@ class MetricsWriter:
 
     def close(self) -> None:
         """Flushes and closes both files."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         if self._events is not None:
             self._events.close()
 

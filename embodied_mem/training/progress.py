@@ -24,6 +24,7 @@ class Progress:
         interval_s: seconds between plain lines.
         file: where to; a bar if it is a terminal.
         clock: seconds, monotonic.
+        silent: say nothing, for the other processes of a run.
     """
 
     def __init__(
@@ -35,14 +36,15 @@ class Progress:
         interval_s: float = 30.0,
         file: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        silent: bool = False,
     ) -> None:
         self._title, self._total, self._start, self._unit = title, total, start, unit
         self._interval_s, self._clock = interval_s, clock
-        self._file = sys.stderr if file is None else file
+        self._file, self._silent = sys.stderr if file is None else file, silent
         self._done, self._notes, self._reported = start, {}, None
         self._began = self._last_line = clock()
         self._bar = None
-        if self._file.isatty():
+        if self._file.isatty() and not silent:
             import tqdm
 
             self._bar = tqdm.tqdm(
@@ -74,6 +76,8 @@ class Progress:
 
     def _print(self) -> None:
         self._last_line, self._reported = self._clock(), self._done
+        if self._silent:
+            return
         parts = [f"{self._title}: {self._done}/{self._total} {self._unit}s"]
         elapsed_s, done = self._last_line - self._began, self._done - self._start
         if done > 0 and elapsed_s > 0:

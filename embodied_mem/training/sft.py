@@ -1,7 +1,7 @@
 """Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
 
     step = make_executor_step(graphdef, optimizer, config)
-    state, metrics = step(state, batch, references, key)
+    state, metrics = step(state, batch, references, key)          # the old state is used up
 
     step = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config)
     state, metrics = step(state, executor_state, CompilerBatch(...), key)
@@ -157,18 +157,21 @@ def make_executor_step(
             prompt &= batch.learned.any(1, keepdims=True)  # not in rows that only fill up the batch
             prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
             loss = loss + config.prompt_weight * masked_mean(-scores.log_probs, prompt)
-        return loss, {"loss": loss, "action": action, "action_accuracy": share_right(scores, batch.learned)}
+        accuracy = share_right(scores, batch.learned)
+        return loss, {"loss": loss, "action": action, "action_accuracy": accuracy, "tokens": num_tokens(batch)}
 
     def executor_step(state: TrainState, batch: Batch, references, key):
         gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
 
-    return _jitted(executor_step, places)
+    return _jitted(executor_step, places, 0)
 
 
-def _jitted(step: Callable, places: Any) -> Callable:
-    return jax.jit(step) if places is None else jax.jit(step, out_shardings=(places, None))
+def _jitted(step: Callable, places: Any, state: int) -> Callable:
+    """The step compiled; its argument number `state` is used up, its memory becomes the new state's."""
+    options = {} if places is None else {"out_shardings": (places, None)}
+    return jax.jit(step, donate_argnums=state, **options)
 
 
 def score_completion(
@@ -194,6 +197,11 @@ def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
     """The share of rows with a completion whose every token is the likeliest."""
     right = (scores.log_probs >= scores.top_log_probs) | ~learned
     return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
+
+
+def num_tokens(batch: Batch) -> jax.Array:
+    """The number of real tokens, without rows that only fill up the batch."""
+    return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
 
 
 class CompilerBatch(NamedTuple):
@@ -252,6 +260,7 @@ def make_compiler_step(
         )
         metrics = {"text": loss, "text_nll": -masked_mean(scores.log_probs, learned)}
         metrics["text_accuracy"] = share_right(scores, learned)
+        metrics["tokens"] = num_tokens(batch)
         if model.soft_mem is not None:
             h_soft = rows_of(hidden, batch.suffix, references.shape[1])
             gaussian = model.soft_mem(h_soft)
@@ -259,6 +268,7 @@ def make_compiler_step(
             acting = executor_hidden(executor, executor_batch, soft[origin], mesh)
             scores, learned = score_completion(executor, acting, executor_batch, executor_spots, mesh)
             metrics["action_accuracy"] = share_right(scores, learned)
+            metrics["executor_tokens"] = num_tokens(executor_batch)
             metrics["action"] = masked_mean(-scores.log_probs, learned & guided[origin][:, None])
             alignment = semantic_alignment(
                 gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]
@@ -279,4 +289,4 @@ def make_compiler_step(
         return apply_gradients(optimizer, state, gradients), metrics
 
     # An argument and not a constant of the program, which would hold it whole on every device.
-    return functools.partial(_jitted(compiler_step, places), frozen)
+    return functools.partial(_jitted(compiler_step, places, 1), frozen)

@@ -32,18 +32,17 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.config import LoraConfig, logical_axes, preset
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import load_hf
+from embodied_mem.models.hf import load_hf, read_described
 from embodied_mem.models.lora import LoraParam, add_lora
+from embodied_mem.models.qwen_vl import load_qwen_vl
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
-from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import MeshShape
-from embodied_mem.parallel.placement import Placement, placement_of
+from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
 from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows, spots_of
-from embodied_mem.training.metrics import MetricsWriter
-from embodied_mem.training.progress import Progress
+from embodied_mem.training.loop import run_loop
 from embodied_mem.training.schedules import cosine
 from embodied_mem.training.sft import (
     CompilerBatch,
@@ -56,16 +55,33 @@ from embodied_mem.training.sft import (
     make_optimizer,
 )
 from embodied_mem.training.teacher_data import EXECUTOR_FORMATS, Sample
+from embodied_mem.training.throughput import flops_per_token
+
+MEAN_LENGTH = 512
+"""Tokens of a row on average, for the small attention term of MFU."""
 
 OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
 """The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
 
 
-def new_decoder(name: str, config: Config, tokenizer: Tokenizer, role: str, seed: int) -> Decoder:
-    """The decoder of a role: with `config.model.weights` from its folder there, else the preset `name` from scratch."""
-    if config.model.weights:
-        return load_hf(pathlib.Path(config.model.weights) / role)
-    return Decoder(preset(name, vocab_size=tokenizer.vocab_size), rngs=nnx.Rngs(seed))
+def new_decoder(
+    name: str, config: Config, tokenizer: Tokenizer, role: str, seed: int, place: Placement = ONE_DEVICE
+) -> Decoder:
+    """The decoder of a role: with `config.model.weights` from its folder there, each device reading its own part, else
+    the preset `name` from scratch. What is trained whole is stored in float32 whatever it computes in."""
+    masters = masters_of(config, role)
+    if not config.model.weights:
+        return Decoder(preset(name, vocab_size=tokenizer.vocab_size, **masters), rngs=nnx.Rngs(seed))
+    folder = pathlib.Path(config.model.weights) / role
+    if read_described(folder).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
+        return load_qwen_vl(folder, shardings=place.shardings, **masters).decoder
+    return load_hf(folder, shardings=place.shardings, **masters)
+
+
+def masters_of(config: Config, role: str) -> dict[str, str]:
+    """Overrides of a decoder that is trained whole: parameters in float32, of which steps are too small for less."""
+    trained = not config.model.weights or (role == "compiler" and not config.model.lora)
+    return {"param_dtype": "float32"} if trained else {}
 
 
 def placement(config: Config) -> Placement:
@@ -82,8 +98,11 @@ def parameter_axes(model: CompilerModel | Decoder) -> dict:
 
 
 def fresh_state(optimizer, params, axes: dict, place: Placement) -> tuple[TrainState, TrainState | None]:
-    """(the state before the first step, on its devices; a sharding per leaf of it, None on one device)."""
-    params = place.params(params, axes)
+    """(the state before the first step, on its devices; a sharding per leaf of it, None on one device).
+
+    The parameters are copied, since a step uses up the state that it is given.
+    """
+    params = jax.tree.map(jnp.copy, place.params(params, axes))
     state = TrainState(params, place.build(optimizer.init, params, axes=axes))
     return state, place.shardings(state, axes)
 
@@ -93,56 +112,8 @@ def step_key(config: Config, stage: int, step: int) -> jax.Array:
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), stage), step)
 
 
-def run_loop(
-    name: str,
-    run_dir: pathlib.Path,
-    config: Config,
-    num_steps: int,
-    checkpoint_every: int,
-    state,
-    step_of: Callable,
-    batches_from: Callable = lambda step: iter(()),
-):
-    """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
-
-    Args:
-        name: of the stage; its folder below `run_dir`.
-        run_dir: of the run.
-        config: its fingerprint guards the checkpoints.
-        num_steps: total.
-        checkpoint_every: steps between checkpoints; the last step always has one.
-        state: pytree to start from, and the shape of what is restored.
-        step_of: the step.
-        batches_from: first step -> iterator of batches; without one, every batch is None.
-    """
-    checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint(name)})
-    first = 0
-    if checkpoints.latest() is not None:
-        restored = checkpoints.restore(like=state)
-        state, first = restored.arrays, restored.step
-    if first >= num_steps:
-        return state
-    iterator = batches_from(first)
-    with (
-        MetricsWriter(run_dir / name, next_step=first) as writer,
-        Progress(name, num_steps, start=first) as progress,
-    ):
-        batch = next(iterator, None)
-        for step in range(first, num_steps):
-            started = time.perf_counter()
-            state, metrics = step_of(state, step, batch)
-            batch = next(iterator, None)  # made while the step is computed
-            metrics = {key: float(value) for key, value in metrics.items()}
-            metrics["step_s"] = time.perf_counter() - started
-            writer.write(step, metrics)
-            shown = {k: metrics[k] for k in ("loss", "won", "action_accuracy", "token_accuracy") if k in metrics}
-            progress.update(1, **shown)
-            if (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
-                checkpoints.save(step + 1, state)
-    return state
-
-
-def _sft_optimizer(sft: SFTConfig):
+def sft_optimizer(sft: SFTConfig):
+    """The optimizer of a stage of supervised training, with its schedule."""
     schedule = cosine(sft.learning_rate, sft.learning_rate / 10, max(sft.steps, 1), warmup=sft.warmup)
     if sft.optimizer == "muon":
         return make_muon(schedule, sft.weight_decay, sft.max_grad_norm)
@@ -182,8 +153,12 @@ def executor_batch(
 
 def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
     """The executor, trained from scratch on all input formats that will be compared."""
-    with placement(config).on_host():
-        executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1)
+    place = placement(config)
+    with place.on_host():
+        executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1, place)
+    if not config.executor_sft.steps:  # no optimizer state for what is not trained
+        nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
+        return executor
     return _executor_trainer("executor", 1, config, config.executor_sft, 1, tokenizer, run_dir, executor)(samples, 1)
 
 
@@ -232,13 +207,14 @@ def _executor_trainer(
     """
     place = placement(config)
     graphdef, params = nnx.split(executor)
-    optimizer = _sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
+    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, parameter_axes(executor), place)
     step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places, mesh=config.mesh))
     names, shares = zip(*EXECUTOR_FORMATS)
+    work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=True)}
 
     def step_of(state, step, batch):
-        return step_fn(state, *batch, step_key(config, number, step))
+        return step_fn(state, *batch, place.whole(step_key(config, number, step)))
 
     def train(samples: Sequence[Sample], done: int) -> Decoder:
         turns = [s.view[2] for s in samples]
@@ -254,7 +230,7 @@ def _executor_trainer(
                 references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
                 yield place.batch(filled((batch, references), place))
 
-        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from)
+        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from, work)
         return nnx.merge(graphdef, trained.trainable)
 
     return train
@@ -273,10 +249,12 @@ def filled(batch: tuple, place: Placement) -> tuple:
     return tuple(map(more, batch))
 
 
-def new_compiler(config: Config, tokenizer: Tokenizer, executor: Decoder) -> CompilerModel:
+def new_compiler(
+    config: Config, tokenizer: Tokenizer, executor: Decoder, place: Placement = ONE_DEVICE
+) -> CompilerModel:
     """The compiler before training: from scratch it starts from the executor's weights, as pretrained ones both start
     from a language model, if the two have one shape."""
-    decoder = new_decoder(config.model.compiler, config, tokenizer, "compiler", config.seed + 2)
+    decoder = new_decoder(config.model.compiler, config, tokenizer, "compiler", config.seed + 2, place)
     if not config.model.weights and decoder.config == executor.config:
         nnx.update(decoder, jax.tree.map(jnp.copy, nnx.state(executor)))
     if config.model.lora:
@@ -298,8 +276,9 @@ def train_compiler(
     config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], executor: Decoder, run_dir: pathlib.Path
 ) -> CompilerModel:
     """The compiler after SFT on the teacher's outputs, the executor frozen."""
-    with placement(config).on_host():
-        model = new_compiler(config, tokenizer, executor)
+    place = placement(config)
+    with place.on_host():
+        model = new_compiler(config, tokenizer, executor, place)
     train = _compiler_trainer("compiler", 2, config, config.compiler_sft, 1, tokenizer, executor, run_dir, model)
     return train(samples, 1)
 
@@ -345,12 +324,16 @@ def _compiler_trainer(
     frozen = place.params(frozen, axes)
     executor_graphdef, executor_state = nnx.split(executor)
     executor_state = place.params(executor_state, parameter_axes(executor))
-    optimizer = _sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
+    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, axes, place)
     step_fn = place.scoped(
         make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places, mesh=config.mesh)
     )
     num_soft = config.memory.num_soft
+    work = {
+        "tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora),
+        "executor_tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=False),
+    }
 
     def batch_of(chosen: Sequence[Sample], step: int) -> CompilerBatch:
         random = np.random.default_rng((config.seed, number, step))
@@ -369,7 +352,7 @@ def _compiler_trainer(
         return CompilerBatch(*place.batch(filled(batch, place)))
 
     def step_of(state, step, batch):
-        return step_fn(state, executor_state, batch, step_key(config, number, step))
+        return step_fn(state, executor_state, batch, place.whole(step_key(config, number, step)))
 
     def train(samples: Sequence[Sample], done: int) -> CompilerModel:
         lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
@@ -380,7 +363,7 @@ def _compiler_trainer(
             for step, indices in enumerate(order, first):
                 yield batch_of([samples[i] for i in indices], step)
 
-        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from)
+        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from, work)
         return nnx.merge(graphdef, trained.trainable, frozen)
 
     return train
@@ -436,7 +419,7 @@ def train_grpo(
     def grpo_update(state, gradients):
         return apply_gradients(optimizer, state, gradients)
 
-    update = place.scoped(jax.jit(grpo_update, out_shardings=places))
+    update = place.scoped(jax.jit(grpo_update, out_shardings=places, donate_argnums=0))
     microbatch, max_gap = place.rows(rl.microbatch), grpo.max_log_prob_gap(model.decoder.config.dtype)
     acting = make_executor(config, executor, tokenizer, placement=place)
     soft_shape = (config.memory.num_soft, executor.config.width)
@@ -470,7 +453,8 @@ def train_grpo(
             metrics |= values | {"log_prob_gap": gap}
         return state, metrics
 
-    state = run_loop("grpo", run_dir, config, rl.steps, rl.checkpoint_every, state, step_of)
+    work = {"tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora)}
+    state = run_loop("grpo", run_dir, config, rl.steps, rl.checkpoint_every, state, step_of, work=work)
     return nnx.merge(graphdef, state.trainable, frozen)
 
 

@@ -20,6 +20,8 @@ from flax import nnx
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.parallel.placement import fetch
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training.config import Config
 from embodied_mem.training.sft import CompilerModel
 
@@ -37,23 +39,29 @@ class Bundle:
 
 
 def flat_arrays(prefix: str, module: nnx.Module) -> dict[str, np.ndarray]:
-    """The parameters of a module by dotted path."""
+    """The parameters of a module by dotted path, whole in host memory."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(nnx.to_pure_dict(nnx.state(module, nnx.Param)))
-    return {f"{prefix}." + ".".join(str(key.key) for key in path): np.asarray(leaf) for path, leaf in leaves}
+    return {f"{prefix}." + ".".join(str(key.key) for key in path): fetch(leaf) for path, leaf in leaves}
 
 
 def save_bundle(
     directory: str | os.PathLike, config: Config, tokenizer: Tokenizer, executor: Decoder, model: CompilerModel
 ) -> None:
-    """Writes the folder; the weights file comes last and at once, so that a folder that has it is whole."""
+    """Writes the folder; the weights file comes last and at once, so that a folder that has it is whole.
+
+    Every process of a run calls it, and the first one writes.
+    """
     from safetensors.numpy import save_file
 
+    arrays = flat_arrays("executor", executor) | flat_arrays("compiler", model)
+    if not is_first():
+        return
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text(config.to_json() + "\n")
     tokenizer.save(directory / "tokenizer.json")
     temporary = directory / ".weights.safetensors.part"
-    save_file(flat_arrays("executor", executor) | flat_arrays("compiler", model), temporary)
+    save_file(arrays, temporary)
     os.replace(temporary, directory / "weights.safetensors")
 
 

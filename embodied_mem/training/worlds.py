@@ -7,17 +7,22 @@ worlds.train, worlds.num_train, worlds.search_order
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
+
+import jax
 
 from embodied_mem import envs
 from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_search import household_order
+from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import Config, WorldConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class Worlds:
-    """Vector environments over two sets of games.
+    """Vector environments over two sets of games. In a run of several processes each steps its part of `rollout` and
+    `valid`; all of them play the teacher's games, which are few and cheap.
 
     Attributes:
         train: training games, for the teacher; 64 in lockstep.
@@ -48,6 +53,11 @@ def make_worlds(config: Config) -> Worlds:
         source, count = getattr(world, split), getattr(world, f"num_{split}")
         games[split] = games_of(source, count, split, world, config.seed)
 
+    def make_shared(split: str, num_envs: int, max_steps: int):
+        count = jax.process_count()
+        own = make(split, math.ceil(num_envs / count), max_steps)
+        return SharedEnvs(own) if count > 1 else own
+
     def make(split: str, num_envs: int, max_steps: int):
         return envs.make(
             "alfworld", tasks=games[split], num_envs=num_envs, seed=config.seed, max_steps=max_steps,
@@ -57,8 +67,8 @@ def make_worlds(config: Config) -> Worlds:
     rollout = config.grpo.num_tasks * config.grpo.group_size
     return Worlds(
         make("train", 64, 50),
-        make("train", rollout, config.grpo.max_steps),
-        make("valid", config.evaluation.batch_size, world.max_steps),
+        make_shared("train", rollout, config.grpo.max_steps),
+        make_shared("valid", config.evaluation.batch_size, world.max_steps),
         len(games["train"]),
         len(games["valid"]),
         household_order,

@@ -51,11 +51,14 @@ def cli(arguments: list[str], description: str):
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config", default="grpo_cpu")
     parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--run_dir", default="")
     options, rest = parser.parse_known_args(arguments)
     text = (
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
-        "  --plan          print memory and sharding per device, then stop\n  --run_dir DIR   where the run is kept\n\n"
+        "  --plan          print memory and sharding per device, then stop\n"
+        "  --compile       with --plan: also what XLA's compiler says, in minutes\n"
+        "  --run_dir DIR   where the run is kept\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"
     )
     config = tyro.cli(Config, args=rest, default=load(options.config), description=text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
@@ -14,11 +15,30 @@ from test_decoder import VARIANTS, build
 from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.models import gguf
 from embodied_mem.models.gguf import GGUFFile, load_gguf
 from embodied_mem.models.gguf_quants import FORMATS, dequantize
-from embodied_mem.models.hf import decoder_arrays, name_in_hf
+from embodied_mem.models.hf import decoder_arrays
 
+# As llama.cpp names them (its `gguf` package, `MODEL_TENSORS` and `TENSOR_NAMES`); {} is the number of the layer.
+NAMES = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "model.norm.weight": "output_norm.weight",
+    "lm_head.weight": "output.weight",
+    "model.layers.{}.input_layernorm.weight": "blk.{}.attn_norm.weight",
+    "model.layers.{}.self_attn.q_proj.weight": "blk.{}.attn_q.weight",
+    "model.layers.{}.self_attn.k_proj.weight": "blk.{}.attn_k.weight",
+    "model.layers.{}.self_attn.v_proj.weight": "blk.{}.attn_v.weight",
+    "model.layers.{}.self_attn.o_proj.weight": "blk.{}.attn_output.weight",
+    "model.layers.{}.self_attn.q_proj.bias": "blk.{}.attn_q.bias",
+    "model.layers.{}.self_attn.k_proj.bias": "blk.{}.attn_k.bias",
+    "model.layers.{}.self_attn.v_proj.bias": "blk.{}.attn_v.bias",
+    "model.layers.{}.self_attn.q_norm.weight": "blk.{}.attn_q_norm.weight",
+    "model.layers.{}.self_attn.k_norm.weight": "blk.{}.attn_k_norm.weight",
+    "model.layers.{}.post_attention_layernorm.weight": "blk.{}.ffn_norm.weight",
+    "model.layers.{}.mlp.gate_proj.weight": "blk.{}.ffn_gate.weight",
+    "model.layers.{}.mlp.up_proj.weight": "blk.{}.ffn_up.weight",
+    "model.layers.{}.mlp.down_proj.weight": "blk.{}.ffn_down.weight",
+}
 FAMILIES = {"llama": "llama", "untied": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 
 
@@ -77,16 +97,12 @@ def write_model(path, decoder, family: str, kind: int = 0) -> int:
         f"{family}.context_length": config.max_length,
         f"{family}.rope.freq_base": config.rope_theta,
     }
-    named = {}
-    for name, stored in gguf._NAMES.items():
-        layers = [None] if name in ("embedding", "final_norm", "head") else range(config.num_layers)
-        for layer in layers:
-            named[name_in_hf(name, layer)] = (name, stored if layer is None else f"blk.{layer}.{stored}")
     tensors = {}
-    for theirs, (_, make) in decoder_arrays(decoder).items():
-        name, stored = named[theirs]
+    for published, (_, make) in decoder_arrays(decoder).items():
+        layer = next((part for part in published.split(".") if part.isdigit()), "")
+        stored = NAMES[published.replace(f".{layer}.", ".{}.")].format(layer)
         array = np.asarray(make(), np.float32)
-        if family == "llama" and name in ("query", "key"):
+        if family == "llama" and stored.endswith(("attn_q.weight", "attn_k.weight")):
             array = interleaved(array, config.head_dim)
         data = array.astype(np.float16) if kind == 1 and array.ndim == 2 else array
         tensors[stored] = (array.shape, kind if array.ndim == 2 else 0, data.tobytes())
@@ -162,14 +178,43 @@ def test_damaged_headers_are_refused_or_read_but_never_crash(tmp_path):
             continue
 
 
+def test_a_header_that_lies_about_the_model_is_refused_by_name(tmp_path):
+    path, decoder = tmp_path / "m.gguf", build(VARIANTS["llama"])
+    write_model(path, decoder, "llama")
+    lies = [0, -1, 2**60, "x", 0.5, None, [], ["x"], np.arange(3), True]
+    keys = [key for key in GGUFFile(path).metadata if key.startswith("llama.")]
+    refused = 0
+    for key in [*keys, "general.architecture", "llama.rope.dimension_count", "llama.rope.scaling.type"]:
+        for lie in lies:
+            file = GGUFFile(path)
+            file.metadata[key] = lie
+            try:
+                other = load_gguf(file)
+            except EmbodiedMemError:
+                refused += 1
+            else:  # a number that decides no shape, e.g. how long a text may be
+                assert other.embedding[...].shape == decoder.embedding[...].shape
+    assert refused > 9 * len(lies)
+    file = GGUFFile(path)
+    file.metadata["llama.feed_forward_length"] = 2**60
+    with pytest.raises(CheckpointError, match=r"m\.gguf: expected the description of a decoder.*parameters"):
+        load_gguf(file)
+    write_gguf(path, {"general.alignment": "x"}, {})
+    with pytest.raises(CheckpointError, match=r"general\.alignment: expected an integer >= 1, got 'x'"):
+        GGUFFile(path)
+    write_gguf(path, {}, {"t": ((8,), 0, bytes(32)), "u": ((8,), 0, bytes(32))})
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"u", b"t", 1))
+    with pytest.raises(CheckpointError, match="t: expected one tensor of this name, got 2"):
+        GGUFFile(path)
+
+
 TEXTS = ["put a clean mug in cabinet 12.", "It's 1,234 o'clock;\n\n  über-naïve  日本語 🙂\t!", "don't DON'T we'll"]
 
 
 @pytest.fixture(scope="module")
 def metadata() -> dict:
     """Tokenizer metadata as llama.cpp's converter writes it, from a small vocabulary trained here."""
-    import json
-
     names = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>", "<|im_start|>", "<|im_end|>")
     described = json.loads(train_bpe([*TEXTS * 3, "12\n" * 20], 400, names)._backend.to_str())
     tokens = sorted(described["model"]["vocab"], key=described["model"]["vocab"].get)
@@ -212,6 +257,15 @@ def test_unknown_tokenizers_are_refused(metadata):
     for change, message in [
         ({"tokenizer.ggml.model": "llama"}, r"expected gpt2 \(byte-level BPE\), got 'llama'"),
         ({"tokenizer.ggml.pre": "viking"}, "expected one of gpt-2, smollm, qwen2, llama-bpe, got 'viking'"),
+        ({"tokenizer.ggml.pre": None}, "tokenizer.ggml.pre: expected one of .*, got None; where a file has none"),
+        ({"tokenizer.ggml.pre": ["smollm"]}, "tokenizer.ggml.pre: expected one of"),
+        ({"tokenizer.ggml.model": np.arange(2)}, "tokenizer.ggml.model: expected gpt2"),
+        ({"tokenizer.ggml.tokens": 3}, "tokenizer.ggml.tokens: expected texts, got 3"),
+        ({"tokenizer.ggml.merges": [1]}, "tokenizer.ggml.merges: expected texts"),
+        ({"tokenizer.ggml.token_type": 1}, "token_type: expected a number per token"),
+        ({"tokenizer.ggml.eos_token_id": 10**6}, r"eos_token_id: expected a number below \d+, got 1000000"),
+        ({"tokenizer.ggml.bos_token_id": -1}, "bos_token_id: expected a number below"),
+        ({"tokenizer.chat_template": 4}, "chat_template: expected a text, got 4"),
         ({"tokenizer.ggml.merges": ["a b c"]}, "merges of two"),
         ({"tokenizer.ggml.merges": ["qqq zzz"]}, "expected merges of the vocabulary's tokens"),
         ({"tokenizer.ggml.tokens": ["a", "a"]}, "expected distinct tokens"),
@@ -230,6 +284,17 @@ def test_templates(metadata, tmp_path):
     assert again.chat_template == pretrained.chat_template
     assert again.encode_chat(chat) == pretrained.encode_chat(chat)
     assert again.tokenizer.eos_id == 6
+    assert again.roles == pretrained.roles == {"bos": "<|im_start|>", "eos": "<|im_end|>"}
+    # The file has no padding and no unknown token: the vocabulary's are used here, and the model does not get them.
+    assert again.tokenizer.pad_id == 0
+    described = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert {key for key in described if key.endswith("_token")} == {"bos_token", "eos_token"}
+    assert json.loads((tmp_path / "generation_config.json").read_text()) == {"bos_token_id": 5, "eos_token_id": 6}
+    named = dataclasses.replace(pretrained, chat_template="{{ bos_token }}|{{ pad_token }}|{{ unk_token }}")
+    assert named.render(chat) == "<|im_start|>||"
+    assert (tmp_path / "chat_template.jinja").read_text() == pretrained.chat_template
+    dataclasses.replace(pretrained, chat_template=None).save(tmp_path)
+    assert PretrainedTokenizer.from_folder(tmp_path).chat_template is None
     refusing = dataclasses.replace(pretrained, chat_template="{{ raise_exception('roles must alternate') }}")
     with pytest.raises(InvalidInputError, match="chat template: roles must alternate"):
         refusing.render(chat)

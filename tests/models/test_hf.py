@@ -11,7 +11,7 @@ from flax import nnx
 from safetensors.numpy import load_file, save_file
 from test_decoder import BASE, VARIANTS, build, read
 
-from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
 from embodied_mem.models.config import LoraConfig, num_parameters, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.hf import config_from_hf, config_to_hf, load_hf, save_hf
@@ -113,6 +113,84 @@ def test_wrong_folders_are_refused(tmp_path):
         load_hf(tmp_path)
     with pytest.raises(InvalidInputError, match="merge_lora"):
         save_hf(add_lora(build(BASE), LoraConfig(rank=2), rngs=nnx.Rngs(0)), tmp_path)
+
+
+def test_a_save_leaves_nothing_of_the_one_before(tmp_path):
+    """Several files, one, several others: the folder is the newest model each time."""
+    decoders = [build(BASE, seed) for seed in range(3)]
+    for decoder, max_shard_bytes in zip(decoders, (9000, 1 << 30, 20_000)):
+        (tmp_path / "model-00001-of-00009.safetensors.partial").write_bytes(b"of a save that was killed")
+        save_hf(decoder, tmp_path, max_shard_bytes=max_shard_bytes)
+        index = tmp_path / "model.safetensors.index.json"
+        files = {path.name for path in tmp_path.glob("*.safetensors*")} - {index.name}
+        if max_shard_bytes == 1 << 30:
+            assert files == {"model.safetensors"}
+            assert not index.exists()
+        else:
+            assert len(files) > 1
+            assert files == set(json.loads(index.read_text())["weight_map"].values())
+        jax.tree.map(np.testing.assert_array_equal, nnx.state(load_hf(tmp_path, attention_block=0)), nnx.state(decoder))
+    save_file({"adapter": np.zeros(1)}, tmp_path / "adapter_model.safetensors")  # what else lies there stays
+    save_hf(decoders[0], tmp_path)
+    assert (tmp_path / "adapter_model.safetensors").exists()
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(load_hf(tmp_path)), nnx.state(decoders[0]))
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ("{", r"index\.json: expected JSON"),
+        ("[" * 100_000, r"index\.json: expected JSON"),
+        ("[]", "expected an object, got list"),
+        ("{}", "weight_map: expected array names with their files, got None"),
+        ('{"weight_map": {"a": 3}}', "weight_map: a: expected a file of this folder, got 3"),
+        ('{"weight_map": {"a": "../other/model.safetensors"}}', r"expected a file of this folder, got '\.\./other"),
+        ('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}', "expected a safetensors file"),
+    ],
+)
+def test_damaged_indices_are_refused(tmp_path, index, message):
+    save_hf(build(BASE), tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(CheckpointError, match=message):
+        load_hf(tmp_path)
+
+
+def test_flipped_bits_of_a_safetensors_header_are_refused_or_read(tmp_path):
+    save_hf(build(dataclasses.replace(BASE, num_layers=1)), tmp_path)
+    path = tmp_path / "model.safetensors"
+    data, random, refused = path.read_bytes(), np.random.default_rng(0), 0
+    length = 8 + int.from_bytes(data[:8], "little")
+    for bit in [*range(64), *random.integers(64, 8 * length, 100).tolist()]:
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            load_hf(tmp_path)
+        except CheckpointError as error:
+            refused += 1
+            assert str(tmp_path) in str(error)  # noqa: PT017  others are read, and that is right too
+    assert refused > 64
+
+
+def test_a_config_that_lies_is_refused_and_asks_for_no_memory(tmp_path):
+    save_hf(build(BASE), tmp_path)
+    path = tmp_path / "config.json"
+    described = json.loads(path.read_text())
+    refused = 0
+    for key in [*described, "rope_parameters", "head_dim", "layer_types"]:
+        for lie in (0, -1, 2**60, "x", 0.5, [], {}, ["x"], {"rope_type": "llama3"}, True, 10**400):
+            path.write_text(json.dumps(described | {key: lie}))
+            try:
+                load_hf(tmp_path)
+            except EmbodiedMemError:
+                refused += 1
+    assert refused > 11 * 11
+    path.write_text(json.dumps(described | {"intermediate_size": 2**60}))
+    with pytest.raises(CheckpointError, match=r"config\.json: expected the description of a decoder.*parameters"):
+        load_hf(tmp_path)
+    path.write_text(json.dumps(described | {"intermediate_size": 2**30}))  # believed, until the file is asked
+    with pytest.raises(CheckpointError, match=r"down_proj\.weight: expected shape \(24, 1073741824\), got"):
+        load_hf(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,11 @@ def test_saved_and_loaded_without_loss(tmp_path):
         save_lora(build(BASE), path)
 
 
-def test_adapters_keep_the_stored_dtype():
+def test_adapters_of_a_narrow_decoder_are_float32_and_merge_into_its_dtype(tmp_path):
     config = dataclasses.replace(BASE, param_dtype="bfloat16", dtype="bfloat16")
     decoder = add_lora(build(config), LORA, rngs=nnx.Rngs(0))
-    assert decoder.layers.query_lora_a[...].dtype == jnp.bfloat16
+    save_lora(decoder, tmp_path / "adapter.safetensors")
+    for one in (decoder, load_lora(build(config), tmp_path / "adapter.safetensors")):
+        assert one.layers.query_lora_a[...].dtype == jnp.float32
+        assert one(TOKENS).dtype == jnp.bfloat16
     assert merge_lora(decoder).layers.query[...].dtype == jnp.bfloat16

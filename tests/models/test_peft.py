@@ -48,13 +48,19 @@ def test_round_trip_names_and_orientation(tmp_path):
 def test_adapters_that_do_something_else_are_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="expected a decoder with adapters"):
         save_peft(build(VARIANTS["qwen2"]), tmp_path)
-    with pytest.raises(CheckpointError, match=r"adapter_config\.json: expected a JSON file"):
+    with pytest.raises(CheckpointError, match=r"expected adapter_config\.json, found none"):
         load_peft(build(VARIANTS["qwen2"]), tmp_path)
     save_peft(adapted(), tmp_path)
     path = tmp_path / "adapter_config.json"
     described = json.loads(path.read_text())
     for change, message in [
-        ({"use_dora": True}, "use_dora: expected False, got True"),
+        ({"use_dora": True}, "use_dora: expected nothing, got True"),
+        ({"use_rslora": True}, "use_rslora"),
+        ({"layers_to_transform": [0]}, "layers_to_transform"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights: expected True, got 'pissa'"),
+        ({"bias": "all"}, "bias: expected 'none', got 'all'"),
+        ({"peft_type": "LOHA"}, "peft_type"),
+        ({"a_setting_of_the_future": 1}, "a_setting_of_the_future: expected nothing, got 1"),
         ({"rank_pattern": {"q_proj": 4}}, "rank_pattern"),
         ({"target_modules": ["q_proj", "gate_proj"]}, "target_modules: expected some of"),
         ({"target_modules": "all-linear"}, "target_modules"),
@@ -62,6 +68,18 @@ def test_adapters_that_do_something_else_are_refused(tmp_path):
         path.write_text(json.dumps(described | change))
         with pytest.raises(InvalidInputError, match=message):
             load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    # What PEFT 0.17 writes for plain LoRA is read.
+    plain = {
+        "alpha_pattern": {}, "auto_mapping": None, "corda_config": None, "eva_config": None, "exclude_modules": None,
+        "init_lora_weights": True, "layer_replication": None, "layers_pattern": None, "loftq_config": {},
+        "megatron_config": None, "megatron_core": "megatron.core", "modules_to_save": None, "qalora_group_size": 16,
+        "rank_pattern": {}, "revision": None, "trainable_token_indices": None, "use_qalora": False, "use_rslora": False,
+    }  # fmt: skip
+    path.write_text(json.dumps(described | plain))
+    load_peft(build(VARIANTS["qwen2"]), tmp_path)
+    path.write_text("[]")
+    with pytest.raises(CheckpointError, match="expected an object, got list"):
+        load_peft(build(VARIANTS["qwen2"]), tmp_path)
     path.write_text(json.dumps(described | {"r": 3}))
     with pytest.raises(CheckpointError, match=r"lora_A\.weight: expected shape \(3, 24\), got shape \(2, 24\)"):
         load_peft(build(VARIANTS["qwen2"]), tmp_path)

@@ -96,7 +96,9 @@ def main() -> None:
             "fallbacks": places.fallbacks,
         }
     with tempfile.TemporaryDirectory() as directory:  # written on the last mesh, read onto another one
-        Checkpoints(directory).save(1, state[0])
+        checkpoints = Checkpoints(directory)
+        checkpoints.save(1, state[0])
+        checkpoints.wait()
         places = shardings(params, axes, make_mesh(MESHES["fsdp"])).tree
         like = jax.tree.map(lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s), params, places)
         restored = Checkpoints(directory).restore(like=like).arrays

@@ -33,6 +33,12 @@ def _state(seed: int = 0) -> dict:
     }
 
 
+def _save(directory, step, arrays, metadata=None, **options) -> None:
+    checkpoints = Checkpoints(directory, **options)
+    checkpoints.save(step, arrays, metadata)
+    checkpoints.wait()
+
+
 def _abstract(tree):
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
 
@@ -49,7 +55,7 @@ def _assert_same(actual, expected) -> None:
 @pytest.mark.parametrize("make_like", [_abstract, lambda tree: _state(seed=5)], ids=["abstract", "concrete"])
 def test_restored_equals_saved(tmp_path, make_like):
     state, metadata = _state(), {"position": 17, "rates": [0.1, 1e-7]}
-    Checkpoints(tmp_path / "c").save(3, state, metadata)
+    _save(tmp_path / "c", 3, state, metadata)
     step, arrays, read = Checkpoints(tmp_path / "c").restore(like=make_like(state))
     assert (step, read) == (3, metadata)
     _assert_same(arrays, state)
@@ -66,6 +72,7 @@ def test_newest_are_kept_and_old_steps_refused(tmp_path):
         checkpoints.save(step, {"x": jnp.full(2, step)})
     assert checkpoints.steps() == [5, 9]
     assert checkpoints.restore(5, like={"x": jnp.zeros(2, jnp.int32)}).arrays["x"][0] == 5
+    checkpoints.wait()
     with pytest.raises(CheckpointError, match=r"cannot save step 9, the newest checkpoint is of step 9"):
         checkpoints.save(9, {"x": jnp.zeros(2)})
     with pytest.raises(CheckpointError, match=r"no checkpoint of step 1 here; steps on disk: \[5, 9\]"):
@@ -87,7 +94,7 @@ def test_newest_are_kept_and_old_steps_refused(tmp_path):
     ids=["missing", "added", "shape", "dtype", "key_impl", "key_as_data"],
 )
 def test_another_state_is_refused_by_name(tmp_path, change, message):
-    Checkpoints(tmp_path).save(0, _state())
+    _save(tmp_path, 0, _state())
     like = _state()
     change(like)
     with pytest.raises(CheckpointError, match=message):
@@ -96,7 +103,7 @@ def test_another_state_is_refused_by_name(tmp_path, change, message):
 
 def test_another_configuration_is_refused_by_name(tmp_path):
     config = {"model": {"width": 64, "layers": (1, 2)}, "rate": 0.1}
-    Checkpoints(tmp_path, config=config).save(0, {"x": jnp.ones(1)})
+    _save(tmp_path, 0, {"x": jnp.ones(1)}, config=config)
     Checkpoints(tmp_path, config=config).restore(like={"x": jnp.ones(1)})
     other = {"model": {"width": 32, "layers": (1, 2)}, "rate": 0.1}
     with pytest.raises(CheckpointError, match=r"model\.width: checkpoint has 64, this run has 32\. Use"):
@@ -123,6 +130,7 @@ def test_damage_is_reported_and_the_older_step_still_reads(tmp_path, damage):
     like = {"x": jnp.zeros(5000)}
     for step in (1, 2):
         checkpoints.save(step, {"x": jnp.asarray(np.random.default_rng(step).normal(size=5000), jnp.float32)})
+    checkpoints.wait()
     largest = max((p for p in (tmp_path / "2").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
     content = bytearray(largest.read_bytes())
     assert len(content) > 10_000  # it is the file of the array
@@ -144,6 +152,7 @@ while True:
     arrays = {f"layer{i}": np.full((64, 1000), step * 100 + i, np.float32) for i in range(8)}
     print("begin", step, flush=True)
     checkpoints.save(step, arrays, {"step": step})
+    checkpoints.wait()
     print("saved", step, flush=True)
 """
 
@@ -185,10 +194,70 @@ def test_kill_while_writing_leaves_a_valid_checkpoint(tmp_path):
         assert list(tmp_path.glob("*tmp*")) == unfinished, "a reader must not clean up beside a writer"
         acknowledged = latest
     assert landed >= 3, f"only {landed} of 5 kills hit a write in progress; this test has shown nothing"
-    Checkpoints(tmp_path).save(acknowledged + 100, {"x": np.zeros(1)})
+    _save(tmp_path, acknowledged + 100, {"x": np.zeros(1)})
     assert not list(tmp_path.glob("*tmp*")), "the next writer removes what the killed one left"
 
 
 def test_import_is_lazy():
     code = "import sys, embodied_mem.parallel.checkpoints; assert not {'jax', 'orbax'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_saved_may_be_donated_and_changed_at_once(tmp_path):
+    """The next step is given the saved arrays to use up while they are written; 40 MB take longer than that."""
+    checkpoints = Checkpoints(tmp_path)
+    step = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x, order = jnp.arange(1e7, dtype=jnp.float32), np.arange(5)
+    for number in (1, 2, 3):
+        checkpoints.save(number, {"x": x, "order": order})
+        x, order[:] = step(x), -1
+        jax.block_until_ready(x)
+        got = checkpoints.restore(number, like={"x": jnp.zeros(10**7), "order": np.zeros(5, int)}).arrays
+        np.testing.assert_array_equal(got["x"][:3], np.arange(3) + number - 1)
+        np.testing.assert_array_equal(got["order"], np.arange(5))
+        order[:] = np.arange(5)
+
+
+def test_a_step_goes_on_while_its_checkpoint_is_written(tmp_path, monkeypatch):
+    """The write is held up: `save` returns all the same, and `wait` does not."""
+    import threading
+
+    import orbax.checkpoint as ocp
+
+    go_on, began = threading.Event(), threading.Event()
+    written = ocp.type_handlers.ArrayHandler.serialize
+
+    async def held_up(self, *arguments, **keywords):
+        began.set()
+        return await written(self, *arguments, **keywords)
+
+    monkeypatch.setattr(ocp.type_handlers.ArrayHandler, "serialize", held_up)
+    finalize = ocp.StandardCheckpointHandler.finalize
+
+    def late(self, directory):
+        go_on.wait(30)
+        return finalize(self, directory)
+
+    monkeypatch.setattr(ocp.StandardCheckpointHandler, "finalize", late)
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, {"x": jnp.ones(3)})
+    assert began.is_set()
+    assert Checkpoints(tmp_path).steps() == [], "on disk before it was allowed to be"
+    go_on.set()
+    checkpoints.wait()
+    assert Checkpoints(tmp_path).steps() == [1]
+
+
+def test_sums_of_bits_see_every_flip_and_no_split():
+    from embodied_mem.parallel.checkpoints import _bit_sums
+
+    random = np.random.default_rng(0)
+    for dtype in (np.float32, np.int8, np.uint16, np.int64, bool, jnp.bfloat16):
+        array = (random.normal(size=(3, 5, 2)) * 10).astype(dtype)
+        expected = _bit_sums({"x": array})["x"]
+        if dtype is not np.int64:  # jax would narrow it
+            assert _bit_sums({"x": jnp.asarray(array)})["x"] == expected
+        for place in range(array.nbytes * 8):
+            flipped = np.frombuffer(array.tobytes(), np.uint8).copy()
+            flipped[place // 8] ^= 1 << place % 8
+            assert _bit_sums({"x": flipped.view(array.dtype).reshape(array.shape)})["x"] != expected

@@ -144,7 +144,9 @@ rank = jax.process_index()
 batch = shard_batch({"x": np.full((2, 3), rank, np.float32)}, mesh)
 assert batch["x"].shape == (4, 3)
 state = {"x": batch["x"] * 2, "total": jax.jit(lambda x: x.sum(), out_shardings=None)(batch["x"])}
-Checkpoints(sys.argv[1]).save(1, state, {"note": "both"})
+checkpoints = Checkpoints(sys.argv[1])
+checkpoints.save(1, state, {"note": "both"})
+checkpoints.wait()
 like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
 restored = Checkpoints(sys.argv[1]).restore(like=like)
 mine = [float(shard.data[0, 0]) for shard in restored.arrays["x"].addressable_shards]

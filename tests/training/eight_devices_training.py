@@ -94,7 +94,7 @@ def run(place: Placement) -> dict:
     axes = stages.parameter_axes(model)
     executor_graph, params = nnx.split(model)
     state, places = stages.fresh_state(keep_gradient, params, axes, place)
-    executor_state = state.trainable
+    executor_state = jax.tree.map(jnp.copy, state.trainable)  # the step uses the other up
     step = place.scoped(make_executor_step(executor_graph, keep_gradient, SFTConfig(prompt_weight=0.3), places=places))
     state, metrics = step(state, *place.batch(stages.filled((acting, references), place)), key)
     report["executor"] = described(state, metrics)
@@ -109,6 +109,7 @@ def run(place: Placement) -> dict:
     acting = Batch(*(array[some] for array in acting))
     data = (compiling, references, guided, acting, some, spots_of(compiling, 16), spots_of(acting, 16))
     data = CompilerBatch(*place.batch(stages.filled(data, place)))
+    trainable = jax.tree.map(jnp.copy, state.trainable)
     after, metrics = place.scoped(step)(state, executor_state, data, key)
     report["compiler"] = described(after, metrics) | {"frozen_bytes": held(frozen)}
 
@@ -117,12 +118,12 @@ def run(place: Placement) -> dict:
     def on_mesh(trainable, frozen, data, total):
         return gradient(trainable, frozen, place.batch(data), total)
 
-    gradients, metrics = grpo.accumulate(on_mesh, state.trainable, frozen, policy_samples(), place.rows(4), 0)
-    report["grpo"] = described(state._replace(optimizer=gradients), metrics)
+    gradients, metrics = grpo.accumulate(on_mesh, trainable, frozen, policy_samples(), place.rows(4), 0)
+    report["grpo"] = described(after._replace(trainable=trainable, optimizer=gradients), metrics)
 
     report["places"] = sorted({str(leaf.sharding.spec) for leaf in jax.tree.leaves(after) if place.mesh})
     if place.split != 8:
-        acting_models = nnx.merge(graph, state.trainable, frozen), nnx.merge(executor_graph, executor_state)
+        acting_models = nnx.merge(graph, trainable, frozen), nnx.merge(executor_graph, executor_state)
         report["rollout"] = rollout(*acting_models, place)
     return report
 

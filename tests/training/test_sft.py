@@ -60,6 +60,11 @@ def models():
     return compiler, SoftMem(config, compiler_width=32, executor_width=WIDTH, rngs=nnx.Rngs(2)), executor
 
 
+def keeping(step):
+    """The step, which leaves the state that it is given as it is: it uses up a copy."""
+    return lambda state, *rest: step(jax.tree.map(jnp.copy, state), *rest)
+
+
 @functools.cache
 def compiler_step(with_soft=True, mesh=ONE_DEVICE, **weights):
     """(step, state, executor_state): the step takes one step of SGD with rate 1, so old - new is the gradient."""
@@ -69,7 +74,7 @@ def compiler_step(with_soft=True, mesh=ONE_DEVICE, **weights):
     optimizer = optax.sgd(1.0)
     terms = {"action": 0.0, "entropy": 0.0, "latent": 0.0, "orthogonality": 0.0} | weights
     step = make_compiler_step(graphdef, nnx.State({}), executor_graphdef, optimizer, SFTConfig(**terms), mesh=mesh)
-    return step, TrainState(params, optimizer.init(params)), executor_state
+    return keeping(step), TrainState(params, optimizer.init(params)), executor_state
 
 
 ORIGIN = np.arange(3, dtype=np.int32)
@@ -169,7 +174,7 @@ def test_without_soft_tokens_the_text_loss_alone_is_left():
     """The action loss has no other way into the compiler: without soft tokens it is not there at all, and the gradient
     is that of a batch in which no row has guidance."""
     metrics, without = run(with_soft=False, **ALL)
-    assert set(metrics) == {"text", "text_nll", "text_accuracy", "loss", "grad_norm"}
+    assert set(metrics) == {"text", "text_nll", "text_accuracy", "loss", "grad_norm", "tokens"}
     none, silent = run(data=DATA._replace(guided=np.zeros(3, bool)), **ALL)
     assert [none[name] for name in ("action", "latent", "orth", "entropy")] == [0, 0, 0, 0]
     assert none["loss"] == pytest.approx(metrics["loss"], rel=1e-6)
@@ -261,7 +266,7 @@ def executor_step(prompt_weight):
     graphdef, params = nnx.split(executor)
     optimizer = optax.sgd(1.0)
     step = make_executor_step(graphdef, optimizer, SFTConfig(prompt_weight=prompt_weight))
-    return step, params, optimizer.init(params)
+    return keeping(step), params, optimizer.init(params)
 
 
 def executor_run(batch, references=REFERENCES, prompt_weight=0.0):
