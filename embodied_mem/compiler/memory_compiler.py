@@ -27,7 +27,8 @@ from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
+from embodied_mem.models.prompt_cache import PromptCache
+from embodied_mem.models.sampling import SamplingSettings, append
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
@@ -106,16 +107,23 @@ class MemoryCompiler:
         self.tokenizer = tokenizer
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
-        self._batch_buckets = tuple(sorted(batch_buckets))
         self._placement = placement
-        self._max_tokens = max_tokens
         self._temperature = temperature
-        self._settings = SamplingSettings(
+        settings = SamplingSettings(
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
             eos_tokens=(tokenizer.eos_id,),
             pad_token=tokenizer.pad_id,
+        )
+        self._sampler = PromptCache(
+            decoder,
+            settings,
+            max_new_tokens=max_tokens,
+            length_buckets=self.length_buckets,
+            batch_buckets=batch_buckets,
+            rows=placement.rows,
+            place=placement.batch,
         )
 
     def compile(self, prompts: Sequence[str], keys: jax.Array, *, soft: bool = True) -> list[Compiled]:
@@ -129,21 +137,13 @@ class MemoryCompiler:
         """
         limit = self.length_buckets[-1]
         encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
-        rows = next((size for size in self._batch_buckets if size >= len(encoded)), len(encoded))
-        rows = self._placement.rows(rows)
-        tokens, mask = pad_prompts(
-            encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
-        )
-        keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
-        keys, tokens, mask = self._placement.batch((keys, tokens, mask))
         soft = soft and self.soft_mem is not None
         values = densities = None
         with self._placement.scope():
-            result = generate(
-                self.decoder, keys, self._settings,
-                tokens=tokens, mask=mask, max_new_tokens=self._max_tokens, extra_capacity=self.num_soft if soft else 0,
-            )  # fmt: skip
+            result = self._sampler.generate(encoded, keys, extra_capacity=self.num_soft if soft else 0)
             if soft:
+                rows = len(result.tokens)
+                keys = self._placement.batch(keys[np.minimum(np.arange(rows), len(encoded) - 1)])
                 placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
                 hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
                 values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))

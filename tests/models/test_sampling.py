@@ -18,8 +18,6 @@ from embodied_mem.models.sampling import (
     append,
     generate,
     pad_prompts,
-    read_prefix,
-    replace_rows,
     sample_token,
 )
 
@@ -88,28 +86,6 @@ def test_rows_do_not_depend_on_neighbours_padding_or_batch():
             np.testing.assert_allclose(out.log_probs[at], together.log_probs[i], atol=1e-5)
     _, _, other = run(decoder, PROMPTS, jax.random.split(jax.random.key(1), 4), settings)
     assert (other.tokens != together.tokens).any()
-
-
-@pytest.mark.parametrize("scan", [False, True])
-def test_a_prefix_read_once_gives_what_the_whole_prompt_gives(scan):
-    decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
-    settings = SamplingSettings(temperature=1.2, top_k=10, eos_tokens=EOS)
-    keys = jax.random.split(jax.random.key(0), 4)
-    starts = [[9, 8, 7, 6], [1], [2, 3, 4, 5, 6, 7], [11, 12]]
-    _, _, whole = run(decoder, [a + b for a, b in zip(starts, PROMPTS)], keys, settings, bucket=14, extra_capacity=2)
-    stale_tokens, stale_mask = pad_prompts([[5], [1], [2, 2], [11, 12]], buckets=(6,))
-    tokens, mask = pad_prompts(starts, buckets=(6,))
-    stale = read_prefix(decoder, tokens=stale_tokens, mask=stale_mask)
-    fresh = read_prefix(decoder, tokens=tokens, mask=mask)
-    prefix = replace_rows(stale, fresh, np.array([True, False, True, False]))
-    for _ in range(2):  # the second time shows that the first did not use it up
-        _, _, out = run(decoder, PROMPTS, keys, settings, bucket=9, extra_capacity=2, prefix=prefix)
-        assert out.tokens.tolist() == whole.tokens.tolist()
-        np.testing.assert_allclose(out.log_probs, whole.log_probs, atol=1e-5)
-    more = jnp.full((4, 2), 9)
-    np.testing.assert_allclose(
-        append(decoder, out.cache, tokens=more)[0], append(decoder, whole.cache, tokens=more)[0], atol=2e-5
-    )
 
 
 def test_end_token_ends_the_row_and_the_loop():
@@ -191,7 +167,7 @@ def test_decoding_updates_the_cache_in_place(scan):
     graphdef, state = nnx.split(decoder)
     tokens, mask, keys = np.ones((2, 8), np.int32), np.ones((2, 8), bool), jax.random.split(jax.random.key(0), 2)
     lowered = sampling._generate.lower(
-        graphdef, state, keys, None, tokens, None, mask,
+        graphdef, state, keys, tokens, None, mask, None,
         settings=SamplingSettings(top_k=5), max_new_tokens=9, capacity=17,
     )  # fmt: skip
     program = lowered.compile().as_text()
