@@ -30,6 +30,7 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings, append
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
+from embodied_mem.models.weights_version import WeightsWatch
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -45,6 +46,7 @@ class Compiled:
         soft: float32[N, D] sampled soft tokens, or None.
         soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None if nothing was sampled.
         refused_edits: edits that the Brief State did not admit.
+        weights_version: of compiler and Soft-Mem head, see `models.weights_version`.
     """
 
     output: CompilerOutput
@@ -54,6 +56,7 @@ class Compiled:
     soft: np.ndarray | None = None
     soft_log_density: np.ndarray | None = None
     refused_edits: int = 0
+    weights_version: int = 0
 
     @property
     def num_tokens(self) -> int:
@@ -61,9 +64,10 @@ class Compiled:
         return len(self.prompt) + len(self.tokens) + (0 if self.soft is None else len(self.soft))
 
 
-@functools.partial(nnx.jit, static_argnames="temperature")
-def _sample_soft(soft_mem: SoftMem, hidden: jax.Array, keys: jax.Array, temperature: float):
+@functools.partial(jax.jit, static_argnames=("graphdef", "temperature"))
+def _sample_soft(graphdef, state, hidden: jax.Array, keys: jax.Array, temperature: float):
     """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean and no density."""
+    soft_mem = nnx.merge(graphdef, state)
     gaussian = soft_mem(hidden)
     soft_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
     soft = sample(gaussian, soft_keys, temperature)
@@ -109,6 +113,7 @@ class MemoryCompiler:
         self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
         self._placement = placement
         self._temperature = temperature
+        self._watch = WeightsWatch(decoder, soft_mem)
         settings = SamplingSettings(
             temperature=temperature,
             top_k=top_k,
@@ -139,6 +144,7 @@ class MemoryCompiler:
         encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
         soft = soft and self.soft_mem is not None
         values = densities = None
+        version = self._watch.version()
         with self._placement.scope():
             result = self._sampler.generate(encoded, keys, extra_capacity=self.num_soft if soft else 0)
             if soft:
@@ -146,7 +152,9 @@ class MemoryCompiler:
                 keys = self._placement.batch(keys[np.minimum(np.arange(rows), len(encoded) - 1)])
                 placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
                 hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
-                values, densities = map(np.asarray, _sample_soft(self.soft_mem, hidden, keys, self._temperature))
+                values, densities = map(
+                    np.asarray, _sample_soft(*nnx.split(self.soft_mem), hidden, keys, self._temperature)
+                )
         written, log_probs, lengths = map(np.asarray, (result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
         texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
@@ -158,6 +166,7 @@ class MemoryCompiler:
                 log_probs[row, : lengths[row]].copy(),
                 values[row] if soft else None,
                 densities[row] if soft and self._temperature > 0 and self.soft_mem.config.stochastic else None,
+                weights_version=version,
             )
             for row in range(count)
         ]

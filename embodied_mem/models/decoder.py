@@ -73,12 +73,16 @@ class Decoder(nnx.Module):
             head = jax.random.normal(rngs.params(), (config.width, config.vocab_size), jnp.float32) * 0.02
             self.head = nnx.Param(head.astype(dtype))
 
-    def weights(self) -> Weights:
-        """Returns the parameters in the compute dtype, laid out for the pure functions of this module."""
+    def weights(self, scan_layers: bool | None = None) -> Weights:
+        """Returns the parameters in the compute dtype, laid out for the pure functions of this module.
+
+        These take a config whose `scan_layers` is this one; None means that of the decoder's own.
+        """
+        scan_layers = self.config.scan_layers if scan_layers is None else scan_layers
         dtype = jnp.dtype(self.config.dtype)
         stacked = {name: array.astype(dtype) for name, array in self.layers.arrays().items()}
         layers: dict | tuple = stacked
-        if not self.config.scan_layers:
+        if not scan_layers:
             # `split` and not indexing: its transpose is one concatenation, not a padded sum per layer.
             ones = [1] * self.config.num_layers
             pieces = {name: jax.lax.split(array, ones) for name, array in stacked.items()}

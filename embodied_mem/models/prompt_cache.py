@@ -11,7 +11,8 @@ leave, join and change places. What was sampled is not stored: prompts of the ne
 
 Shapes come from buckets. With C the smallest length bucket that holds the longest prompt, either all C columns are
 read, or C / 2 or C / 4 of them behind what is kept: three programs for reading per pair of length and batch bucket, one
-for writing (and one more where a call's buckets are not those of the call before). What is kept belongs to the very arrays that read it: after an update of the decoder all is read again.
+for writing (and one more for reading where a call's buckets are not those of the call before). What is kept belongs to
+the very arrays that read it: after an update of the decoder all is read again.
 """
 
 from __future__ import annotations
@@ -29,18 +30,22 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.kv_cache import grow, repeat_rows, take
-from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts
+from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
 from embodied_mem.models.soft_mem import write_soft_tokens
+from embodied_mem.models.weights_version import WeightsWatch
 
 PARTS = (4, 2)
 """What follows the kept columns fills the smallest of these parts of a length bucket that holds it, or all of it."""
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef",))
-def _read(graphdef, state, cache, plan, tokens, mask, placeholders, soft):
+@functools.partial(jax.jit, static_argnames=("graphdef", "scan_layers"))
+def _lay_out(graphdef, state, scan_layers):
+    return nnx.merge(graphdef, state).weights(scan_layers)
+
+
+@functools.partial(jax.jit, static_argnames=("config", "lora"))
+def _read(config, lora, weights, cache, plan, tokens, mask, placeholders, soft):
     """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
-    decoder = nnx.merge(graphdef, state)
-    config, weights, lora = decoder.config, decoder.weights(), decoder.lora
     x = model.embed(config, weights["embedding"], tokens)
     if soft is not None:
         x = write_soft_tokens(x, placeholders, soft)
@@ -56,12 +61,10 @@ def _read(graphdef, state, cache, plan, tokens, mask, placeholders, soft):
     return hidden[:, -1], cache
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
-def _write(graphdef, state, keys, cache, hidden, rows, *, settings, max_new_tokens, capacity):
-    decoder = nnx.merge(graphdef, state)
+@functools.partial(jax.jit, static_argnames=("config", "lora", "settings", "max_new_tokens", "capacity"))
+def _write(config, lora, weights, keys, cache, hidden, rows, *, settings, max_new_tokens, capacity):
     if rows is not None:
         cache, hidden = repeat_rows(cache, rows), hidden[rows]
-    config, weights, lora = decoder.config, decoder.weights(), decoder.lora
     return decode(config, weights, lora, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
 
 
@@ -108,7 +111,8 @@ def _shared(a: tuple[int, ...], b: tuple[int, ...]) -> int:
 class PromptCache:
     """A decoder that continues prompts and keeps what it has read of them.
 
-    Besides the cache that is written to while sampling, that of the distinct prompts stays in memory between calls.
+    Besides the cache that is written to while sampling, that of the distinct prompts stays in memory between calls, and
+    so do the weights in the layout for sampling where that is not the decoder's own (`sampling.UNROLLED_BACKENDS`).
 
     Args:
         decoder: the model.
@@ -143,11 +147,13 @@ class PromptCache:
         self.prompt_tokens = self.kept_tokens = self.shared_tokens = 0
         self._settings, self._max_new, self._batch_buckets = settings, max_new_tokens, tuple(batch_buckets)
         self._soft_token, self._rows, self._place = soft_token, rows, place
+        self._config = sampling_config(decoder.config)
+        self._watch = WeightsWatch(decoder)
         self.forget()
 
     def forget(self) -> None:
         """Frees what is kept."""
-        self._stored, self._cache, self._weights = StoredPrompts([], []), None, []
+        self._stored, self._cache = StoredPrompts([], []), None
 
     def generate(
         self,
@@ -168,15 +174,11 @@ class PromptCache:
         Raises:
             InvalidInputError: a prompt is empty or longer than the largest bucket, or there is no room for it.
         """
-        graphdef, state = nnx.split(self.decoder)
-        weights = jax.tree.leaves(state)
-        if len(weights) != len(self._weights) or any(a is not b for a, b in zip(weights, self._weights)):
-            self.forget()
-            self._weights = weights
+        self._follow_weights()
         texts = [tuple(prompt) for prompt in prompts]
         rows = self._rows(batch_bucket(len(texts), self._batch_buckets))
         chosen, origin = self._distinct(texts, rows)
-        hidden = self._read_prompts(graphdef, state, texts, chosen, soft)
+        hidden = self._read_prompts(texts, chosen, soft)
         keys = self._place(keys[np.minimum(np.arange(rows), len(texts) - 1)])
         capacity = self._cache.capacity + self._max_new + extra_capacity
         if capacity > self.decoder.config.max_length:
@@ -185,9 +187,15 @@ class PromptCache:
                 f"of {self._cache.capacity} + {self._max_new} new tokens + {extra_capacity}"
             )
         return _write(
-            graphdef, state, keys, self._cache, hidden, origin,
+            self._config, self.decoder.lora, self._weights, keys, self._cache, hidden, origin,
             settings=self._settings, max_new_tokens=self._max_new, capacity=capacity,
         )  # fmt: skip
+
+    def _follow_weights(self) -> None:
+        """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
+        if self._watch.changed():
+            self.forget()
+            self._weights = _lay_out(*nnx.split(self.decoder), self._config.scan_layers)
 
     def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
         """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
@@ -204,7 +212,7 @@ class PromptCache:
         self.shared_tokens += sum(map(len, texts)) - sum(len(texts[i]) for i in first.values())
         return chosen, self._place(np.asarray([*origin, *[0] * (rows - len(texts))], np.int32))
 
-    def _read_prompts(self, graphdef, state, texts, chosen: list[int], soft) -> jax.Array:
+    def _read_prompts(self, texts, chosen: list[int], soft) -> jax.Array:
         """Reads the chosen prompts, from where the stored ones end, and stores them; returns their hidden [B, D]."""
         read = [texts[i] for i in chosen]
         length = pad_prompts(read, buckets=self.length_buckets)[0].shape[1]
@@ -228,9 +236,18 @@ class PromptCache:
             placeholders = (tokens == self._soft_token) & mask
             empty = np.zeros(next(value.shape for value in soft if value is not None), np.float32)
             values = np.stack([empty if soft[i] is None else soft[i] for i in chosen])
+            placeholders, values = self._place((placeholders, values))
         cache = self._cache if plan is not None else None
-        arrays = self._place((tokens, mask)), None if values is None else self._place((placeholders, values))
-        hidden, self._cache = _read(graphdef, state, cache, plan, *arrays[0], *(arrays[1] or (None, None)))
+        hidden, self._cache = _read(
+            self._config,
+            self.decoder.lora,
+            self._weights,
+            cache,
+            plan,
+            *self._place((tokens, mask)),
+            placeholders,
+            values,
+        )
         self._stored = StoredPrompts(
             [text[:limit] for text, limit in zip(read, limits)],
             [

@@ -25,6 +25,7 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
+from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.kv_cache import KVCache
 
@@ -211,10 +212,23 @@ def decode(
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 
+UNROLLED_BACKENDS = ("cpu",)
+"""Where sampling runs the layers one by one even if training scans them. XLA's loop over layers copies each layer's
+weights out of the stack before it uses them, in every step, and writing one token costs hardly more than reading the
+weights once: on a CPU the copy is most of the time."""
+
+
+def sampling_config(config: DecoderConfig) -> DecoderConfig:
+    """Returns the config under which `config`'s decoder is sampled from on the present backend."""
+    unrolled = jax.default_backend() in UNROLLED_BACKENDS
+    return dataclasses.replace(config, scan_layers=config.scan_layers and not unrolled)
+
+
 @functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
 def _generate(graphdef, state, keys, tokens, embeddings, mask, positions, *, settings, max_new_tokens, capacity):
     decoder = nnx.merge(graphdef, state)
-    config, weights, lora = decoder.config, decoder.weights(), decoder.lora
+    config, lora = sampling_config(decoder.config), decoder.lora
+    weights = decoder.weights(config.scan_layers)
     hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity, positions)
     return decode(config, weights, lora, cache, hidden[:, -1], keys, settings, max_new_tokens)
 

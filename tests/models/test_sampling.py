@@ -44,7 +44,8 @@ def run(decoder, prompts, keys, settings, bucket=8, max_new_tokens=12, **options
         SamplingSettings(),
     ],
 )
-def test_log_probs_are_those_of_the_training_forward_pass(settings, scan):
+def test_log_probs_are_those_of_the_training_forward_pass(settings, scan, monkeypatch):
+    monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     keys = jax.random.split(jax.random.key(0), 4)
     tokens, mask, out = run(decoder, PROMPTS, keys, settings, extra_capacity=4)
@@ -161,8 +162,9 @@ def test_too_long_a_generation_is_refused():
 
 
 @pytest.mark.parametrize("scan", [False, True])
-def test_decoding_updates_the_cache_in_place(scan):
+def test_decoding_updates_the_cache_in_place(scan, monkeypatch):
     """The compiled loop holds no copy of a whole cache array; one copy per layer and step is what this once cost."""
+    monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     graphdef, state = nnx.split(decoder)
     tokens, mask, keys = np.ones((2, 8), np.int32), np.ones((2, 8), bool), jax.random.split(jax.random.key(0), 2)
