@@ -52,16 +52,21 @@ class WeightsWatch:
     """
 
     def __init__(self, *modules: nnx.Module | None):
-        self._modules, self._arrays, self._version = modules, [], 0
+        self._modules = modules
+        self._arrays: list[Any] = []
+        self._version: int | None = None  # of `_arrays`, once somebody asked
 
     def changed(self) -> bool:
         """Whether an array is another one than at the last call; at the first call, True."""
         now, before = _arrays(self._modules), self._arrays
-        self._arrays = now
-        return len(now) != len(before) or any(a is not b for a, b in zip(now, before))
+        changed = len(now) != len(before) or any(a is not b for a, b in zip(now, before))
+        if changed:
+            self._arrays, self._version = now, None
+        return changed
 
     def version(self) -> int:
-        """The version of the present arrays, computed when they have changed."""
-        if self.changed():
+        """The version of the present arrays, computed once for the same arrays."""
+        self.changed()
+        if self._version is None:
             self._version = int(_checksum(self._arrays))
         return self._version

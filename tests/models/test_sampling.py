@@ -154,6 +154,28 @@ def test_prompts_go_to_the_smallest_bucket_and_long_ones_are_refused():
         pad_prompts([[]], buckets=(4,))
 
 
+def test_positions_of_images_go_on_behind_the_largest():
+    """A row whose image is 2 x 3 patches at positions 1 to 3: its text goes on at 4 and not at 9, as in one pass."""
+    decoder = build(dataclasses.replace(BASE, mrope_sections=(1, 1, 1)))
+    tokens = RNG.integers(0, 40, (2, 9))
+    positions = np.broadcast_to(np.arange(9), (3, 2, 9)).copy()
+    positions[:, 0, 1:7] = [[1] * 6, [1, 1, 1, 2, 2, 2], [1, 2, 3, 1, 2, 3]]
+    positions[:, 0, 7:] = [4, 5]
+    keys, greedy = jax.random.split(jax.random.key(0), 2), SamplingSettings(temperature=0.0)
+    out = generate(decoder, keys, greedy, tokens=tokens, positions=positions, max_new_tokens=4)
+    following = np.stack([np.arange(6, 10), np.arange(9, 13)])
+    everywhere = np.concatenate([positions, np.broadcast_to(following, (3, 2, 4))], axis=2)
+    hidden = read(decoder, np.concatenate([tokens, out.tokens], axis=1), positions=everywhere)
+    logits = decoder.logits(hidden)[:, 8:-1]
+    assert out.tokens.tolist() == logits.argmax(-1).tolist()
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), out.tokens[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(out.log_probs, chosen, atol=1e-5)
+    plain = generate(decoder, keys, greedy, tokens=tokens, max_new_tokens=4)
+    assert (np.abs(plain.log_probs - out.log_probs) > 1e-3).any(1).tolist() == [True, False]
+    with pytest.raises(InvalidInputError, match=r"positions: expected \[\.\.\., 2, 9\], got \(3, 2, 8\)"):
+        generate(decoder, keys, greedy, tokens=tokens, positions=positions[..., 1:], max_new_tokens=4)
+
+
 def test_too_long_a_generation_is_refused():
     with pytest.raises(InvalidInputError, match=r"8 \+ 50 \+ 7 = 65"):
         run(build(CONFIG), PROMPTS, jax.random.split(jax.random.key(0), 4), SamplingSettings(), 8, 50, extra_capacity=7)
