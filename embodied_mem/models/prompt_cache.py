@@ -222,6 +222,7 @@ class PromptCache:
         shared = [min(count, limit, len(text) - 1) for (_, count), limit, text in zip(matches, limits, read)]
         needed = max(len(text) - count for text, count in zip(read, shared))
         new = next((length // part for part in PARTS if length // part >= needed), length)
+        new = new if any(shared) else length
         kept = np.minimum(shared, length - new)
         tokens, mask = pad_prompts([text[count:] for text, count in zip(read, kept)], buckets=(new,))
         plan = None
