@@ -199,18 +199,15 @@ class PromptCache:
 
     def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
         """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
-        first: dict[tuple, int] = {}
-        for i, text in enumerate(texts):
-            first.setdefault((text, i if self._soft_token in text else -1), i)
+        names = [(text, i if self._soft_token in text else -1) for i, text in enumerate(texts)]
+        first = {name: i for i, name in reversed(list(enumerate(names)))}
         fewer = self._rows(batch_bucket(len(first), self._batch_buckets))
         if fewer == rows:
             return [*range(len(texts)), *[0] * (rows - len(texts))], None
-        chosen = [*first.values(), *[0] * (fewer - len(first))]
-        place_of = {texts[i]: place for place, i in reversed(list(enumerate(chosen)))}
-        by_index = {i: place for place, i in reversed(list(enumerate(chosen)))}
-        origin = [by_index.get(i, place_of[text]) for i, text in enumerate(texts)]
-        self.shared_tokens += sum(map(len, texts)) - sum(len(texts[i]) for i in first.values())
-        return chosen, self._place(np.asarray([*origin, *[0] * (rows - len(texts))], np.int32))
+        chosen = sorted(first.values())
+        self.shared_tokens += sum(map(len, texts)) - sum(len(texts[i]) for i in chosen)
+        origin = [chosen.index(first[name]) for name in names] + [0] * (rows - len(texts))
+        return chosen + [0] * (fewer - len(chosen)), self._place(np.asarray(origin, np.int32))
 
     def _read_prompts(self, texts, chosen: list[int], soft) -> jax.Array:
         """Reads the chosen prompts, from where the stored ones end, and stores them; returns their hidden [B, D]."""

@@ -22,16 +22,26 @@ def _bits(leaf: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(leaf, kinds[leaf.dtype.itemsize]).astype(jnp.uint32)
 
 
+def _mixed(x: jax.Array) -> jax.Array:
+    """Returns a one-to-one map of uint32 in which every bit depends on all: the end of MurmurHash3, 32 bits.
+
+    One-to-one, so that a change of one element always shows; mixed, so that changes of many do not cancel, as those of
+    all signs would in a plain sum.
+    """
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return x ^ (x >> 16)
+
+
 @jax.jit
 def _checksum(leaves: list[jax.Array]) -> jax.Array:
     total = jnp.uint32(0)
     for leaf in leaves:
         bits = _bits(leaf)
-        # Every element times an odd number of its own place: a change of one element always shows.
         place = jnp.zeros(bits.shape, jnp.uint32)
         for axis, size in enumerate(bits.shape):
             place = place * jnp.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
-        total += (bits * (place * jnp.uint32(2654435761 - 1) + jnp.uint32(1))).sum(dtype=jnp.uint32)
+        total += _mixed(bits ^ _mixed(place)).sum(dtype=jnp.uint32)
     return total
 
 

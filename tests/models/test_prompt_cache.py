@@ -111,11 +111,11 @@ def test_one_program_per_bucket():
 
     sampler.generate(goals, keys)
     assert traced() == (1, 1)
-    for step in range(8):  # other rows, lengths, shares and ends, all in a quarter of the bucket
-        rows = 4 - step % 3
-        sampler.generate([goals[(i + step) % 4] + text(step, 1 + step % 7) for i in range(rows)], keys)
+    for step in range(6):  # other places, lengths, shares and ends, all in a quarter of the bucket
+        sampler.generate([goals[(i + step) % 4] + text(step, 1 + step) for i in range(4)], keys)
     assert traced() == (2, 1)
     sampler.generate([goal[:14] + text(8, 12) for goal in goals], keys)  # half of it
+    sampler.generate([goal + text(9, 3) for goal in goals[:2]], keys)  # two rows are left
     sampler.generate([text(9, 7)], keys)  # short, but nothing shared: as at the start
     sampler.generate(goals, keys)
     assert traced() == (3, 1)
