@@ -133,7 +133,9 @@ def rollout(model: CompilerModel, acting: Decoder, place: Placement) -> dict:
     compiles = MemoryCompiler(model.decoder, model.soft_mem, TOKENIZER, max_tokens=5, temperature=1.0, **settings)
     keys = jax.random.split(jax.random.key(6), 3)
     compiled = compiles.compile(["go to fridge 1", "take apple 1", "nothing"], keys)
-    following = compiles.compile(["nothing of it", "go to fridge 1 and 2"], keys)  # from what is kept; two rows are left
+    following = compiles.compile(
+        ["nothing of it", "go to fridge 1 and 2"], keys
+    )  # from what is kept; two rows are left
     executes = Executor(acting, TOKENIZER, max_action_tokens=5, **settings)
     prompt = f"go to\n{SOFT_TOKEN * NUM_SOFT}\n>"
     turn = executes.act([prompt] * 3, keys, [one.soft for one in compiled])
