@@ -1,7 +1,7 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
 Suite `memory` is described in bench_memory.py, suite `graph` in bench_graph_native.py, suite `worlds` in
-bench_worlds.py.
+bench_worlds.py, suite `models` in bench_models.py.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -177,10 +177,18 @@ def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
     return suite.bench_worlds(args)
 
 
+def bench_models(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of the suite `models`."""
+    from experiments import bench_models as suite
+
+    return suite.bench_models(args)
+
+
 SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "alfworld": bench_alfworld,
     "graph": bench_graph,
     "memory": bench_memory,
+    "models": bench_models,
     "worlds": bench_worlds,
 }
 
@@ -207,6 +215,7 @@ def _commit() -> str:
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
     from experiments import bench_graph_native, bench_memory
+    from experiments import bench_models as models
     from experiments import bench_worlds as worlds
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -224,6 +233,7 @@ def main() -> int:
     bench_memory.add_arguments(parser)
     bench_graph_native.add_arguments(parser)
     worlds.add_arguments(parser)
+    models.add_arguments(parser)
     parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
     args = parser.parse_args()
     args.output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"

@@ -13,17 +13,15 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 
 from embodied_mem.compiler.memory_compiler import buckets_within, fit
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompts import split_soft
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
-from embodied_mem.models.soft_mem import write_soft_tokens
+from embodied_mem.models.prompt_cache import PromptCache
+from embodied_mem.models.sampling import SamplingSettings
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -40,11 +38,6 @@ class Turn:
     actions: list[str]
     tokens_in: list[int]
     tokens_out: list[int]
-
-
-@nnx.jit
-def _embed(decoder: Decoder, tokens: jax.Array, placeholders: jax.Array, soft: jax.Array) -> jax.Array:
-    return write_soft_tokens(decoder.embed(tokens), placeholders, soft)
 
 
 class Executor:
@@ -74,11 +67,16 @@ class Executor:
         self.decoder = decoder
         self.tokenizer = tokenizer
         self.length_buckets = buckets_within(decoder.config.max_length - max_action_tokens, length_buckets)
-        self.batch_buckets = tuple(sorted(batch_buckets))
-        self._max_new = max_action_tokens
         self._placement = placement
-        self._settings = SamplingSettings(
-            temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id
+        self._sampler = PromptCache(
+            decoder,
+            SamplingSettings(temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id),
+            max_new_tokens=max_action_tokens,
+            length_buckets=self.length_buckets,
+            batch_buckets=batch_buckets,
+            soft_token=tokenizer.soft_id,
+            rows=placement.rows,
+            place=placement.batch,
         )
 
     def act(self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None) -> Turn:
@@ -93,39 +91,21 @@ class Executor:
             InvalidInputError: a row's number of placeholders is not its number of soft tokens.
         """
         encoded = [fit(ids, self.length_buckets[-1]) for ids in encode_prompts(self.tokenizer, prompts)]
-        rows = self._placement.rows(bucket(len(encoded), self.batch_buckets))
-        tokens, mask = pad_prompts(
-            encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
-        )
-        keys, mask = self._placement.batch((keys[np.minimum(np.arange(rows), len(encoded) - 1)], mask))
-        inputs = {"tokens": tokens}
-        if soft is not None and any(s is not None for s in soft):
-            inputs = {"embeddings": self._with_soft(tokens, soft)}
-        inputs = self._placement.batch(inputs)
+        self._check_soft(encoded, soft)
         with self._placement.scope():
-            result = generate(self.decoder, keys, self._settings, **inputs, mask=mask, max_new_tokens=self._max_new)
+            result = self._sampler.generate(encoded, keys, soft=soft)
         lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
         texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
         actions = [" ".join(text.split("\n")[0].split()) for text in texts]
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist())
 
-    def _with_soft(self, tokens: np.ndarray, soft: Sequence[np.ndarray | None]) -> jax.Array:
-        placeholders = tokens == self.tokenizer.soft_id
-        width = next(s.shape for s in soft if s is not None)
-        values = np.zeros((len(tokens), *width), np.float32)
-        for row, value in enumerate(soft):
-            count = int(placeholders[row].sum())
-            if count != (0 if value is None else len(value)):
+    def _check_soft(self, encoded: list[list[int]], soft: Sequence[np.ndarray | None] | None) -> None:
+        for row, (ids, value) in enumerate(zip(encoded, soft or [None] * len(encoded))):
+            expected, count = ids.count(self.tokenizer.soft_id), 0 if value is None else len(value)
+            if count != expected:
                 raise InvalidInputError(
-                    f"soft[{row}]: expected {count} soft tokens for the prompt's placeholders, got "
-                    f"{0 if value is None else len(value)}"
+                    f"soft[{row}]: expected {expected} soft tokens for the prompt's placeholders, got {count}"
                 )
-            if value is not None:
-                values[row] = value
-        placeholders[len(soft) :] = False
-        arrays = self._placement.batch((jnp.asarray(tokens), jnp.asarray(placeholders), jnp.asarray(values)))
-        with self._placement.scope():
-            return _embed(self.decoder, *arrays)
 
 
 def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
@@ -133,9 +113,3 @@ def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[in
     heads, counts, tails = zip(*map(split_soft, prompts))
     pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
     return [[*head, *[tokenizer.soft_id] * count, *tail] for head, count, tail in pairs]
-
-
-def bucket(count: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that holds `count`, or the next multiple of the largest."""
-    fitting = [size for size in sorted(buckets) if size >= count]
-    return fitting[0] if fitting else -(-count // max(buckets)) * max(buckets)

@@ -53,6 +53,11 @@ class Trajectory:
         """Whether the goal was reached."""
         return self.episode.won
 
+    @property
+    def weights_versions(self) -> tuple[int, ...]:
+        """The versions of the compiler's weights that made it, in order: one, unless they changed while it played."""
+        return tuple(dict.fromkeys(d.record.weights_version for d in self.delivered if d.record is not None))
+
 
 def row_keys(seeds: Sequence[int], tasks: Sequence[int]) -> jax.Array:
     """PRNG keys [B], each from its row's seed and task."""

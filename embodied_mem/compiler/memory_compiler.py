@@ -27,8 +27,10 @@ from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
+from embodied_mem.models.prompt_cache import PromptCache
+from embodied_mem.models.sampling import SamplingSettings, append
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
+from embodied_mem.models.weights_version import WeightsWatch
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -44,6 +46,7 @@ class Compiled:
         soft: float32[N, D] sampled soft tokens, or None.
         soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None if nothing was sampled.
         refused_edits: edits that the Brief State did not admit.
+        weights_version: of compiler and Soft-Mem head, see `models.weights_version`.
     """
 
     output: CompilerOutput
@@ -53,6 +56,7 @@ class Compiled:
     soft: np.ndarray | None = None
     soft_log_density: np.ndarray | None = None
     refused_edits: int = 0
+    weights_version: int = 0
 
     @property
     def num_tokens(self) -> int:
@@ -60,9 +64,10 @@ class Compiled:
         return len(self.prompt) + len(self.tokens) + (0 if self.soft is None else len(self.soft))
 
 
-@functools.partial(nnx.jit, static_argnames="temperature")
-def _sample_soft(soft_mem: SoftMem, hidden: jax.Array, keys: jax.Array, temperature: float):
+@functools.partial(jax.jit, static_argnames=("graphdef", "temperature"))
+def _sample_soft(graphdef, state, hidden: jax.Array, keys: jax.Array, temperature: float):
     """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean and no density."""
+    soft_mem = nnx.merge(graphdef, state)
     gaussian = soft_mem(hidden)
     soft_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
     soft = sample(gaussian, soft_keys, temperature)
@@ -106,16 +111,24 @@ class MemoryCompiler:
         self.tokenizer = tokenizer
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
-        self._batch_buckets = tuple(sorted(batch_buckets))
         self._placement = placement
-        self._max_tokens = max_tokens
         self._temperature = temperature
-        self._settings = SamplingSettings(
+        self._watch = WeightsWatch(decoder, soft_mem)
+        settings = SamplingSettings(
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
             eos_tokens=(tokenizer.eos_id,),
             pad_token=tokenizer.pad_id,
+        )
+        self._sampler = PromptCache(
+            decoder,
+            settings,
+            max_new_tokens=max_tokens,
+            length_buckets=self.length_buckets,
+            batch_buckets=batch_buckets,
+            rows=placement.rows,
+            place=placement.batch,
         )
 
     def compile(self, prompts: Sequence[str], keys: jax.Array, *, soft: bool = True) -> list[Compiled]:
@@ -129,24 +142,18 @@ class MemoryCompiler:
         """
         limit = self.length_buckets[-1]
         encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
-        rows = next((size for size in self._batch_buckets if size >= len(encoded)), len(encoded))
-        rows = self._placement.rows(rows)
-        tokens, mask = pad_prompts(
-            encoded, buckets=self.length_buckets, pad_token=self.tokenizer.pad_id, batch_size=rows
-        )
-        keys = keys[np.minimum(np.arange(rows), len(encoded) - 1)]
-        keys, tokens, mask = self._placement.batch((keys, tokens, mask))
         soft = soft and self.soft_mem is not None
         values = densities = None
+        version = self._watch.version()
         with self._placement.scope():
-            result = generate(
-                self.decoder, keys, self._settings,
-                tokens=tokens, mask=mask, max_new_tokens=self._max_tokens, extra_capacity=self.num_soft if soft else 0,
-            )  # fmt: skip
+            result = self._sampler.generate(encoded, keys, extra_capacity=self.num_soft if soft else 0)
             if soft:
+                rows = len(result.tokens)
+                keys = self._placement.batch(keys[np.minimum(np.arange(rows), len(encoded) - 1)])
                 placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
                 hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
-                values, densities = self._placement.fetch(_sample_soft(self.soft_mem, hidden, keys, self._temperature))
+                sampled = _sample_soft(*nnx.split(self.soft_mem), hidden, keys, self._temperature)
+                values, densities = self._placement.fetch(sampled)
         written, log_probs, lengths = self._placement.fetch((result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
         texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
@@ -158,6 +165,7 @@ class MemoryCompiler:
                 log_probs[row, : lengths[row]].copy(),
                 values[row] if soft else None,
                 densities[row] if soft and self._temperature > 0 and self.soft_mem.config.stochastic else None,
+                weights_version=version,
             )
             for row in range(count)
         ]

@@ -16,7 +16,6 @@ and not after the cast to the compute dtype. `smear` is an addition for models f
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -26,38 +25,11 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import layers as ops
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
+from embodied_mem.models.kv_cache import KVCache, grow
 
 Weights = (
     dict  # {"embedding": [V, D], "smear": [D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": ...}
 )
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class KVCache:
-    """Keys and values of what a batch has read, as a pytree; all rows share the column that is written next.
-
-    Attributes:
-        keys: per layer [B, kv heads, capacity, head_dim] (a tuple), or one stacked array if `config.scan_layers`.
-        values: likewise.
-        valid: bool[B, capacity], columns that may be attended to.
-        next_position: int32[B], RoPE position of the next real token, i.e. the number of real tokens read.
-        last: [B, D], the embedding read last, for `smear`; None without.
-        index: int32[], the column that is written next. Writing past the capacity is the caller's error: columns
-            are then overwritten at the end. `generate` sizes its caches so that this cannot happen.
-    """
-
-    keys: tuple[jax.Array, ...] | jax.Array
-    values: tuple[jax.Array, ...] | jax.Array
-    valid: jax.Array
-    next_position: jax.Array
-    last: jax.Array | None
-    index: jax.Array
-
-    @property
-    def capacity(self) -> int:
-        """Number of columns."""
-        return self.valid.shape[1]
 
 
 class Layers(nnx.Module):
@@ -101,12 +73,16 @@ class Decoder(nnx.Module):
             head = jax.random.normal(rngs.params(), (config.width, config.vocab_size), jnp.float32) * 0.02
             self.head = nnx.Param(head.astype(dtype))
 
-    def weights(self) -> Weights:
-        """Returns the parameters in the compute dtype, laid out for the pure functions of this module."""
+    def weights(self, scan_layers: bool | None = None) -> Weights:
+        """Returns the parameters in the compute dtype, laid out for the pure functions of this module.
+
+        These take a config whose `scan_layers` is this one; None means that of the decoder's own.
+        """
+        scan_layers = self.config.scan_layers if scan_layers is None else scan_layers
         dtype = jnp.dtype(self.config.dtype)
         stacked = {name: array.astype(dtype) for name, array in self.layers.arrays().items()}
         layers: dict | tuple = stacked
-        if not self.config.scan_layers:
+        if not scan_layers:
             # `split` and not indexing: its transpose is one concatenation, not a padded sum per layer.
             ones = [1] * self.config.num_layers
             pieces = {name: jax.lax.split(array, ones) for name, array in stacked.items()}
@@ -285,23 +261,6 @@ def prefill(
         following = jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
     cache = KVCache(keys, values, mask, following, last, jnp.asarray(length, jnp.int32))
     return hidden, grow(cache, capacity)
-
-
-def grow(cache: KVCache, capacity: int) -> KVCache:
-    """Returns the cache with empty columns added behind, up to `capacity`."""
-    more = capacity - cache.capacity
-    if more < 0:
-        raise InvalidInputError(f"grow: expected capacity >= {cache.capacity} (the present one), got {capacity}")
-
-    def pad(array):
-        return jnp.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more), (0, 0)])
-
-    return dataclasses.replace(
-        cache,
-        keys=jax.tree.map(pad, cache.keys),
-        values=jax.tree.map(pad, cache.values),
-        valid=jnp.pad(cache.valid, ((0, 0), (0, more))),
-    )
 
 
 def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> tuple[jax.Array, KVCache]:

@@ -25,7 +25,9 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
-from embodied_mem.models.decoder import Decoder, KVCache
+from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.kv_cache import KVCache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,15 +212,24 @@ def decode(
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 
+UNROLLED_BACKENDS = ("cpu",)
+"""Where sampling runs the layers one by one even if training scans them. XLA's loop over layers copies each layer's
+weights out of the stack before it uses them, in every step, and writing one token costs hardly more than reading the
+weights once: on a CPU the copy is most of the time."""
+
+
+def sampling_config(config: DecoderConfig) -> DecoderConfig:
+    """Returns the config under which `config`'s decoder is sampled from on the present backend."""
+    unrolled = jax.default_backend() in UNROLLED_BACKENDS
+    return dataclasses.replace(config, scan_layers=config.scan_layers and not unrolled)
+
+
 @functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
-def _generate(graphdef, state, keys, cache, tokens, embeddings, mask, *, settings, max_new_tokens, capacity):
+def _generate(graphdef, state, keys, tokens, embeddings, mask, positions, *, settings, max_new_tokens, capacity):
     decoder = nnx.merge(graphdef, state)
-    config, weights, lora = decoder.config, decoder.weights(), decoder.lora
-    if cache is None:
-        hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity)
-    else:
-        cache = model.grow(cache, capacity)
-        hidden, cache = model.extend(config, weights, lora, cache, tokens, embeddings, mask)
+    config, lora = sampling_config(decoder.config), decoder.lora
+    weights = decoder.weights(config.scan_layers)
+    hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity, positions)
     return decode(config, weights, lora, cache, hidden[:, -1], keys, settings, max_new_tokens)
 
 
@@ -230,11 +241,13 @@ def generate(
     tokens: jax.Array | np.ndarray | None = None,
     embeddings: jax.Array | None = None,
     mask: jax.Array | np.ndarray | None = None,
+    positions: jax.Array | np.ndarray | None = None,
     max_new_tokens: int,
     extra_capacity: int = 0,
-    prefix: KVCache | None = None,
 ) -> Generation:
     """Returns completions of left-padded prompts; compiled once per shape and settings, shared by equal configs.
+
+    Nothing is kept for the next call; `prompt_cache.PromptCache` does that.
 
     Args:
         decoder: the model, with or without adapters (they are used without dropout).
@@ -243,11 +256,10 @@ def generate(
         tokens: int32[B, L]; or `embeddings` [B, L, D], e.g. with soft tokens written in. The last column is real.
         embeddings: see `tokens`.
         mask: bool[B, L], True at real positions; None means all.
+        positions: int32[B, L], or int32[3, B, L] for a decoder with `mrope_sections` (`qwen_vl.multimodal_positions`);
+            None counts the real positions. Completions go on after the largest of each row.
         max_new_tokens: T, at least 1.
         extra_capacity: columns left free in the cache, for `append`.
-        prefix: what every row has read before (`read_prefix`), full to its last column; the prompt is only what
-            follows it. The result is that of the whole prompt, at the cost of the new part. The prefix is not used
-            up: an episode whose instructions and experiences do not change reads them once.
 
     Raises:
         InvalidInputError: when shapes do not fit, or prompt, completion and extra columns exceed `max_length`.
@@ -256,23 +268,24 @@ def generate(
     if given is None or (tokens is not None and embeddings is not None):
         raise InvalidInputError("generate: expected exactly one of tokens and embeddings, got both or neither")
     batch, length = given.shape[:2]
-    read = 0 if prefix is None else prefix.capacity
-    total = read + length + max_new_tokens + extra_capacity
+    total = length + max_new_tokens + extra_capacity
     if max_new_tokens < 1:
         raise InvalidInputError(f"generate: max_new_tokens: expected >= 1, got {max_new_tokens}")
     if total > decoder.config.max_length:
         raise InvalidInputError(
             f"generate: expected prompt + max_new_tokens + extra_capacity <= max_length={decoder.config.max_length}, "
-            f"got {read + length} + {max_new_tokens} + {extra_capacity} = {total}"
+            f"got {length} + {max_new_tokens} + {extra_capacity} = {total}"
         )
     if keys.shape[:1] != (batch,):
         raise InvalidInputError(f"generate: keys: expected one per row ({batch}), got shape {keys.shape}")
     mask = np.ones((batch, length), bool) if mask is None else mask
     if mask.shape != (batch, length):
         raise InvalidInputError(f"generate: mask: expected shape {(batch, length)}, got {mask.shape}")
+    if positions is not None and positions.shape[-2:] != (batch, length):
+        raise InvalidInputError(f"generate: positions: expected [..., {batch}, {length}], got {positions.shape}")
     graphdef, state = nnx.split(decoder)
     return _generate(
-        graphdef, state, keys, prefix, tokens, embeddings, mask,
+        graphdef, state, keys, tokens, embeddings, mask, positions,
         settings=settings, max_new_tokens=max_new_tokens, capacity=total,
     )  # fmt: skip
 
@@ -280,50 +293,6 @@ def generate(
 def num_compiled() -> int:
     """Returns how many programs `generate` has compiled in this process."""
     return _generate._cache_size()
-
-
-@functools.partial(jax.jit, static_argnames=("graphdef",))
-def _read_prefix(graphdef, state, tokens, embeddings, mask):
-    length = (tokens if tokens is not None else embeddings).shape[1]
-    return nnx.merge(graphdef, state).prefill(tokens, embeddings=embeddings, mask=mask, capacity=length)[1]
-
-
-def read_prefix(
-    decoder: Decoder,
-    *,
-    tokens: jax.Array | np.ndarray | None = None,
-    embeddings: jax.Array | None = None,
-    mask: jax.Array | np.ndarray | None = None,
-) -> KVCache:
-    """Returns the cache of prompts that many generations start with, for `generate(prefix=...)`.
-
-    Arguments as in `generate`. Rows may be of any length and padded on either side. A row may be replaced later, see
-    `replace_rows`. The cache belongs to these parameters: after an update of the decoder, read again.
-    """
-    graphdef, state = nnx.split(decoder)
-    return _read_prefix(graphdef, state, tokens, embeddings, mask)
-
-
-@jax.jit
-def replace_rows(cache: KVCache, other: KVCache, rows: jax.Array | np.ndarray) -> KVCache:
-    """Returns `cache` with the rows where bool[B] `rows` is True taken from `other`, of the same shape and index.
-
-    When some episodes of a batch start anew, read the whole batch's prefixes again or only these rows' (the others may
-    hold anything), then put them in.
-    """
-
-    def pick(old, new):
-        axis = old.ndim - 4 if old.ndim >= 4 else 0
-        return jnp.where(rows.reshape((1,) * axis + (-1,) + (1,) * (old.ndim - axis - 1)), new, old)
-
-    return KVCache(
-        keys=jax.tree.map(pick, cache.keys, other.keys),
-        values=jax.tree.map(pick, cache.values, other.values),
-        valid=pick(cache.valid, other.valid),
-        next_position=pick(cache.next_position, other.next_position),
-        last=None if cache.last is None else pick(cache.last, other.last),
-        index=cache.index,
-    )
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef",))

@@ -51,6 +51,7 @@ class PolicySample:
         soft_log_density: float32[N].
         uses_soft: whether the executor read soft tokens that were sampled; those of a linear projection are not.
         advantage: of its trajectory.
+        weights_version: of the weights that sampled it.
     """
 
     row: Row
@@ -59,6 +60,7 @@ class PolicySample:
     soft_log_density: np.ndarray
     uses_soft: bool
     advantage: float
+    weights_version: int = 0
 
 
 def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[np.ndarray, int]:
@@ -88,9 +90,23 @@ def policy_samples(
                     record.soft_log_density if uses_soft else np.zeros(num_soft, np.float32),
                     uses_soft,
                     float(advantage),
+                    record.weights_version,
                 )
             )
     return samples
+
+
+def refuse_stale(samples: Sequence[PolicySample], version: int) -> None:
+    """Raises InternalError unless all samples were made with the weights of `version`, those before the first update.
+
+    `accumulate` sees stale weights by their log-probs, in float32; this sees them in every precision.
+    """
+    stale = [sample.weights_version for sample in samples if sample.weights_version != version]
+    if stale:
+        raise InternalError(
+            f"grpo: expected all {len(samples)} samples to be made with weights {version:08x}, got {len(stale)} of "
+            f"{', '.join(f'{other:08x}' for other in sorted(set(stale)))}; play again with the present weights"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -349,18 +349,6 @@ def test_executor_cuts_what_its_model_cannot_read():
         executor.act([prompt.replace(SOFT, "")], keys, [soft])
 
 
-def test_soft_tokens_reach_the_executor_only_at_its_placeholders():
-    """Other soft values change what is embedded at the placeholders and nowhere else."""
-    executor = tiny_executor()
-    ids = encode_prompts(tokenizer(), [executor_prompt("put", "desk 1", [], hint="go", num_soft=4)])
-    tokens = np.asarray(ids, np.int32)
-    where = tokens == tokenizer().soft_id
-    one, two = (np.asarray(executor._with_soft(tokens, [np.full((4, 16), v, np.float32)])) for v in (1, 2))
-    assert (one[where] == 1).all()
-    assert (two[where] == 2).all()
-    np.testing.assert_array_equal(one[~where], two[~where])
-
-
 def test_compiled_memory_without_soft_tokens_in_the_model():
     compiler = ScriptedCompiler(lambda *_: GUIDE)
     compiler.num_soft = 0

@@ -18,8 +18,6 @@ from embodied_mem.models.sampling import (
     append,
     generate,
     pad_prompts,
-    read_prefix,
-    replace_rows,
     sample_token,
 )
 
@@ -46,7 +44,8 @@ def run(decoder, prompts, keys, settings, bucket=8, max_new_tokens=12, **options
         SamplingSettings(),
     ],
 )
-def test_log_probs_are_those_of_the_training_forward_pass(settings, scan):
+def test_log_probs_are_those_of_the_training_forward_pass(settings, scan, monkeypatch):
+    monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     keys = jax.random.split(jax.random.key(0), 4)
     tokens, mask, out = run(decoder, PROMPTS, keys, settings, extra_capacity=4)
@@ -88,28 +87,6 @@ def test_rows_do_not_depend_on_neighbours_padding_or_batch():
             np.testing.assert_allclose(out.log_probs[at], together.log_probs[i], atol=1e-5)
     _, _, other = run(decoder, PROMPTS, jax.random.split(jax.random.key(1), 4), settings)
     assert (other.tokens != together.tokens).any()
-
-
-@pytest.mark.parametrize("scan", [False, True])
-def test_a_prefix_read_once_gives_what_the_whole_prompt_gives(scan):
-    decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
-    settings = SamplingSettings(temperature=1.2, top_k=10, eos_tokens=EOS)
-    keys = jax.random.split(jax.random.key(0), 4)
-    starts = [[9, 8, 7, 6], [1], [2, 3, 4, 5, 6, 7], [11, 12]]
-    _, _, whole = run(decoder, [a + b for a, b in zip(starts, PROMPTS)], keys, settings, bucket=14, extra_capacity=2)
-    stale_tokens, stale_mask = pad_prompts([[5], [1], [2, 2], [11, 12]], buckets=(6,))
-    tokens, mask = pad_prompts(starts, buckets=(6,))
-    stale = read_prefix(decoder, tokens=stale_tokens, mask=stale_mask)
-    fresh = read_prefix(decoder, tokens=tokens, mask=mask)
-    prefix = replace_rows(stale, fresh, np.array([True, False, True, False]))
-    for _ in range(2):  # the second time shows that the first did not use it up
-        _, _, out = run(decoder, PROMPTS, keys, settings, bucket=9, extra_capacity=2, prefix=prefix)
-        assert out.tokens.tolist() == whole.tokens.tolist()
-        np.testing.assert_allclose(out.log_probs, whole.log_probs, atol=1e-5)
-    more = jnp.full((4, 2), 9)
-    np.testing.assert_allclose(
-        append(decoder, out.cache, tokens=more)[0], append(decoder, whole.cache, tokens=more)[0], atol=2e-5
-    )
 
 
 def test_end_token_ends_the_row_and_the_loop():
@@ -177,6 +154,28 @@ def test_prompts_go_to_the_smallest_bucket_and_long_ones_are_refused():
         pad_prompts([[]], buckets=(4,))
 
 
+def test_positions_of_images_go_on_behind_the_largest():
+    """A row whose image is 2 x 3 patches at positions 1 to 3: its text goes on at 4 and not at 9, as in one pass."""
+    decoder = build(dataclasses.replace(BASE, mrope_sections=(1, 1, 1)))
+    tokens = RNG.integers(0, 40, (2, 9))
+    positions = np.broadcast_to(np.arange(9), (3, 2, 9)).copy()
+    positions[:, 0, 1:7] = [[1] * 6, [1, 1, 1, 2, 2, 2], [1, 2, 3, 1, 2, 3]]
+    positions[:, 0, 7:] = [4, 5]
+    keys, greedy = jax.random.split(jax.random.key(0), 2), SamplingSettings(temperature=0.0)
+    out = generate(decoder, keys, greedy, tokens=tokens, positions=positions, max_new_tokens=4)
+    following = np.stack([np.arange(6, 10), np.arange(9, 13)])
+    everywhere = np.concatenate([positions, np.broadcast_to(following, (3, 2, 4))], axis=2)
+    hidden = read(decoder, np.concatenate([tokens, out.tokens], axis=1), positions=everywhere)
+    logits = decoder.logits(hidden)[:, 8:-1]
+    assert out.tokens.tolist() == logits.argmax(-1).tolist()
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), out.tokens[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(out.log_probs, chosen, atol=1e-5)
+    plain = generate(decoder, keys, greedy, tokens=tokens, max_new_tokens=4)
+    assert (np.abs(plain.log_probs - out.log_probs) > 1e-3).any(1).tolist() == [True, False]
+    with pytest.raises(InvalidInputError, match=r"positions: expected \[\.\.\., 2, 9\], got \(3, 2, 8\)"):
+        generate(decoder, keys, greedy, tokens=tokens, positions=positions[..., 1:], max_new_tokens=4)
+
+
 def test_too_long_a_generation_is_refused():
     with pytest.raises(InvalidInputError, match=r"8 \+ 50 \+ 7 = 65"):
         run(build(CONFIG), PROMPTS, jax.random.split(jax.random.key(0), 4), SamplingSettings(), 8, 50, extra_capacity=7)
@@ -185,13 +184,14 @@ def test_too_long_a_generation_is_refused():
 
 
 @pytest.mark.parametrize("scan", [False, True])
-def test_decoding_updates_the_cache_in_place(scan):
+def test_decoding_updates_the_cache_in_place(scan, monkeypatch):
     """The compiled loop holds no copy of a whole cache array; one copy per layer and step is what this once cost."""
+    monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     graphdef, state = nnx.split(decoder)
     tokens, mask, keys = np.ones((2, 8), np.int32), np.ones((2, 8), bool), jax.random.split(jax.random.key(0), 2)
     lowered = sampling._generate.lower(
-        graphdef, state, keys, None, tokens, None, mask,
+        graphdef, state, keys, tokens, None, mask, None,
         settings=SamplingSettings(top_k=5), max_new_tokens=9, capacity=17,
     )  # fmt: skip
     program = lowered.compile().as_text()

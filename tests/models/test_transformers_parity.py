@@ -26,6 +26,7 @@ from embodied_mem.models.lora import add_lora, merge_lora
 from embodied_mem.models.peft import load_peft, save_peft
 from embodied_mem.models.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
 from embodied_mem.models.qwen_vl_vision import VisionTower, patches_of
+from embodied_mem.models.sampling import SamplingSettings, generate
 
 torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
 transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
@@ -251,6 +252,11 @@ def test_images_are_read_as_by_transformers(saved_by, tmp_path):
             max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0,
         )  # fmt: skip
     assert continue_greedily(ours.decoder, hidden, cache, 8) == ids[0, len(first) :].tolist()
+    sampled = generate(
+        ours.decoder, jax.random.split(jax.random.key(0), 1), SamplingSettings(temperature=0.0),
+        embeddings=embed(ours, alone), positions=alone.positions, max_new_tokens=8,
+    )  # fmt: skip
+    assert sampled.tokens[0].tolist() == ids[0, len(first) :].tolist()
     if saved_by == "here":
         published, saved = (json.loads((f / "config.json").read_text()) for f in (tmp_path, tmp_path / "again"))
         for name in ("model_type", "architectures", "image_token_id"):

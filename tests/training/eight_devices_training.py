@@ -129,11 +129,14 @@ def run(place: Placement) -> dict:
 
 
 def rollout(model: CompilerModel, acting: Decoder, place: Placement) -> dict:
-    """What compiler and executor say in one step of 3 rows, which no mesh divides."""
+    """What compiler and executor say in one step of 3 rows, which no mesh divides, and the compiler in the next one."""
     settings = {"length_buckets": (64,), "batch_buckets": (3,), "placement": place}
     compiles = MemoryCompiler(model.decoder, model.soft_mem, TOKENIZER, max_tokens=5, temperature=1.0, **settings)
     keys = jax.random.split(jax.random.key(6), 3)
     compiled = compiles.compile(["go to fridge 1", "take apple 1", "nothing"], keys)
+    following = compiles.compile(
+        ["nothing of it", "go to fridge 1 and 2"], keys
+    )  # from what is kept; two rows are left
     executes = Executor(acting, TOKENIZER, max_action_tokens=5, **settings)
     prompt = f"go to\n{SOFT_TOKEN * NUM_SOFT}\n>"
     turn = executes.act([prompt] * 3, keys, [one.soft for one in compiled])
@@ -141,6 +144,7 @@ def rollout(model: CompilerModel, acting: Decoder, place: Placement) -> dict:
         "tokens": [one.tokens.tolist() for one in compiled],
         "log_probs": [one.log_probs.tolist() for one in compiled],
         "soft": [one.soft.tolist() for one in compiled],
+        "following": [[one.tokens.tolist(), one.log_probs.tolist()] for one in following],
         "actions": turn.actions,
     }
 

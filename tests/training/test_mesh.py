@@ -49,6 +49,9 @@ def test_a_mesh_samples_what_one_device_samples(reports, mesh):
     for name in ("log_probs", "soft"):
         for wanted, got in zip(one[name], other[name], strict=True):
             np.testing.assert_allclose(got, wanted, atol=2e-5)
+    for (wanted, wanted_log_probs), (got, log_probs) in zip(one["following"], other["following"], strict=True):
+        assert got == wanted
+        np.testing.assert_allclose(log_probs, wanted_log_probs, atol=2e-5)
 
 
 def test_parameters_and_optimizer_are_split(reports):

@@ -11,6 +11,7 @@ from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
+from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import grpo
 from embodied_mem.training.config import GRPOConfig
 from embodied_mem.training.data import Row
@@ -39,13 +40,28 @@ def sampled():
     records = compiler.compile(["go to fridge 1", "take", "apple 1 from", "go"], jax.random.split(jax.random.key(2), 4))
     samples = [
         grpo.PolicySample(
-            Row(r.prompt, r.tokens.tolist(), [tokenizer.soft_id] * 4), r.log_probs, r.soft, r.soft_log_density, True, a
+            Row(r.prompt, r.tokens.tolist(), [tokenizer.soft_id] * 4),
+            r.log_probs,
+            r.soft,
+            r.soft_log_density,
+            True,
+            a,
+            r.weights_version,
         )
         for r, a in zip(records, (1.0, -1.0, 1.0, -1.0))
     ]
     graph, params, rest = nnx.split(model, nnx.Param, ...)
     gradient = grpo.make_grpo_gradient(graph, GRPOConfig())
-    return lambda weights, bound: grpo.accumulate(gradient, weights, rest, samples, 4, tokenizer.pad_id, bound), params
+
+    def accumulate(weights, bound):
+        return grpo.accumulate(gradient, weights, rest, samples, 4, tokenizer.pad_id, bound)
+
+    accumulate.samples, accumulate.version_of = samples, lambda weights: version_of(nnx.merge(graph, weights, rest))
+    return accumulate, params
+
+
+def version_of(model):
+    return weights_version(model.decoder, model.soft_mem)
 
 
 def test_fresh_weights_give_the_log_probs_that_were_sampled(sampled):
@@ -63,6 +79,16 @@ def test_weights_that_moved_by_one_update_are_refused(sampled):
         accumulate(moved, grpo.max_log_prob_gap("float32"))
     _, metrics = accumulate(moved, float("inf"))  # later minibatches of an update are meant to differ
     assert metrics["log_prob_gap"] > 1e-3
+
+
+def test_samples_carry_the_version_of_their_weights_and_stale_ones_are_refused(sampled):
+    accumulate, params = sampled
+    version = accumulate.version_of(params)
+    assert {sample.weights_version for sample in accumulate.samples} == {version}
+    grpo.refuse_stale(accumulate.samples, version)
+    moved = accumulate.version_of(jax.tree.map(lambda p: p + 1e-6, params))
+    with pytest.raises(InternalError, match=rf"all 4 samples .* with weights {moved:08x}, got 4 of {version:08x}"):
+        grpo.refuse_stale(accumulate.samples, moved)
 
 
 def test_rounded_products_have_no_bound():

@@ -1,0 +1,258 @@
+"""Sampling that reads nothing twice: keys and values of the last prompts are kept, the next ones start from them.
+
+    sampler = PromptCache(decoder, settings, max_new_tokens=32, length_buckets=(256, 512), batch_buckets=(16, 64))
+    out = sampler.generate(prompts, keys)         # 64 trajectories of 8 tasks: 8 prompts are read, 64 continued
+    out = sampler.generate(next_prompts, keys)    # a step later: of each prompt, only what differs is read
+
+Every prompt starts from that stored prompt, of whatever row, with which it shares the longest beginning: its own of the
+step before, as a rule, or that of another trajectory of its group. No caller has to say which row is which; rows may
+leave, join and change places. What was sampled is not stored: prompts of the next step hardly ever go on from it
+(`PromptCache.kept_tokens` tells how much is kept).
+
+Shapes come from buckets. With C the smallest length bucket that holds the longest prompt, either all C columns are
+read, or C / 2 or C / 4 of them behind what is kept: three programs for reading per pair of length and batch bucket, one
+for writing (and one more for reading where a call's buckets are not those of the call before). What is kept belongs to
+the very arrays that read it: after an update of the decoder all is read again.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models import decoder as model
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.kv_cache import grow, repeat_rows, take
+from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
+from embodied_mem.models.soft_mem import write_soft_tokens
+from embodied_mem.models.weights_version import WeightsWatch
+
+PARTS = (4, 2)
+"""What follows the kept columns fills the smallest of these parts of a length bucket that holds it, or all of it."""
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef", "scan_layers"))
+def _lay_out(graphdef, state, scan_layers):
+    return nnx.merge(graphdef, state).weights(scan_layers)
+
+
+@functools.partial(jax.jit, static_argnames=("config", "lora"))
+def _read(config, lora, weights, cache, plan, tokens, mask, placeholders, soft):
+    """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
+    x = model.embed(config, weights["embedding"], tokens)
+    if soft is not None:
+        x = write_soft_tokens(x, placeholders, soft)
+    if plan is None:
+        hidden, cache = model.prefill(config, weights, lora, None, x, mask, tokens.shape[1])
+    else:
+        rows, columns, kept, before = plan
+        last = None
+        if config.smear:
+            last = jnp.where(kept[:, None] > 0, model.embed(config, weights["embedding"], before), 0)
+        cache = grow(take(cache, rows, columns, kept, last), columns.shape[1] + tokens.shape[1])
+        hidden, cache = model.extend(config, weights, lora, cache, None, x, mask)
+    return hidden[:, -1], cache
+
+
+@functools.partial(jax.jit, static_argnames=("config", "lora", "settings", "max_new_tokens", "capacity"))
+def _write(config, lora, weights, keys, cache, hidden, rows, *, settings, max_new_tokens, capacity):
+    if rows is not None:
+        cache, hidden = repeat_rows(cache, rows), hidden[rows]
+    return decode(config, weights, lora, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
+
+
+def num_compiled() -> tuple[int, int]:
+    """Returns how many programs for reading and for writing were compiled in this process."""
+    return _read._cache_size(), _write._cache_size()
+
+
+def batch_bucket(count: int, buckets: Sequence[int]) -> int:
+    """Returns the smallest bucket that holds `count`, or the next multiple of the largest."""
+    fitting = [size for size in sorted(buckets) if size >= count]
+    return fitting[0] if fitting else -(-count // max(buckets)) * max(buckets)
+
+
+class StoredPrompts:
+    """Which token stands where in a cache.
+
+    Args:
+        prompts: the tokens of each row that may be used again.
+        columns: int[L] of each row, the columns of the cache that hold them.
+    """
+
+    def __init__(self, prompts: Sequence[tuple[int, ...]], columns: Sequence[np.ndarray]):
+        self._sorted = sorted((prompt, row) for row, prompt in enumerate(prompts))
+        self.columns = columns
+
+    def longest(self, prompt: tuple[int, ...]) -> tuple[int, int]:
+        """Returns (row, number of tokens) of the longest beginning that `prompt` shares with a stored one.
+
+        In lexicographic order it is shared with a neighbour of the place where the prompt would stand.
+        """
+        at = bisect.bisect(self._sorted, (prompt, -1))
+        found = [(_shared(prompt, other), row) for other, row in self._sorted[max(at - 1, 0) : at + 1]]
+        count, row = max(found, default=(0, 0))
+        return row, count
+
+
+def _shared(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    length = min(len(a), len(b))
+    different = np.flatnonzero(np.asarray(a[:length]) != np.asarray(b[:length]))
+    return int(different[0]) if len(different) else length
+
+
+class PromptCache:
+    """A decoder that continues prompts and keeps what it has read of them.
+
+    Besides the cache that is written to while sampling, that of the distinct prompts stays in memory between calls, and
+    so do the weights in the layout for sampling where that is not the decoder's own (`sampling.UNROLLED_BACKENDS`).
+
+    Args:
+        decoder: the model.
+        settings: how tokens are drawn.
+        max_new_tokens: T, longest completion.
+        length_buckets: prompt lengths that are compiled; multiples of 4.
+        batch_buckets: numbers of rows that are compiled.
+        soft_token: its positions are written over by soft tokens; from the first of them on nothing is kept.
+        rows: rounds a number of rows up to one that the devices can split; and
+        place: puts arrays [B, ...] on them (`Placement.rows`, `Placement.batch`).
+
+    Attributes:
+        prompt_tokens: of all prompts so far.
+        kept_tokens: of these, the ones that were not read because an earlier call had read them.
+        shared_tokens: likewise, because another row of the same call read them.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        settings: SamplingSettings,
+        *,
+        max_new_tokens: int,
+        length_buckets: Sequence[int],
+        batch_buckets: Sequence[int],
+        soft_token: int = -1,
+        rows: Callable[[int], int] = int,
+        place: Callable = lambda tree: tree,
+    ):
+        self.decoder = decoder
+        self.length_buckets = tuple(sorted(length_buckets))
+        self.prompt_tokens = self.kept_tokens = self.shared_tokens = 0
+        self._settings, self._max_new, self._batch_buckets = settings, max_new_tokens, tuple(batch_buckets)
+        self._soft_token, self._rows, self._place = soft_token, rows, place
+        self._config = sampling_config(decoder.config)
+        self._watch = WeightsWatch(decoder)
+        self.forget()
+
+    def forget(self) -> None:
+        """Frees what is kept."""
+        self._stored, self._cache = StoredPrompts([], []), None
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        keys: jax.Array,
+        *,
+        soft: Sequence[np.ndarray | None] | None = None,
+        extra_capacity: int = 0,
+    ) -> Generation:
+        """Returns completions; rows beyond the prompts fill the batch bucket and mean nothing.
+
+        Args:
+            prompts: token ids.
+            keys: PRNG keys, at least one per prompt.
+            soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
+            extra_capacity: columns left free in the cache of the result, for `append`.
+
+        Raises:
+            InvalidInputError: a prompt is empty or longer than the largest bucket, or there is no room for it.
+        """
+        self._follow_weights()
+        texts = [tuple(prompt) for prompt in prompts]
+        rows = self._rows(batch_bucket(len(texts), self._batch_buckets))
+        chosen, origin = self._distinct(texts, rows)
+        hidden = self._read_prompts(texts, chosen, soft)
+        keys = self._place(keys[np.minimum(np.arange(rows), len(texts) - 1)])
+        capacity = self._cache.capacity + self._max_new + extra_capacity
+        if capacity > self.decoder.config.max_length:
+            raise InvalidInputError(
+                f"generate: expected at most max_length={self.decoder.config.max_length} columns, got a length bucket "
+                f"of {self._cache.capacity} + {self._max_new} new tokens + {extra_capacity}"
+            )
+        return _write(
+            self._config, self.decoder.lora, self._weights, keys, self._cache, hidden, origin,
+            settings=self._settings, max_new_tokens=self._max_new, capacity=capacity,
+        )  # fmt: skip
+
+    def _follow_weights(self) -> None:
+        """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
+        if self._watch.changed():
+            self.forget()
+            self._weights = _lay_out(*nnx.split(self.decoder), self._config.scan_layers)
+
+    def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
+        """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
+        names = [(text, i if self._soft_token in text else -1) for i, text in enumerate(texts)]
+        first = {name: i for i, name in reversed(list(enumerate(names)))}
+        fewer = self._rows(batch_bucket(len(first), self._batch_buckets))
+        if fewer == rows:
+            return [*range(len(texts)), *[0] * (rows - len(texts))], None
+        chosen = sorted(first.values())
+        self.shared_tokens += sum(map(len, texts)) - sum(len(texts[i]) for i in chosen)
+        origin = [chosen.index(first[name]) for name in names] + [0] * (rows - len(texts))
+        return chosen + [0] * (fewer - len(chosen)), self._place(np.asarray(origin, np.int32))
+
+    def _read_prompts(self, texts, chosen: list[int], soft) -> jax.Array:
+        """Reads the chosen prompts, from where the stored ones end, and stores them; returns their hidden [B, D]."""
+        read = [texts[i] for i in chosen]
+        length = pad_prompts(read, buckets=self.length_buckets)[0].shape[1]
+        limits = [text.index(self._soft_token) if self._soft_token in text else len(text) for text in read]
+        matches = [self._stored.longest(text) for text in read]
+        # The last token is always read: its hidden state is what sampling starts from.
+        shared = [min(count, limit, len(text) - 1) for (_, count), limit, text in zip(matches, limits, read)]
+        needed = max(len(text) - count for text, count in zip(read, shared))
+        new = next((length // part for part in PARTS if length // part >= needed), length)
+        new = new if any(shared) else length
+        kept = np.minimum(shared, length - new)
+        tokens, mask = pad_prompts([text[count:] for text, count in zip(read, kept)], buckets=(new,))
+        plan = None
+        if new < length:
+            columns = np.zeros((len(read), length - new), np.int32)
+            for row, ((source, _), count) in enumerate(zip(matches, kept)):
+                columns[row, :count] = self._stored.columns[source][:count]
+            before = np.asarray([text[max(count - 1, 0)] for text, count in zip(read, kept)], np.int32)
+            plan = self._place((np.asarray([row for row, _ in matches], np.int32), columns, np.int32(kept), before))
+        placeholders = values = None
+        if soft is not None and any(value is not None for value in soft):
+            placeholders = (tokens == self._soft_token) & mask
+            empty = np.zeros(next(value.shape for value in soft if value is not None), np.float32)
+            values = np.stack([empty if soft[i] is None else soft[i] for i in chosen])
+            placeholders, values = self._place((placeholders, values))
+        cache = self._cache if plan is not None else None
+        hidden, self._cache = _read(
+            self._config,
+            self.decoder.lora,
+            self._weights,
+            cache,
+            plan,
+            *self._place((tokens, mask)),
+            placeholders,
+            values,
+        )
+        self._stored = StoredPrompts(
+            [text[:limit] for text, limit in zip(read, limits)],
+            [
+                np.concatenate([np.arange(count), np.arange(length - (len(text) - count), length)])
+                for text, count in zip(read, kept)
+            ],
+        )
+        self.prompt_tokens += sum(map(len, texts))
+        self.kept_tokens += int(kept[: len(set(chosen))].sum())  # the others fill the batch
+        return hidden

@@ -1,0 +1,41 @@
+"""What `bench.py --suite models` computes from times and tokens, and what it says of a contender that fails."""
+
+import sys
+
+import pytest
+
+from experiments import model_contenders
+from experiments.bench_episode import count_tokens, shared
+from experiments.bench_models import run_contender, summary
+
+
+def test_new_tokens_are_those_behind_the_beginning_of_the_step_before():
+    assert [shared([1, 2, 3], other) for other in ([1, 2, 4], [1, 2], [9], [1, 2, 3, 4])] == [2, 2, 0, 3]
+    episode = [[1, 2, 3], [1, 2, 4, 5], [1, 2, 4, 5, 6]]
+    # 3 + 4 + 5 tokens; kept 2 and 4; another episode has one step, of which nothing is kept.
+    assert count_tokens([episode, [[7, 8]]]) == {"prompt_tokens": 7.0, "new_tokens": 4.0, "ratio": 1.75}
+
+
+def test_rates_are_those_of_the_clock(monkeypatch):
+    """A clock that the contender moves: 2 s for the first token of each row, then a quarter of a second a token."""
+    now = [0.0]
+    monkeypatch.setattr(model_contenders.time, "perf_counter", lambda: now[0])
+
+    class Contender:
+        def run(self, batch, new):
+            now[0] += batch * (2 + (new - 1) / 4)
+
+    settings = {"batches": [1, 8], "prompt": 16, "new": 4, "rounds": 3}
+    rates = model_contenders.measure(Contender(), settings)
+    assert rates == {"prefill": {"1": [8] * 3, "8": [8] * 3}, "decode": {"1": [4] * 3, "8": [4] * 3}}
+    assert summary({"1": [3.0, 1.0, 2.04]}) == {"1": [2.0, 1.0, 3.0]}
+
+
+def test_a_contender_that_fails_is_named_and_not_measured():
+    assert run_contender("nobody", {}, sys.executable) == {"what": "not measured: KeyError: 'nobody'"}
+
+
+def test_prompts_have_no_common_beginning():
+    prompts = model_contenders.prompts_of(64, 16)
+    assert prompts.shape == (64, 16)
+    assert len(set(prompts[:, 0].tolist())) == pytest.approx(64, abs=3)
