@@ -7,6 +7,7 @@ text = compile_prompt(view)
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
 from embodied_mem.envs.alfworld_text import parse_observation
 from embodied_mem.language.prompts import action_history, compiler_prompt, plain_goal
 from embodied_mem.memory import Experience
+
+_FOUND_IN = re.compile(r"((?:was|\bused \w+) in )([a-z]+) (\d+)")
+"""Where an experience found something, as `Experience.brief` says it."""
 
 
 @dataclasses.dataclass
@@ -52,9 +56,29 @@ def place_of(turns: Sequence[tuple[str, str]]) -> str:
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:
-    """What the compiler reads at this step of an episode; without `brief`, the action history for the Brief State."""
+    """What the compiler reads at this step of an episode; without `brief`, the action history for the Brief State.
+
+    A Brief State also tells which memories are used up: where one names a place that was searched, or that is not in
+    this room, an `x` stands behind it (a number that the room does not have stands for the first of its kind), and
+    `left` holds the first place of every kind that was not searched. That a place is missing from a list is hard to
+    see for a small model; that it stands in one is easy.
+    """
     action, observation = view.turns[-1] if view.turns else ("", "")
-    actions = [action for action, _ in view.turns]
-    state = view.state.render() if brief else action_history(view.goal, view.room, actions)
-    aim = (brief and view.state.current) or plain_goal(view.goal)
-    return compiler_prompt(render_experiences(view.experiences), state, action, observation, aim)
+    memory = render_experiences(view.experiences)
+    if not brief:
+        history = action_history(view.goal, view.room, [action for action, _ in view.turns])
+        return compiler_prompt(memory, history, action, observation, plain_goal(view.goal))
+    percept = parse_observation(observation)
+    searched = {*view.state.fact("searched"), *([percept.receptacle] if percept.contents is not None else [])}
+    counts = {kind: int(count) for kind, _, count in (item.rpartition(" ") for item in view.room.split("; ") if item)}
+
+    def marked(found: re.Match) -> str:
+        kind, number = found[2], int(found[3])
+        place = f"{kind} {number if number <= counts.get(kind, 0) else 1}"
+        return f"{found[1]}{place}{' x' if kind not in counts or place in searched else ''}"
+
+    left = (next((p for n in range(count) if (p := f"{k} {n + 1}") not in searched), "") for k, count in counts.items())
+    return compiler_prompt(
+        _FOUND_IN.sub(marked, memory), view.state.render(), action, observation,
+        view.state.current or plain_goal(view.goal), left="; ".join(filter(None, left)),
+    )  # fmt: skip

@@ -87,7 +87,7 @@ def split_soft(prompt: str) -> tuple[str, int, str]:
     return (prompt[: found.start()], len(found[1]) // len(SOFT_TOKEN), found[2]) if found else (prompt, 0, "")
 
 
-def compiler_prompt(memory: str, state: str, last_action: str, observation: str, aim: str) -> str:
+def compiler_prompt(memory: str, state: str, last_action: str, observation: str, aim: str, left: str = "") -> str:
     """Text that the compiler continues with its output (see `embodied_mem.compiler.output_grammar`).
 
     The aim stands in the state too. Said again behind the observation, it can be looked up there in one step: a model
@@ -99,8 +99,10 @@ def compiler_prompt(memory: str, state: str, last_action: str, observation: str,
         last_action: the command that led to `observation`; empty at the first step.
         observation: the newest answer of the world.
         aim: the current subgoal, or the goal where there is none.
+        left: where nobody has looked yet, or empty.
     """
-    return f"memory:\n{memory}\n{state}\n> {last_action}\n{' '.join(observation.split())}\n{aim}\n="
+    seen = f"{' '.join(observation.split())}\nleft: {left}" if left else " ".join(observation.split())
+    return f"memory:\n{memory}\n{state}\n> {last_action}\n{seen}\n{aim}\n="
 
 
 def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:

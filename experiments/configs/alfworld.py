@@ -13,8 +13,8 @@ from experiments.configs import grpo_cpu
 def config() -> Config:
     small = grpo_cpu.config()
 
-    def rounds(correction: CorrectionConfig, count: int) -> CorrectionConfig:
-        sft = dataclasses.replace(correction.sft, steps=500)
+    def rounds(correction: CorrectionConfig, count: int, steps: int) -> CorrectionConfig:
+        sft = dataclasses.replace(correction.sft, steps=steps)
         return dataclasses.replace(correction, num_games=500, rounds=count, max_steps=30, sft=sft)
 
     return dataclasses.replace(
@@ -22,9 +22,9 @@ def config() -> Config:
         world=WorldConfig(train="train", valid="valid_seen", max_steps=50),
         data=dataclasses.replace(small.data, passes=4),
         executor_sft=dataclasses.replace(small.executor_sft, steps=2500),
-        executor_correction=rounds(small.executor_correction, 2),
-        compiler_sft=dataclasses.replace(small.compiler_sft, steps=3000),
-        correction=rounds(small.correction, 2),
+        executor_correction=rounds(small.executor_correction, 2, 500),
+        compiler_sft=dataclasses.replace(small.compiler_sft, steps=2400),
+        correction=rounds(small.correction, 2, 400),
         grpo=dataclasses.replace(small.grpo, steps=0),
         evaluation=EvalConfig(seeds=(0,), batch_size=70),
     )

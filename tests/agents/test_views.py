@@ -1,0 +1,77 @@
+"""What the compiler reads: which memories are used up, and what is left to search."""
+
+from __future__ import annotations
+
+import re
+
+from embodied_mem import envs
+from embodied_mem.agents.views import View, compile_prompt, start_state
+from embodied_mem.compiler.brief_state import Create, apply_all
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.envs.alfworld_search import household_order
+from embodied_mem.memory import MemoryBank
+from embodied_mem.training.teacher import RuleTeacher
+from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.types import Episode, Step
+
+GOAL, ROOM = "look at book under the desklamp.", "desk 2; drawer 3; shelf 1"
+
+
+def prompt(*turns: tuple[str, str], searched: tuple[str, ...] = (), brief: bool = True) -> list[str]:
+    """Lines of the prompt with one experience: a book was in drawer 9, and the lamp stood in a safe."""
+    actions = ("go to drawer 9", "take book 1 from drawer 9", "go to safe 1", "use desklamp 1")
+    answers = ("You are in a room.", "You arrive at drawer 9. On the drawer 9, you see a book 1.", "You pick up it.")
+    steps = tuple(map(Step, (*answers, "You arrive at safe 1. On the safe 1, you see a desklamp 1."), actions))
+    bank = MemoryBank()
+    bank.add(Episode("other", GOAL, steps, True, "You turn on the desklamp 1."))
+    state, refused = apply_all([Create("searched", place) for place in searched], start_state(GOAL, ROOM))
+    assert not refused
+    view = View(GOAL, ROOM, bank.retrieve(GOAL, top_k=1), list(turns), state)
+    return compile_prompt(view, brief).split("\n")
+
+
+def test_a_place_counts_as_searched_by_brief_state_or_newest_answer():
+    lines = prompt()
+    assert lines[1].endswith(": book was in drawer 1; used desklamp in safe 1 x"), "no drawer 9 and no safe here"
+    assert lines[-3] == "left: desk 1; drawer 1; shelf 1"
+    lines = prompt(
+        ("go to drawer 1", "You arrive at drawer 1. On the drawer 1, you see nothing."), searched=("desk 1",)
+    )
+    assert lines[1].endswith(": book was in drawer 1 x; used desklamp in safe 1 x")
+    assert lines[-3] == "left: desk 2; drawer 2; shelf 1"
+    lines = prompt(("go to drawer 1", "You arrive at drawer 1. The drawer 1 is closed."), searched=("shelf 1",))
+    assert "drawer 1 x" not in lines[1], "nobody has seen into it"
+    assert lines[-3] == "left: desk 1; drawer 1"
+    everything = ("desk 1", "desk 2", "drawer 1", "drawer 2", "drawer 3", "shelf 1")
+    assert not any(line.startswith("left") for line in prompt(searched=everything))
+
+
+def test_without_a_brief_state_nothing_is_marked():
+    lines = prompt(("go to drawer 1", "You arrive at drawer 1. On the drawer 1, you see nothing."), brief=False)
+    assert lines[1].endswith(": book was in drawer 9; used desklamp in safe 1")
+    assert not any(line.startswith("left") for line in lines)
+
+
+def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
+    games = [game.load() for game in generate(24, seed=2, num_scenes=6, split="train")]
+    world = envs.make("alfworld", tasks=games, num_envs=24, seed=0, max_steps=50)
+    bank = MemoryBank()
+
+    def make_teacher() -> RuleTeacher:
+        return RuleTeacher(household_order)
+
+    bank.add_many(play_teacher(world, range(24), bank, make_teacher, top_k=3, detour=0, seed=0).episodes)
+    data = play_teacher(world, range(24), bank, make_teacher, top_k=3, detour=0.2, seed=1)
+    counts = {"found there before": 0, "not searched yet": 0}
+    for sample in data.samples:
+        found = re.search(r"do: find \w+ in (\w+ \d+)\nwhy: (.*)", sample.output)
+        if not found or found[2] not in counts:
+            continue
+        memory, _, rest = sample.compiler_prompt.partition("\ngoal:")
+        left = re.search(r"\nleft: (.*)\n", rest)
+        if found[2] == "found there before":
+            assert re.search(rf" in {found[1]}(?! x)(?=;|\n|\Z)", memory), (sample.compiler_prompt, sample.output)
+        else:
+            assert found[1] in left[1].split("; "), (sample.compiler_prompt, sample.output)
+        counts[found[2]] += 1
+    assert min(counts.values()) > 5, counts
