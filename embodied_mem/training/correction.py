@@ -29,6 +29,7 @@ from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.parallel.processes import is_first
+from embodied_mem.parallel.processes import is_first
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.teacher import Teacher
@@ -168,6 +169,8 @@ def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.
 
 
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
+    if not is_first():
+        return
     if not is_first():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,7 @@ from embodied_mem.models.lora import LoraParam, add_lora
 from embodied_mem.models.qwen_vl import load_qwen_vl
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
+from embodied_mem.models.weights_version import weights_version
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.training import grpo
@@ -441,6 +442,7 @@ def train_grpo(
         advantages, equal = grpo.advantages_of(trajectories, rl.group_size)
         metrics = rollout_metrics(trajectories) | {"equal_groups": equal, "rollout_s": rollout_s}
         samples = grpo.policy_samples(trajectories, advantages, soft_shape, tokenizer.soft_id)
+        grpo.refuse_stale(samples, weights_version(current.decoder, current.soft_mem))
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
         for number, part in enumerate(part for part in parts if len(part)):
             chosen = [samples[i] for i in part]
