@@ -29,7 +29,6 @@ from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.parallel.processes import is_first
-from embodied_mem.parallel.processes import is_first
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.teacher import Teacher
