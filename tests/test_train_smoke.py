@@ -20,7 +20,7 @@ FIELDS = {
     "evaluation.batch_size": 2,
 }  # fmt: skip
 TIMES = {"latency_ms_per_step", "executor_ms_per_step", "compiler_ms_per_step"}
-ROWS = {"executor": 3, "executor_correction": 2, "compiler": 3, "correction": 4, "grpo": 1}
+ROWS = {"executor": 3, "executor_correction": 2, "compiler": 3, "correction": 2, "grpo": 1}
 
 
 def invoke(run_dir, capsys):

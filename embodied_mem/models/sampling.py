@@ -297,7 +297,10 @@ def num_compiled() -> int:
 
 @functools.partial(jax.jit, static_argnames=("graphdef",))
 def _append(graphdef, state, cache, tokens, embeddings, mask):
-    return nnx.merge(graphdef, state).extend(cache, tokens, embeddings=embeddings, mask=mask)
+    decoder = nnx.merge(graphdef, state)
+    scan_layers = not isinstance(cache.keys, tuple)  # the layout in which the cache was written, perhaps by `generate`
+    config = dataclasses.replace(decoder.config, scan_layers=scan_layers)
+    return model.extend(config, decoder.weights(scan_layers), decoder.lora, cache, tokens, embeddings, mask)
 
 
 def append(

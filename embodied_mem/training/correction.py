@@ -91,6 +91,7 @@ def own_episodes(
         return _read(path)
     drawn = _drawn((config.seed, 5), number, min(config.correction.num_games, num_tasks), num_tasks)
     samples: list[Sample] = []
+    won: list[bool] = []
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
         for start in range(0, len(drawn), envs.num_envs):
             chunk = drawn[start : start + envs.num_envs]
@@ -109,7 +110,8 @@ def own_episodes(
                 )
                 relabelled = relabel(trajectory, found, make_teacher())
                 samples += {sample.compiler_prompt: sample for sample in relabelled}.values()
-            progress.update(len(chunk), won=float(np.mean([t.won for t in played])))
+            won += [trajectory.won for trajectory in played]
+            progress.update(len(chunk), won=float(np.mean(won)))
     _write(path, samples)
     return samples
 

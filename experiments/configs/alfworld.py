@@ -2,6 +2,9 @@
 
 `grpo_cpu` with more steps and four teacher passes with other detours each, and without GRPO, which has not been shown
 to add anything at this size. Scored with one seed; `evaluate.py --seeds 0 1 2` gives more.
+
+Result: none 51.4 %, static 51.4 %, compiled 93.6 % of valid_seen (`results/alfworld_valid_seen.json`; the executor was
+trained before the compiler's prompt had marks, see the log).
 """
 
 import dataclasses

@@ -85,14 +85,14 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
     runs = Runs(straight.folder.with_name("killed"), straight.folder.with_name("cache"))
     # During the executor's SFT, past its first checkpoint.
     runs.kill_when(
-        lambda: len(read_metrics(runs.folder / "executor")) > 5,
+        lambda: len(read_metrics(runs.folder / "executor")) > 5 and runs.checkpoints("executor"),
         lambda: 5 < len(runs.metrics("executor")) < 24 and runs.checkpoints("executor")[-1] < 24,
     )
     # While a checkpoint of the compiler's SFT is written: its folder still has the name of an unfinished one.
     runs.kill_when(runs.half_written, lambda: runs.half_written() and not (runs.folder / "correction").exists())
     # During the correction's SFT, which reads the stored episodes that the compiler played.
     runs.kill_when(
-        lambda: len(read_metrics(runs.folder / "correction")) > 3,
+        lambda: len(read_metrics(runs.folder / "correction")) > 3 and runs.checkpoints("correction"),
         lambda: 3 < len(runs.metrics("correction")) < 8 and runs.checkpoints("correction")[-1] < 8,
     )
     # During the rollout of the second update: its marker is there, its metrics are not.
@@ -119,10 +119,10 @@ def test_each_step_is_traced_once_per_shape(straight):
     record = json.loads((straight.folder / "traces.json").read_text())
     traces, shapes = record["traces"], record["shapes"]
     assert {name: traces[name] for name in shapes} == {name: sum(each) for name, each in shapes.items()}
-    assert set(shapes) == {"executor_step", "compiler_step", "grpo_gradient", "_generate"}
+    assert set(shapes) == {"executor_step", "compiler_step", "grpo_gradient", "_read", "_write"}
     assert max(max(each) for each in shapes.values()) <= 6, shapes  # lengths are rounded, so there are few
     assert traces["grpo_update"] == 1
-    assert traces["_append"] <= sum(shapes["_generate"])
+    assert traces["_append"] <= sum(shapes["_write"])
 
 
 def test_the_same_folder_under_another_configuration_is_refused(straight):

@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from embodied_mem.agents import executor
-from embodied_mem.compiler import memory_compiler
+from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.training import grpo, stages
@@ -78,8 +77,8 @@ def main() -> None:
     ):
         make = getattr(module, maker)
         setattr(module, maker, lambda *a, make=make, name=name, **k: noted(name, make(*a, **k)))
-    # One function that two modules have imported.
-    executor.generate = memory_compiler.generate = noted("_generate", executor.generate)
+    for name in ("_read", "_write"):
+        setattr(prompt_cache, name, noted(name, getattr(prompt_cache, name)))
 
     def advantages_of(trajectories, group_size):
         rewards = [sum(int(r.record.tokens.sum()) for r in t.delivered) + i for i, t in enumerate(trajectories)]
