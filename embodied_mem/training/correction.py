@@ -172,8 +172,6 @@ def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
     if not is_first():
         return
-    if not is_first():
-        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     with gzip.open(temporary, "wt") as file:
