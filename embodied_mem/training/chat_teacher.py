@@ -28,7 +28,9 @@ from embodied_mem.training.teacher import Lesson
 SYSTEM_PROMPT = """\
 You compile memory for an agent that acts in a household by text commands. You see experiences of earlier tasks, the
 Brief State (goal; done, now, next: subgoals; holding; seen: objects and places; room: number of receptacles of each
-kind; searched: receptacles looked into), the last command and its answer.
+kind; searched: receptacles looked into), the last command and its answer. An x behind a place of an experience says
+that it was searched already or is not in this room; "left" names the first receptacle of each kind that was not
+searched.
 
 Answer with JSON: {"output": text, "action": text, "reference": text}.
 

@@ -86,10 +86,10 @@ def own_episodes(
         number: of the round.
         folder: of the stage.
     """
-    path = folder / f"episodes_{number}.jsonl.gz"
+    path = _path(folder, number)
     if path.exists():
         return _read(path)
-    drawn = _drawn((config.seed, 5), number, min(config.correction.num_games, num_tasks), num_tasks)
+    drawn = _drawn((config.seed, 5), number, config.correction.num_games, num_tasks)
     samples: list[Sample] = []
     won: list[bool] = []
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
@@ -131,15 +131,14 @@ def own_commands(
 
     Args: see `own_episodes`.
     """
-    path = folder / f"episodes_{number}.jsonl.gz"
+    path = _path(folder, number)
     if path.exists():
         return _read(path)
     correction = config.executor_correction
-    drawn = _drawn((config.seed, 8), number, min(correction.num_games, num_tasks), num_tasks)
+    drawn = _drawn((config.seed, 8), number, correction.num_games, num_tasks)
     names, shares = zip(*EXECUTOR_FORMATS)
-    kinds = dict(
-        zip(drawn.tolist(), np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares))
-    )
+    formats = np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares)
+    kinds = dict(zip(drawn.tolist(), formats))
 
     def act(tasks: Sequence[int], samples: Sequence[Sample]) -> list[str]:
         prompts = [
@@ -164,9 +163,14 @@ def own_commands(
 
 
 def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.ndarray:
-    """The `count` tasks of a round: the next ones of a permutation, from its start again once it is used up."""
+    """The `count` tasks of a round, all if there are fewer: the next ones of a permutation, again and again."""
+    count = min(count, num_tasks)
     order = np.random.default_rng(key).permutation(num_tasks)
     return order.take(range(number * count, (number + 1) * count), mode="wrap")
+
+
+def _path(folder: pathlib.Path, number: int) -> pathlib.Path:
+    return folder / f"episodes_{number}.jsonl.gz"
 
 
 def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
