@@ -15,9 +15,9 @@ def test_tables_are_up_to_date_and_a_changed_result_is_noticed(tmp_path):
     check = [sys.executable, "experiments/tables.py", "--check"]
     assert subprocess.run(check, cwd=ROOT).returncode == 0
     copy = tmp_path / "copy"
-    for name in ("experiments/tables.py", "README.md", *(f"experiments/results/{p.name}" for p in results())):
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_bytes((ROOT / name).read_bytes())
+    for path in (ROOT / "README.md", *(ROOT / "experiments").glob("*.py"), *results()):
+        (copy / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path.relative_to(ROOT)).write_bytes(path.read_bytes())
     bench = copy / "experiments/results/bench_alfworld.json"
     data = json.loads(bench.read_text())
     bench.write_text(json.dumps(data | {"games": data["games"] + 1}))
