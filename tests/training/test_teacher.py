@@ -351,24 +351,3 @@ def test_a_refused_take_ends_the_belief_and_its_place_is_looked_at_again():
     assert lesson.action == lesson.output.guidance == "take mug 1 from countertop 1"
     for other in ("take mug 2 from shelf 1", "take cup 2 from countertop 1", "open countertop 1"):
         assert after(other)[1].output.guidance == "take mug 2 from countertop 1"
-
-
-def test_a_search_that_found_nothing_begins_anew():
-    """What was overlooked is found the second time; the place just looked at comes last."""
-    room = "a countertop 1, a shelf 2, and a shelf 1"
-    turns = [
-        ("go to countertop 1", "You arrive at countertop 1. On the countertop 1, you see a mug 1."),
-        ("go to shelf 1", "You arrive at shelf 1. On the shelf 1, you see nothing."),
-        ("go to shelf 2", "You arrive at shelf 2. On the shelf 2, you see nothing."),
-    ]
-    lessons = converse("put a mug in shelf.", room, turns[:1])
-    blind = apply_all(parse_output("brief\n- seen: mug 1").edits, lessons[-1].state)[0]
-    teacher = RuleTeacher()
-    teacher.begin(
-        "put a mug in shelf.", f"You are in the middle of a room. Looking quickly around you, you see {room}.", []
-    )
-    lesson = teacher.next(*turns[1], blind)
-    assert lesson.state.fact("searched") == ("countertop 1", "shelf 1")
-    lesson = teacher.next(*turns[2], lesson.state)
-    assert lesson.state.fact("searched") == ("shelf 2",)
-    assert lesson.output.guidance == "find mug in countertop 1"
