@@ -22,7 +22,8 @@ from typing import Protocol
 import jax
 import numpy as np
 
-from embodied_mem.agents.views import View, apply_edits, compile_prompt, render_experiences, start_state
+from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
+from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
 from embodied_mem.errors import InvalidInputError
 
@@ -112,7 +113,7 @@ class CompiledMemory:
         compiled = self._compiler.compile(prompts, keys, soft=self._soft)
         delivered = []
         for view, record in zip(views, compiled):
-            view.state, refused = apply_edits(view, record.output.edits)
+            view.state, refused = apply_all(record.output.edits, view.state)
             guidance = record.output.guidance
             record = dataclasses.replace(record, refused_edits=refused)
             soft = record.soft if guidance and self._soft else None

@@ -18,7 +18,7 @@ import numpy as np
 
 from embodied_mem.agents.deliveries import Delivered, Delivery
 from embodied_mem.agents.executor import Executor
-from embodied_mem.agents.views import View, within_reach
+from embodied_mem.agents.views import View, place_of
 from embodied_mem.language.prompts import compact_room, executor_prompt
 from embodied_mem.memory import MemoryBank
 from embodied_mem.types import Episode, Step
@@ -126,7 +126,7 @@ def play(
         compiled = time.perf_counter()
         prompts = [
             executor_prompt(
-                view.goal, view.room, view.turns, here=within_reach(view.turns, view.room),
+                view.goal, view.room, view.turns, here=place_of(view.turns),
                 memory=d.memory, hint=d.hint, num_soft=0 if d.soft is None else len(d.soft), full_turns=full_turns,
             )
             for view, d in zip(active, delivered)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from embodied_mem.compiler.brief_state import BriefState, Create, Edit, Update, apply_all
-from embodied_mem.envs.alfworld_text import parse_command, parse_observation
+from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
+from embodied_mem.envs.alfworld_text import parse_observation
 from embodied_mem.language.prompts import action_history, compiler_prompt, plain_goal
 from embodied_mem.memory import Experience
 
@@ -50,47 +50,9 @@ def render_experiences(experiences: Sequence[Experience]) -> str:
     return "\n".join(experience.brief() for experience in experiences) or "nothing"
 
 
-def within_reach(turns: Sequence[tuple[str, str]], room: str) -> str:
-    """The receptacles where the agent stands, `drawer 1; drawer 2`, as far as the answers of ALFWorld tell.
-
-    That is the one reached last and those beside it: going to a place of this room is refused only if one is there.
-    """
-    places: dict[str, None] = {}
-    for action, answer in turns:
-        percept, command = parse_observation(answer), parse_command(action)
-        if percept.arrived_at:
-            places = {percept.arrived_at: None}
-        elif percept.nothing_happens and command.verb == "go" and _has(room, command.receptacle):
-            places[command.receptacle] = None
-    return "; ".join(places)
-
-
-def _has(room: str, place: str) -> bool:
-    """Whether a `compact_room` has a receptacle."""
-    kind, _, number = place.rpartition(" ")
-    return any(item.startswith(f"{kind} ") and int(number) <= int(item[len(kind) :]) for item in room.split("; "))
-
-
-def apply_edits(view: View, edits: Sequence[Edit]) -> tuple[BriefState, int]:
-    """(the Brief State of `view` after a compiler's edits, number of refused edits).
-
-    Besides what `apply_all` refuses, the newest answer has a word: an object is not seen in a place whose whole
-    contents that answer lists without it.
-    """
-    percept = parse_observation(view.turns[-1][1]) if view.turns else parse_observation("")
-
-    def contradicted(edit: Edit) -> bool:
-        return (
-            percept.contents is not None
-            and isinstance(edit, (Create, Update))
-            and edit.field == "seen"
-            and edit.place == percept.receptacle
-            and edit.item not in percept.contents
-        )
-
-    admitted = [edit for edit in edits if not contradicted(edit)]
-    state, refused = apply_all(admitted, view.state)
-    return state, refused + len(edits) - len(admitted)
+def place_of(turns: Sequence[tuple[str, str]]) -> str:
+    """The receptacle reached last, as the answers of ALFWorld tell; empty if none was."""
+    return next((place for _, answer in reversed(turns) if (place := parse_observation(answer).arrived_at)), "")
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:

@@ -54,7 +54,7 @@ def executor_prompt(
         goal: the instruction.
         room: `compact_room` of the first observation.
         turns: (action, answer) pairs of the episode so far, oldest first.
-        here: where the agent stands, said again before the hint: whether one is there already decides the command.
+        here: the place reached last, said again before the hint: whether one is there already decides the command.
         memory: experiences injected at the start of the episode (static delivery), or empty.
         hint: guidance compiled for this step, or empty.
         num_soft: number of placeholder positions for soft tokens.

@@ -24,7 +24,8 @@ import numpy as np
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.executor import Executor
 from embodied_mem.agents.player import Trajectory, play, row_keys
-from embodied_mem.agents.views import View, apply_edits, start_state
+from embodied_mem.agents.views import View, start_state
+from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.language.prompts import compact_room
 from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.parallel.processes import is_first
@@ -52,7 +53,7 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
         samples.append(sample_of(view, lesson))
         if answered is None:
             break
-        view.state, _ = apply_edits(view, delivered.record.output.edits)
+        view.state, _ = apply_all(delivered.record.output.edits, view.state)
         view.turns.append((step.action, answered.observation))
         lesson = teacher.next(step.action, answered.observation, view.state)
     return samples

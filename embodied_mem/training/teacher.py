@@ -214,8 +214,6 @@ class RuleTeacher:
         searching = any(goal.startswith("find ") for goal in (state.current, *state.pending))
         if percept.contents is not None and searching:
             write(Create("searched", place))
-            if set(self.room) <= set(state.fact("searched")):
-                write(Delete("searched"), Create("searched", place))  # something was overlooked
         return edits
 
     def _is_treated(self, state: BriefState, percept: Percept, thing: str) -> bool:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state, within_reach
-from embodied_mem.compiler.brief_state import Create, apply_all
+from embodied_mem.agents.views import View, compile_prompt, place_of, render_experiences, start_state
+from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.envs.alfworld_household import household_statistics
 from embodied_mem.envs.alfworld_text import parse_observation, type_of
@@ -73,7 +73,7 @@ class Sample:
         """The executor's prompt at this step in one of its formats."""
         return executor_prompt(
             *self.view,
-            here=within_reach(self.view[2], self.view[1]),
+            here=place_of(self.view[2]),
             memory=self.memory if memory else "",
             hint=self.hint if hint else "",
             num_soft=num_soft if self.hint else 0,
@@ -203,8 +203,8 @@ def _mislead(
     """`lesson` with a false belief in its Brief State while something is searched, and the command that is given then.
 
     Either some place of the room is believed to hold the object while none is known, or the newest observation is
-    misread: the object is thought to have another number than it has, or to be there though it is not. The Brief State
-    does not take what the answer contradicts (`apply_edits`), but an attempt is made to take it.
+    misread: the object is believed to be in the place that it describes, or to have another number than it has, and an
+    attempt is made to take it.
     """
     verb, _, thing = lesson.state.current.partition(" ")
     kinds = [item.rpartition(" ") for item in room.split("; ") if item]
@@ -212,14 +212,18 @@ def _mislead(
         return lesson, action
     believed = next(((name, place) for name, place in lesson.state.locations if type_of(name) == thing), None)
     here = parse_observation(observation)
-    name = f"{thing} {1 + int(random.integers(3))}"
-    if here.contents is not None and name not in here.contents:
-        return lesson, f"take {name} from {here.receptacle}"
+    number = 1 + int(random.integers(3))
     if here.contents is None and believed is None:
         kind, _, count = kinds[int(random.integers(len(kinds)))]
-        edits = [Create("seen", name, f"{kind} {1 + int(random.integers(int(count)))}")]
+        edits = [Create("seen", f"{thing} {number}", f"{kind} {1 + int(random.integers(int(count)))}")]
         return dataclasses.replace(lesson, state=apply_all(edits, lesson.state)[0]), action
-    return lesson, action
+    place = believed[1] if believed else here.receptacle
+    name = f"{thing} {number}"
+    if place != here.receptacle or name in (here.contents or ()):
+        return lesson, action
+    edits = [Delete("seen", believed[0])] if believed else []
+    state = apply_all([*edits, Create("seen", name, place)], lesson.state)[0]
+    return dataclasses.replace(lesson, state=state), f"take {name} from {place}"
 
 
 def _imagined_sample(view: View, teacher: Teacher, random: np.random.Generator) -> list[Sample]:

@@ -41,7 +41,7 @@ def config() -> Config:
         correction=CorrectionConfig(
             num_games=256,
             sft=SFTConfig(
-                steps=400, batch_size=32, learning_rate=5e-4, label_smoothing=0, action_share=0.25, optimizer="muon"
+                steps=400, batch_size=32, learning_rate=1e-3, label_smoothing=0, action_share=0.25, optimizer="muon"
             ),
         ),
         grpo=GRPOConfig(

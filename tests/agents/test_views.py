@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from embodied_mem import envs
-from embodied_mem.agents.views import View, apply_edits, compile_prompt, start_state, within_reach
-from embodied_mem.compiler.brief_state import Create, Update, apply_all
+from embodied_mem.agents.views import View, compile_prompt, start_state
+from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.memory import MemoryBank
@@ -75,25 +75,3 @@ def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
             assert found[1] in left[1].split("; "), (sample.compiler_prompt, sample.output)
         counts[found[2]] += 1
     assert min(counts.values()) > 5, counts
-
-
-def test_where_one_stands_is_the_place_reached_last_and_those_beside_it():
-    arrived = ("go to desk 1", "You arrive at desk 1. On the desk 1, you see nothing.")
-    refused = [(f"go to {place}", "Nothing happens.") for place in ("drawer 2", "desk 1", "drawer 4", "safe 1")]
-    look = ("look", "You are in the middle of a room.")
-    assert within_reach([], ROOM) == within_reach([look], ROOM) == ""
-    assert within_reach([arrived, look], ROOM) == "desk 1"
-    assert within_reach([arrived, look, *refused], ROOM) == "desk 1; drawer 2", "there is no drawer 4 and no safe"
-    assert within_reach([arrived, *refused, ("go to shelf 1", "You arrive at shelf 1.")], ROOM) == "shelf 1"
-    assert within_reach([("take pen 1 from drawer 2", "Nothing happens."), *refused[:1]], ROOM) == "drawer 2"
-
-
-def test_what_the_newest_answer_contradicts_is_not_believed():
-    turn = ("go to desk 1", "You arrive at desk 1. On the desk 1, you see a pen 1, and a book 2.")
-    view = View(GOAL, ROOM, (), [turn], apply_all([Create("seen", "book 1", "shelf 1")], start_state(GOAL, ROOM))[0])
-    state, refused = apply_edits(view, [Create("seen", "book 3", "desk 1"), Update("seen", "book 1", "desk 1")])
-    assert (state, refused) == (view.state, 2)
-    state, refused = apply_edits(view, [Create("seen", "book 2", "desk 1"), Create("seen", "book 3", "shelf 1")])
-    assert (refused, state.place_of("book 2"), state.place_of("book 3")) == (0, "desk 1", "shelf 1")
-    view.turns.append(("open drawer 1", "The drawer 1 is closed."))
-    assert apply_edits(view, [Create("seen", "book 3", "drawer 1"), Create("seen", "book 4", "desk 1")])[1] == 0
