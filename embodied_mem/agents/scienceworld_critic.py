@@ -1,0 +1,213 @@
+"""A planner-critic for ScienceWorld whose plans are paths of training tasks; symbolic, without a language model.
+
+    player = PlannerCritic(memories).play(goal, first_text)
+
+The plan is what the most similar remembered task did, with our names. Before a step the critic checks that the agent
+stands in the step's room (it walks there by the doors that memory knows) and that what was observed supports it: which
+box a measured temperature, a lamp or the time down a plane speaks for. After a step that failed it repairs: opens what
+is closed, tries other names of the same thing, looks where the thing was seen, waits as the plan did before. When
+nothing helps it replans with the next most similar memory; at the end of a plan it repeats what came last.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Generator, Sequence
+
+from embodied_mem.agents.scienceworld_evidence import Evidence, last_resort
+from embodied_mem.agents.scienceworld_memory import (
+    DOOR,
+    FAILED,
+    MOVED,
+    ROOM,
+    GoldPath,
+    Memories,
+    Step,
+    adapt,
+    steps_of,
+    substitutions,
+)
+
+_CLOSED = re.compile(r"The ([a-z ]+) door is closed|([a-z ]+) \(that is closed\)")
+_PICKED = re.compile(r"You move the (.+) to the inventory")
+_OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
+MAX_REPEATS = 12
+"""Times that what a plan did last is done again, for a thing that has to grow or melt first."""
+MAX_PLANS = 3
+"""Memories that are tried for one task."""
+
+Asking = Generator[str, str, str]
+Doing = Generator[str, str, bool]
+
+
+class PlannerCritic:
+    """Plans by memory, criticises by what it sees; one object plays any number of episodes, one after the other."""
+
+    def __init__(self, memories: Memories):
+        """Make one with these memories."""
+        self._memories = memories
+
+    def play(self, goal: str, text: str) -> Generator[str, str, None]:
+        """Commands, each sent the answer to it; `text` is the first text."""
+        self._goal = goal
+        self.plans = self.repairs = 0
+        self._doors = {room: set(doors) for room, doors in self._memories.doors.items()}
+        self._looks: dict[str, str] = {}
+        self._room, self._picked = "", ""
+        self._opened: set[tuple[str, str]] = set()
+        self._done: list[str] = []
+        found = self._memories.retrieve(goal)
+        self._evidence = Evidence(goal, found)
+        self._see(text)
+        for memory in found[:MAX_PLANS]:
+            self.plans += 1
+            if (yield from self._follow(memory)):
+                break
+        for _ in range(MAX_REPEATS):
+            yield from self._again()
+
+    # Following a plan.
+
+    def _follow(self, memory: GoldPath) -> Doing:
+        """Carries out a memory's steps; False where one could not be done and another memory may do better."""
+        replaced = substitutions(memory.goal, self._goal)
+        steps = [Step(adapt(step.room, replaced), adapt(step.command, replaced)) for step in steps_of(memory)]
+        for i, step in enumerate(steps):
+            if not self._evidence.wants(step.command, i and step.command == steps[i - 1].command):
+                continue
+            if step.room and not (yield from self._walk(step.room)):
+                continue
+            if (look := self._evidence.look_first(step.command)) and self._room:
+                yield from self._ask(look)
+            for _ in range(MAX_REPEATS):
+                if not self._evidence.undecided(step.command):
+                    break
+                yield from self._again()
+            command = self._evidence.decide(step.command, self._looks.get(self._room, ""))
+            if not (yield from self._do(command)) and command.startswith(("focus", "activate", "pick up", "connect")):
+                return False
+        return True
+
+    def _do(self, command: str) -> Doing:
+        """Whether a command was done, with repairs."""
+        if (yield from self._try(command)):
+            return True
+        self.repairs += 1
+        for other in self._other_names(command):
+            if (yield from self._try(other)):
+                return True
+        if (yield from self._open_all()) and (yield from self._try(command)):
+            return True
+        thing = _OBJECT.match(command)
+        if thing and command.startswith(("focus", "pick up")):
+            name = last_resort(thing[1])
+            for room, look in list(self._looks.items()):
+                if room != self._room and name in look.lower() and (yield from self._walk(room)):
+                    if (yield from self._try(command)):
+                        return True
+        if command.startswith(("focus", "examine")) and len(set(self._done[-2:])) < 2:  # the plan had waited for it
+            for _ in range(MAX_REPEATS):
+                yield from self._again()
+                if (yield from self._try(command)):
+                    return True
+        return False
+
+    def _try(self, command: str) -> Doing:
+        """Whether a command changed or showed something; of several meanings the first is taken."""
+        answer = yield from self._ask(command)
+        if answer.startswith("Ambiguous"):
+            answer = yield from self._ask("0")
+        if FAILED.search(answer):
+            return "already" in answer
+        self._done.append(command)
+        if picked := _PICKED.search(answer):
+            self._picked = picked[1]
+        return True
+
+    def _other_names(self, command: str) -> list[str]:
+        """The command with other names of its thing: melted or frozen, or as it was called when picked up."""
+        names = []
+        if "solid " in command or "liquid " in command:
+            swap = {"solid ": "liquid ", "liquid ": "solid "}
+            names.append(re.sub("solid |liquid ", lambda found: swap[found[0]], command))
+        elif command.startswith(("examine", "use thermometer")):
+            head, _, thing = command.rpartition(" on ") if " on " in command else command.partition(" ")
+            names.append(f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " "))
+        if (moved := re.match(r"move .+ to (.+)$", command)) and self._picked:
+            names.append(f"move {self._picked} in inventory to {moved[1]}")
+        if not command.startswith("move") and command.endswith(" in inventory"):
+            names.append(command.removesuffix(" in inventory"))
+        return [name for name in names if name != command]
+
+    def _again(self) -> Doing:
+        """Repeats what was done last: the shortest run of commands that was done twice in a row, else waits."""
+        done = self._done
+        for length in range(1, 13):
+            if len(done) >= 2 * length and done[-length:] == done[-2 * length : -length]:
+                for command in done[-length:]:
+                    yield from self._ask(command)
+                return True
+        yield from self._ask("wait1")
+        return False
+
+    # Seeing and walking.
+
+    def _ask(self, command: str) -> Asking:
+        answer = yield command
+        self._see(answer)
+        self._evidence.see(command, answer)
+        return answer
+
+    def _see(self, text: str) -> None:
+        if moved := MOVED.match(text):
+            self._room = moved[1]
+        elif found := ROOM.match(text):
+            self._room = found[1]
+            self._looks[self._room] = text
+            self._doors.setdefault(self._room, set()).update(door for door, _ in DOOR.findall(text))
+
+    def _open_all(self) -> Doing:
+        """Opens everything that is closed here; whether anything was."""
+        text = yield from self._ask("look around")
+        names = [a or b for a, b in _CLOSED.findall(text.partition("You also see")[0])]
+        opened = False
+        for name in names:
+            if (self._room, name) not in self._opened:
+                self._opened.add((self._room, name))
+                opened |= "now open" in (yield from self._ask(f"open {name.strip()}"))
+        if opened:
+            yield from self._ask("look around")
+        return opened
+
+    def _walk(self, room: str) -> Doing:
+        """Whether the agent stands in this room now; it looks around in rooms that are new to it."""
+        for _ in range(8):
+            if self._room == room:
+                if room not in self._looks:
+                    yield from self._ask("look around")
+                return True
+            way = self._way(room)
+            if not way:
+                return False
+            yield from self._ask(f"open door to {way[0]}")
+            if not MOVED.match((yield from self._ask(f"go to {way[0]}"))):
+                self._doors.get(self._room, set()).discard(way[0])
+        return False
+
+    def _way(self, room: str) -> Sequence[str]:
+        """Rooms on the shortest way; empty where none is known."""
+        before = {self._room: ""}
+        queue = collections.deque([self._room])
+        while queue:
+            here = queue.popleft()
+            for door in sorted(self._doors.get(here, ())):
+                if door not in before:
+                    before[door] = here
+                    queue.append(door)
+        if room not in before:
+            return ()
+        way = [room]
+        while before[way[-1]] != self._room:
+            way.append(before[way[-1]])
+        return way[::-1]

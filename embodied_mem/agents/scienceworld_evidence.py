@@ -1,0 +1,155 @@
+"""What was observed in an episode of ScienceWorld, and which choice of the description it speaks for.
+
+    evidence = Evidence(goal, memories)
+    evidence.see("use thermometer in inventory on lead", "the thermometer measures a temperature of 20 degrees celsius")
+    evidence.decide("focus on red box", look)              # "focus on green box", if the description says so
+
+Kinds of choices: boxes by a temperature or a melting point, boxes by whether a lamp is on, one of two inclined planes
+by how fast a block goes down, an animal by its life span as remembered tasks had it.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Sequence
+
+from embodied_mem.agents.scienceworld_memory import GoldPath
+
+_CONDITION = re.compile(
+    r"If [^.]*?(above|below|electrically conductive|electrically nonconductive)(?: (-?[\d.]+) degrees celsius)?, "
+    r"(?:focus on|place it in) the (\w+ box)"
+)
+_TEMPERATURE = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
+_PLANE = re.compile(r"(inclined plane .+)")
+_DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
+_ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
+_FOCUSED = re.compile(r"You focus on the (?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?\.")
+MAX_LOOKS = 20
+"""Looks at one inclined plane; on a slow one the share of the way tells enough."""
+
+
+def last_resort(name: str) -> str:
+    """The shortest name of a thing, for looking it up in a text: without where it is and what holds it."""
+    return re.split(r" in | on | containing ", name)[0].lower()
+
+
+class Evidence:
+    """What one episode has shown so far."""
+
+    def __init__(self, goal: str, memories: Sequence[GoldPath]):
+        """Read the description's conditions.
+
+        Args:
+            goal: the description.
+            memories: of the same kind of task.
+        """
+        self._goal = goal
+        self._boxes = {kind: (float(limit or 0), box) for kind, limit, box in _CONDITION.findall(goal)}
+        self._melting = "melting point" in goal
+        self._liquid = "liquid" in goal
+        self._readings: list[tuple[bool, float]] = []  # (is it liquid, temperature)
+        self._looks: collections.Counter[str] = collections.Counter()
+        self._down: dict[str, float] = {}
+        self._at_bottom: set[str] = set()
+        self._spans: collections.Counter[str] = collections.Counter()
+        for memory in memories if "life span" in goal else ():
+            self._remember_span(memory)
+
+    def _remember_span(self, memory: GoldPath) -> None:
+        named = [found[1] for answer in memory.answers if (found := _FOCUSED.match(answer))]
+        longest, shortest = "longest" in memory.goal, "shortest" in memory.goal
+        if named and longest:
+            self._spans[named[0]] += 1
+        if named and shortest:
+            self._spans[named[-1]] -= 1
+
+    def see(self, command: str, answer: str) -> None:
+        """Takes a command and the answer to it."""
+        if command.startswith(("examine", "use thermometer")) and not answer.startswith("No known"):
+            if "liquid" in answer or "liquid" in command:
+                self._liquid = True
+            elif command.startswith("examine") or "solid" in command:
+                self._liquid = False
+        if found := _TEMPERATURE.search(answer):
+            self._readings.append((self._liquid, float(found[1])))
+        if command.startswith("look at inclined plane") and (found := _DOWN.search(answer)):
+            plane = _PLANE.search(command)[1]
+            self._looks[plane] += 1
+            if plane not in self._at_bottom:
+                self._down[plane] = float(found[1] or 100) / self._looks[plane]
+            if not found[1]:
+                self._at_bottom.add(plane)
+
+    def wants(self, command: str, again: bool) -> bool:
+        """Whether a step is still of use: a plane is looked at until the block is down, a substance until it is known.
+
+        Args:
+            command: the step.
+            again: whether the step before was the same.
+        """
+        if command.startswith("look at inclined plane") and again:
+            plane = _PLANE.search(command)[1]
+            return plane not in self._at_bottom and self._looks[plane] < MAX_LOOKS
+        if self._melting and command.startswith(("examine", "use thermometer")):
+            return self._verdict() == ""
+        return True
+
+    def _verdict(self) -> str:
+        """`above` or `below` of the limit; empty while nothing tells."""
+        if not self._readings or "above" not in self._boxes:
+            return ""
+        limit = self._boxes["above"][0]
+        if not self._melting:
+            return "above" if self._readings[-1][1] > limit else "below"
+        for liquid, temperature in self._readings:
+            if not liquid and temperature >= limit:
+                return "above"
+            if liquid and temperature <= limit:
+                return "below"
+        return ""
+
+    def _is_choice(self, command: str) -> bool:
+        return any(box in command for _, box in self._boxes.values())
+
+    def look_first(self, command: str) -> str:
+        """The command that shows what a choice depends on, if it is a look."""
+        if self._is_choice(command) and "electrically conductive" in self._boxes:
+            return "look around"
+        return "look around" if "life span" in self._goal and command.startswith("focus") else ""
+
+    def undecided(self, command: str) -> bool:
+        """Whether this is a choice by a melting point that is not known yet."""
+        return self._melting and self._is_choice(command) and bool(self._readings) and not self._verdict()
+
+    def decide(self, command: str, look: str) -> str:
+        """The command as what was observed has it.
+
+        Args:
+            command: a step of the plan.
+            look: what was seen last in this room.
+        """
+        if self._is_choice(command):
+            kind = self._verdict()
+            if "electrically conductive" in self._boxes:
+                kind = "electrically conductive" if "light bulb, which is on" in look else "electrically nonconductive"
+            if not kind and self._readings:  # neither melted below the limit nor solid above it
+                kind = "below" if self._readings[-1][0] else "above"
+            if kind in self._boxes:
+                return re.sub(r"\w+ box", self._boxes[kind][1], command)
+        if command.startswith("focus on inclined plane") and self._down:
+            fast = "steepest" in self._goal or "least friction" in self._goal
+            return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
+        if "life span" in self._goal and command.startswith("focus"):
+            return self._by_life_span(command, look)
+        return command
+
+    def _by_life_span(self, command: str, look: str) -> str:
+        named = {kind: name for name, kind in _ANIMAL.findall(look.partition("You also see")[0])}
+        known = {kind: self._spans[kind] for kind in named if kind in self._spans}
+        if not known:
+            return command
+        first = "then" in self._goal.lower() and not self._looks["focused"]
+        self._looks["focused"] += 1
+        longest = first or ("longest" in self._goal and "shortest" not in self._goal)
+        return f"focus on {named[(max if longest else min)(known, key=known.__getitem__)]}"

@@ -1,0 +1,161 @@
+"""Memory of how tasks of ScienceWorld were done: gold paths of training variations, found and adapted by their words.
+
+    memories = Memories(paths)
+    memory, *others = memories.retrieve("Your task is to boil lead. ...")
+    adapt("focus on water", substitutions(memory.goal, "Your task is to boil lead. ..."))      # "focus on lead"
+
+Everything here is symbolic: tasks are compared by the words of their descriptions, and where two descriptions of one
+kind of task differ, the words of one stand for those of the other. Rooms and doors are learned from the paths, too.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+ROOM = re.compile(r"This (?:room is|outside location is) called the ([a-z ]+)\.")
+DOOR = re.compile(r"A door to the ([a-z ]+) \(that is (open|closed)\)")
+MOVED = re.compile(r"You move to the ([a-z ]+)\.")
+FAILED = re.compile(
+    r"No known action|Unknown action|Ambiguous|can't|cannot|not moveable|isn't|is not|already|appears broken|not sure"
+)
+"""What answers to commands that changed nothing say."""
+
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]")
+Phrase = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class GoldPath:
+    """How a training variation was done.
+
+    Attributes:
+        game: name of the task, "boil".
+        variation: its number.
+        goal: the description.
+        first: the first text.
+        commands: in order.
+        answers: the text that came of each command.
+    """
+
+    game: str
+    variation: int
+    goal: str
+    first: str
+    commands: tuple[str, ...]
+    answers: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A command of a path that changed something, and the room where it was done."""
+
+    room: str
+    command: str
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, without marks."""
+    return _WORD.findall(text)
+
+
+def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
+    """What stands in our description where theirs has other words: their phrase in lower case -> our phrase.
+
+    A colour takes its box along ("red box" for "green box"), so that lamps keep their colours, and a single letter the
+    word before it ("substance B"). A phrase that stands for several is taken for the most frequent one.
+    """
+    a, b = words(theirs), words(ours)
+    counted: dict[Phrase, collections.Counter[Phrase]] = collections.defaultdict(collections.Counter)
+    low = [[word.lower() for word in side] for side in (a, b)]
+    for kind, i, j, k, m in difflib.SequenceMatcher(None, *low, autojunk=False).get_opcodes():
+        if kind != "replace":
+            continue
+        if low[0][j : j + 1] == ["box"] and low[1][m : m + 1] == ["box"]:
+            j, m = j + 1, m + 1
+        if j - i == 1 and len(a[i]) == 1 and i and low[0][i - 1] in ("substance", "material", "unknown"):
+            i, k = i - 1, k - 1
+        counted[tuple(low[0][i:j])][tuple(b[k:m])] += 1
+    return {phrase: found.most_common(1)[0][0] for phrase, found in counted.items()}
+
+
+def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
+    """The text with every phrase that is replaced, longest first, in one pass; all words separated by one space."""
+    given, out, i = text.split(), [], 0
+    low = [word.lower() for word in given]
+    longest = max(map(len, replaced), default=0)
+    while i < len(given):
+        for length in range(longest, 0, -1):
+            if i + length <= len(given) and (ours := replaced.get(tuple(low[i : i + length]))) is not None:
+                out += ours
+                i += length
+                break
+        else:
+            out.append(given[i])
+            i += 1
+    return " ".join(out)
+
+
+def steps_of(path: GoldPath) -> list[Step]:
+    """The commands that changed something, each with its room; ways, looks and answers to questions are left out."""
+    found = ROOM.search(path.first)
+    room, steps = found[1] if found else "", []
+    for i, (command, answer) in enumerate(zip(path.commands, path.answers)):
+        if moved := MOVED.match(answer):
+            room = moved[1]
+        elif command.isdigit() or command.startswith(("open door to", "go to", "look around")):
+            continue
+        elif answer.startswith("Ambiguous"):
+            if i + 1 < len(path.answers) and not FAILED.search(path.answers[i + 1]):
+                steps.append(Step(room, command))
+        elif not FAILED.search(answer):
+            steps.append(Step(room, command))
+    return steps
+
+
+class Memories:
+    """A bank of gold paths."""
+
+    def __init__(self, paths: Sequence[GoldPath]):
+        """Keep the paths and learn what they have in common.
+
+        Args:
+            paths: any number, also none.
+        """
+        self.paths = list(paths)
+        kinds: dict[str, list[set[str]]] = collections.defaultdict(list)
+        for path in paths:
+            kinds[path.game].append({word.lower() for word in words(path.goal)})
+        self._common = {game: set.intersection(*found) for game, found in kinds.items()}
+        self.doors: dict[str, set[str]] = collections.defaultdict(set)
+        for path in paths:
+            found = ROOM.search(path.first)
+            room = found[1] if found else ""
+            for text in (path.first, *path.answers):
+                if moved := MOVED.match(text):
+                    self.doors[room].add(moved[1])
+                    self.doors[moved[1]].add(room)
+                    room = moved[1]
+                elif (seen := ROOM.search(text)) and seen[1] == room:
+                    self.doors[room].update(door for door, _ in DOOR.findall(text))
+
+    def retrieve(self, goal: str) -> list[GoldPath]:
+        """The memories of the kind of task that the description fits best, the most similar description first.
+
+        A kind is known by the words that all its remembered descriptions share.
+        """
+        if not self.paths:
+            return []
+        given = {word.lower() for word in words(goal)}
+        game = max(self._common, key=lambda g: len(self._common[g] & given) / len(self._common[g] | given))
+        of_kind = [path for path in self.paths if path.game == game]
+        ours = [word.lower() for word in words(goal)]
+
+        def likeness(path: GoldPath) -> float:
+            theirs = [word.lower() for word in words(path.goal)]
+            return difflib.SequenceMatcher(None, theirs, ours, autojunk=False).ratio()
+
+        return sorted(of_kind, key=likeness, reverse=True)
