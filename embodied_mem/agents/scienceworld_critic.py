@@ -15,7 +15,7 @@ import collections
 import re
 from collections.abc import Generator, Sequence
 
-from embodied_mem.agents.scienceworld_evidence import Evidence, last_resort
+from embodied_mem.agents.scienceworld_evidence import Evidence, bare
 from embodied_mem.agents.scienceworld_memory import (
     DOOR,
     FAILED,
@@ -31,11 +31,22 @@ from embodied_mem.agents.scienceworld_memory import (
 
 _CLOSED = re.compile(r"The ([a-z ]+) door is closed|([a-z ]+) \(that is closed\)")
 _PICKED = re.compile(r"You move the (.+) to the inventory")
+_FOCUSED = re.compile(r"You focus on the ([^.]+)\.")
+_THINGS = re.compile(r"(?:\t|: |, |\()(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?)(?= \(|,|\.|\)|$)", re.MULTILINE)
+_NO_MODIFIER = r"(?:on|up|to|in|into|of|a|the|with|containing)"
+_LIQUID = re.compile(r"move (.+) to (.+)")
+_PATIENT = re.compile(r"\b(?:wait|examine|use|look)")
 _OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
 MAX_REPEATS = 12
 """Times that what a plan did last is done again, for a thing that has to grow or melt first."""
 MAX_PLANS = 3
 """Memories that are tried for one task."""
+
+
+def _from_tap(goal: str) -> bool:
+    """Whether a description is about water, which comes from taps."""
+    return " water." in goal
+
 
 Asking = Generator[str, str, str]
 Doing = Generator[str, str, bool]
@@ -57,14 +68,19 @@ class PlannerCritic:
         self._room, self._picked = "", ""
         self._opened: set[tuple[str, str]] = set()
         self._done: list[str] = []
-        found = self._memories.retrieve(goal)
-        self._evidence = Evidence(goal, found)
+        self._kin: dict[str, str] = {}  # thing of the plan -> thing that is used for it
+        self._plan = ""
+        self._focused = ""
+        found = sorted(self._memories.retrieve(goal), key=lambda path: _from_tap(path.goal) and not _from_tap(goal))
+        self._evidence = Evidence(goal, self._memories.paths)
         self._see(text)
         for memory in found[:MAX_PLANS]:
             self.plans += 1
             if (yield from self._follow(memory)):
                 break
         for _ in range(MAX_REPEATS):
+            if self._done and self._done[-1].startswith(("focus", "move", "connect", "pick up")) and not self._cycle():
+                break
             yield from self._again()
 
     # Following a plan.
@@ -72,7 +88,12 @@ class PlannerCritic:
     def _follow(self, memory: GoldPath) -> Doing:
         """Carries out a memory's steps; False where one could not be done and another memory may do better."""
         replaced = substitutions(memory.goal, self._goal)
-        steps = [Step(adapt(step.room, replaced), adapt(step.command, replaced)) for step in steps_of(memory)]
+        steps = [
+            Step(adapt(step.room, replaced), adapt(step.command, replaced), adapt(step.answer, replaced))
+            for step in steps_of(memory)
+            if not ("sink" in step.command and _from_tap(memory.goal) and not _from_tap(self._goal))
+        ]
+        self._kin, self._plan = {}, "; ".join(step.command for step in steps)
         for i, step in enumerate(steps):
             if not self._evidence.wants(step.command, i and step.command == steps[i - 1].command):
                 continue
@@ -85,28 +106,90 @@ class PlannerCritic:
                     break
                 yield from self._again()
             command = self._evidence.decide(step.command, self._looks.get(self._room, ""))
-            if not (yield from self._do(command)) and command.startswith(("focus", "activate", "pick up", "connect")):
+            if command == step.command and (thing := self._other_thing(step, memory)):
+                done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
+                if done and (held := re.search(r" in (.+)$", command)):
+                    yield from self._do(f"move {thing} to {held[1]}")
+                    yield from self._walk(step.room)
+            else:
+                waited = i and steps[i - 1].command.startswith(("wait", "examine", "use"))
+                done = yield from self._do(self._same_kind(command), bool(waited))
+            if not done and command.startswith(("focus", "activate", "pick up", "connect")):
                 return False
         return True
 
-    def _do(self, command: str) -> Doing:
-        """Whether a command was done, with repairs."""
+    def _other_thing(self, step: Step, memory: GoldPath) -> str:
+        """What is to be focused on, where the plan's words ("substance in metal pot") would mean something else."""
+        focused = _FOCUSED.match(step.answer)
+        if not focused or not step.command.startswith("focus on substance in"):
+            return ""
+        return focused[1] if focused[1].lower() not in memory.goal.lower() else ""
+
+    def _fetch(self, thing: str) -> Doing:
+        """Goes where a thing was seen, else through the rooms, the nearest first, opening what is closed."""
+        tried: set[str] = set()
+        while True:
+            known = [room for room, look in self._looks.items() if thing.lower() in look.lower()]
+            if known and (yield from self._walk(known[0])):
+                return True
+            if self._room not in tried:
+                tried.add(self._room)
+                if (yield from self._open_all()):
+                    continue
+            rooms = sorted((room for room in self._doors if room not in tried), key=lambda room: len(self._way(room)))
+            if not rooms or not (yield from self._walk(rooms[0])):
+                return False
+
+    def _same_kind(self, command: str) -> str:
+        """The command with things that are here for things of the same kind that are not: another wire, another pot.
+
+        No two things of a plan become one. What was focused on and is in a numbered pot is the pot that is meant.
+        """
+        look = self._looks.get(self._room, "").lower()
+        if self._focused and "find a(n)" in self._goal and command.startswith("pick up"):
+            held = re.search(rf"\t(?:an? )?([a-z]+(?: [a-z]+)* \d+) \(containing [^()]*{self._focused}", look)
+            return f"pick up {held[1] if held else self._focused}"
+        here = sorted(set(_THINGS.findall(look)), key=lambda name: (name in self._plan, name))
+        for name in here:
+            numbered = name[-1].isdigit()
+            kind = name.rpartition(" ")[0] if numbered else name.partition(" ")[2]
+            if not kind or kind in ("egg", "plant", "tree", "seed"):
+                continue
+            other = re.search(rf"\b{kind} \d+" if numbered else rf"(?<= )(?!{_NO_MODIFIER} )\w+ {kind}\b", command)
+            if other is None or other[0] in self._kin:
+                continue
+            old = other[0]
+            if old in here and old not in self._kin.values():
+                self._kin[old] = old
+            elif name not in self._kin.values():
+                self._kin[old] = name
+        return (
+            re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
+            if self._kin
+            else command
+        )
+
+    def _do(self, command: str, waited: bool = False) -> Doing:
+        """Whether a command was done, with repairs; `waited`: the plan had waited for it."""
         if (yield from self._try(command)):
             return True
         self.repairs += 1
         for other in self._other_names(command):
             if (yield from self._try(other)):
                 return True
+        if command.startswith(("examine", "use", "connect", "look")):
+            return False
         if (yield from self._open_all()) and (yield from self._try(command)):
             return True
         thing = _OBJECT.match(command)
-        if thing and command.startswith(("focus", "pick up")):
-            name = last_resort(thing[1])
+        name = bare(thing[1]) if thing else ""
+        if name not in ("", "substance") and command.startswith(("focus", "pick up")):
             for room, look in list(self._looks.items()):
-                if room != self._room and name in look.lower() and (yield from self._walk(room)):
-                    if (yield from self._try(command)):
-                        return True
-        if command.startswith(("focus", "examine")) and len(set(self._done[-2:])) < 2:  # the plan had waited for it
+                if room == self._room or name not in look.lower():
+                    continue
+                if (yield from self._walk(room)) and (yield from self._try(command)):
+                    return True
+        if waited and command.startswith("focus"):
             for _ in range(MAX_REPEATS):
                 yield from self._again()
                 if (yield from self._try(command)):
@@ -123,11 +206,21 @@ class PlannerCritic:
         self._done.append(command)
         if picked := _PICKED.search(answer):
             self._picked = picked[1]
+        if focused := _FOCUSED.match(answer):
+            self._focused = focused[1].lower()
         return True
 
     def _other_names(self, command: str) -> list[str]:
         """The command with other names of its thing: melted or frozen, or as it was called when picked up."""
         names = []
+        if "substance in " in command and self._focused:
+            names.append(re.sub(r"substance in .+$", self._focused, command))
+        if poured := _LIQUID.match(command):
+            look = self._looks.get(self._room, "").lower()
+            held = re.search(
+                rf"(?:\t|: |, |\()(?:an? )?([a-z ]+) \(containing [^()]*{re.escape(poured[1].lower())}", look
+            )
+            names += [f"pour {held[1]} into {poured[2]}"] if held else []
         if "solid " in command or "liquid " in command:
             swap = {"solid ": "liquid ", "liquid ": "solid "}
             names.append(re.sub("solid |liquid ", lambda found: swap[found[0]], command))
@@ -140,16 +233,18 @@ class PlannerCritic:
             names.append(command.removesuffix(" in inventory"))
         return [name for name in names if name != command]
 
-    def _again(self) -> Doing:
-        """Repeats what was done last: the shortest run of commands that was done twice in a row, else waits."""
+    def _again(self) -> Asking:
+        """Repeats the run of commands that was done twice in a row just now, else waits."""
+        for command in self._cycle() or ["wait1"]:
+            yield from self._ask(command)
+
+    def _cycle(self) -> list[str]:
+        """The shortest run of commands with waiting or measuring that was done twice in a row just now; else empty."""
         done = self._done
-        for length in range(1, 13):
-            if len(done) >= 2 * length and done[-length:] == done[-2 * length : -length]:
-                for command in done[-length:]:
-                    yield from self._ask(command)
-                return True
-        yield from self._ask("wait1")
-        return False
+        for n in range(1, 13):
+            if len(done) >= 2 * n and done[-n:] == done[-2 * n : -n] and _PATIENT.search(" ".join(done[-n:])):
+                return done[-n:]
+        return []
 
     # Seeing and walking.
 

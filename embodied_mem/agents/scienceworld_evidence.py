@@ -29,7 +29,7 @@ MAX_LOOKS = 20
 """Looks at one inclined plane; on a slow one the share of the way tells enough."""
 
 
-def last_resort(name: str) -> str:
+def bare(name: str) -> str:
     """The shortest name of a thing, for looking it up in a text: without where it is and what holds it."""
     return re.split(r" in | on | containing ", name)[0].lower()
 
@@ -42,7 +42,7 @@ class Evidence:
 
         Args:
             goal: the description.
-            memories: of the same kind of task.
+            memories: of any tasks.
         """
         self._goal = goal
         self._boxes = {kind: (float(limit or 0), box) for kind, limit, box in _CONDITION.findall(goal)}
@@ -53,8 +53,9 @@ class Evidence:
         self._down: dict[str, float] = {}
         self._at_bottom: set[str] = set()
         self._spans: collections.Counter[str] = collections.Counter()
-        for memory in memories if "life span" in goal else ():
-            self._remember_span(memory)
+        for memory in memories:
+            if "life span" in goal and "life span" in memory.goal:
+                self._remember_span(memory)
 
     def _remember_span(self, memory: GoldPath) -> None:
         named = [found[1] for answer in memory.answers if (found := _FOCUSED.match(answer))]
@@ -88,9 +89,9 @@ class Evidence:
             command: the step.
             again: whether the step before was the same.
         """
-        if command.startswith("look at inclined plane") and again:
+        if command.startswith("look at inclined plane"):
             plane = _PLANE.search(command)[1]
-            return plane not in self._at_bottom and self._looks[plane] < MAX_LOOKS
+            return not again or (plane not in self._at_bottom and self._looks[plane] < MAX_LOOKS)
         if self._melting and command.startswith(("examine", "use thermometer")):
             return self._verdict() == ""
         return True
@@ -142,14 +143,23 @@ class Evidence:
             return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
         if "life span" in self._goal and command.startswith("focus"):
             return self._by_life_span(command, look)
+        if re.search(r"find a\(n\) (?:living thing|animal)", self._goal) and command.startswith("focus"):
+            named = _staged(look)
+            if named and not any(kind in command for kind in named):
+                return f"focus on {next(iter(named.values()))}"
         return command
 
     def _by_life_span(self, command: str, look: str) -> str:
-        named = {kind: name for name, kind in _ANIMAL.findall(look.partition("You also see")[0])}
-        known = {kind: self._spans[kind] for kind in named if kind in self._spans}
-        if not known:
+        named = _staged(look)
+        if not named:
             return command
         first = "then" in self._goal.lower() and not self._looks["focused"]
         self._looks["focused"] += 1
         longest = first or ("longest" in self._goal and "shortest" not in self._goal)
-        return f"focus on {named[(max if longest else min)(known, key=known.__getitem__)]}"
+        return f"focus on {named[(max if longest else min)(named, key=self._spans.__getitem__)]}"
+
+
+def _staged(look: str) -> dict[str, str]:
+    """Animals that are here: kind -> name. They are told from things by their stage of life ("baby", "egg")."""
+    named = {kind: name for name, kind in _ANIMAL.findall(look.partition("You also see")[0])}
+    return {kind: name for kind, name in named.items() if name != kind}

@@ -24,7 +24,7 @@ FAILED = re.compile(
 )
 """What answers to commands that changed nothing say."""
 
-_WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]")
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
 Phrase = tuple[str, ...]
 
 
@@ -51,14 +51,15 @@ class GoldPath:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A command of a path that changed something, and the room where it was done."""
+    """A command of a path that changed something, the room where it was done, and what came of it."""
 
     room: str
     command: str
+    answer: str
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, without marks."""
+    """The words and commas of a text in order, without other marks."""
     return _WORD.findall(text)
 
 
@@ -84,7 +85,7 @@ def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
 
 def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
     """The text with every phrase that is replaced, longest first, in one pass; all words separated by one space."""
-    given, out, i = text.split(), [], 0
+    given, out, i = re.findall(r"[^\s.,]+|[.,]", text), [], 0
     low = [word.lower() for word in given]
     longest = max(map(len, replaced), default=0)
     while i < len(given):
@@ -96,7 +97,7 @@ def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
         else:
             out.append(given[i])
             i += 1
-    return " ".join(out)
+    return re.sub(r" ([.,])", r"\1", " ".join(out))
 
 
 def steps_of(path: GoldPath) -> list[Step]:
@@ -110,9 +111,9 @@ def steps_of(path: GoldPath) -> list[Step]:
             continue
         elif answer.startswith("Ambiguous"):
             if i + 1 < len(path.answers) and not FAILED.search(path.answers[i + 1]):
-                steps.append(Step(room, command))
-        elif not FAILED.search(answer):
-            steps.append(Step(room, command))
+                steps.append(Step(room, command, path.answers[i + 1]))
+        elif not FAILED.search(answer) and (command.startswith("wait") or path.commands[i - 1] != command):
+            steps.append(Step(room, command, answer))
     return steps
 
 
