@@ -6,6 +6,7 @@
 
     python experiments/evaluate.py --config=memento                  # MEMENTO's two stages: evaluate_memento.py
     python experiments/evaluate.py --config=eb_alfred                # or eb_habitat: evaluate_planner.py
+    python experiments/evaluate.py --config=scienceworld             # agents without a model: evaluate_scienceworld.py
 
 Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
 training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON
@@ -40,7 +41,7 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     add(
         "--config",
         default="",
-        choices=["", "memento", "eb_alfred", "eb_habitat"],
+        choices=["", "memento", "eb_alfred", "eb_habitat", "scienceworld"],
         help="each with its own options, see e.g. --config=memento --help",
     )
     add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
@@ -70,6 +71,10 @@ def main(arguments: list[str] | None = None) -> dict:
         from experiments import evaluate_planner
 
         return evaluate_planner.main(list(given))
+    if _config_of(given) == "scienceworld":
+        from experiments import evaluate_scienceworld
+
+        return evaluate_scienceworld.main(list(given))
     options = arguments_of(arguments)
     from embodied_mem.models.host import keep_freed_memory
 

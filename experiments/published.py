@@ -2,8 +2,9 @@
 
     PUBLISHED["eb_alfred"][0].rows["base"]        # (success, progress); None for what is not reported
 
-Sources: MemCompiler, tables 1 and 6 (it names its closed model GPT-5 in one and GPT-5.2 in the other); RoboMemory,
-tables 1 and 2 (EB-ALFRED, base and long). RoboMemory's EB-Habitat figures are in a picture and are not repeated here.
+Sources: MemCompiler, tables 1, 2, 3 and 6 (it names its closed model GPT-5 in one and GPT-5.2 in the other);
+RoboMemory, tables 1 and 2 (EB-ALFRED, base and long), whose EB-Habitat figures are in a picture and not repeated here.
+ScienceWorld: MemCompiler's 90 tasks of 16 kinds, with descriptions written anew (AgentSquare's); RoboMemory has none.
 """
 
 from __future__ import annotations
@@ -53,5 +54,17 @@ PUBLISHED = {
         _row("MemCompiler: GPT-5, no memory", (80, 81.75), (38, 44.5), (16, 32.2)),
         _row("MemCompiler: Gemini, no memory", (86, 88.5), (52, 61), (30, 44.86)),
         _row("MemCompiler: Gemini, A-Mem", (98, 98.5), (72, 75.5), (24, 40.6)),
+    ),
+    "scienceworld": (
+        Published("MemCompiler: Qwen-2.5-14B, no memory", {"test": (31.11, 45.26)}),
+        Published("MemCompiler: Qwen-2.5-14B, static injection", {"test": (27.93, 52.68)}),
+        Published("MemCompiler: Qwen-2.5-14B, A-Mem", {"test": (34.44, None)}),
+        Published("MemCompiler: Qwen-2.5-14B, compiled", {"test": (46.67, 69.33)}),
+        Published("MemCompiler: Qwen-3.5-27B, no memory", {"test": (21.11, None)}),
+        Published("MemCompiler: Qwen-3.5-27B, compiled", {"test": (48.44, None)}),
+        Published("MemCompiler: GPT-5.2, no memory", {"test": (25.55, None)}),
+        Published("MemCompiler: GPT-5.2, A-Mem", {"test": (50, None)}),
+        Published("MemCompiler: Gemini-3-flash, no memory", {"test": (45.55, None)}),
+        Published("MemCompiler: Gemini-3-flash, LangMem", {"test": (50.82, None)}),
     ),
 }

@@ -181,7 +181,26 @@ def eb_habitat() -> str:
     return planner_benchmark("eb_habitat")
 
 
+def scienceworld() -> str:
+    """ScienceWorld."""
+    if not (RESULTS / "scienceworld.json").exists():
+        return "Not run yet; the log says what is known."
+    sys.path.insert(0, str(ROOT))
+    from experiments.evaluate_scienceworld import table
+
+    data = json.loads((RESULTS / "scienceworld.json").read_text())
+    number = next(iter(data["agents"].values()))["episodes"]
+    config = data["config"]
+    return (
+        f"{table(data['agents'])}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
+        f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of training "
+        f"variations; "
+        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+    )
+
+
 TABLES = {
+    "scienceworld": scienceworld,
     "eb_alfred": eb_alfred,
     "eb_alfred_deliveries": eb_alfred_deliveries,
     "eb_habitat": eb_habitat,

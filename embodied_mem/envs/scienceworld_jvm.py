@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -171,6 +172,20 @@ class Simulator:
         """
         text = self._ask("step", command)
         return text, round(100 * self._ask("getScore")), bool(self._ask("getCompleted"))
+
+    def subgoals(self) -> tuple[int, int]:
+        """Return (how many are met, how many there are) of the simulator's own subgoals, the ones it wants in order.
+
+        Its optional ones, which only add to the score on the way, are not counted. All are met when the score is 100.
+
+        Raises:
+            SimulatorError: the process died, does not answer, or failed inside.
+        """
+        listed = self._ask("getGoalProgressStr").partition("Sequential Subgoals:")[2].partition("Unordered")[0]
+        states = re.findall(r"^\d+\t(true|false)\t", listed, re.MULTILINE)
+        if not states:
+            raise SimulatorError(f"ScienceWorld's list of subgoals cannot be read: {listed[:200]!r}")
+        return states.count("true"), len(states)
 
     def admissible_commands(self) -> list[str]:
         """Return the commands that can be done now, as the simulator lists them, each once.

@@ -11,7 +11,7 @@ import pathlib
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.config import Config
 
-EVALUATIONS = ("memento", "eb_alfred", "eb_habitat")
+EVALUATIONS = ("memento", "eb_alfred", "eb_habitat", "scienceworld")
 """Configurations of `evaluate.py`, which train nothing."""
 
 
