@@ -193,9 +193,8 @@ def scienceworld() -> str:
     config = data["config"]
     return (
         f"{table(data['agents'])}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
-        f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of training "
-        f"variations; "
-        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+        f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of "
+        f"training variations; {data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
     )
 
 

@@ -128,7 +128,7 @@ class PlannerCritic:
     def _fetch(self, thing: str) -> Doing:
         """Goes where a thing was seen, else through the rooms, the nearest first, opening what is closed."""
         tried: set[str] = set()
-        while True:
+        for _ in range(2 * len(self._doors)):
             known = [room for room, look in self._looks.items() if thing.lower() in look.lower()]
             if known and (yield from self._walk(known[0])):
                 return True
@@ -138,7 +138,8 @@ class PlannerCritic:
                     continue
             rooms = sorted((room for room in self._doors if room not in tried), key=lambda room: len(self._way(room)))
             if not rooms or not (yield from self._walk(rooms[0])):
-                return False
+                break
+        return False
 
     def _same_kind(self, command: str) -> str:
         """The command with things that are here for things of the same kind that are not: another wire, another pot.
@@ -174,26 +175,30 @@ class PlannerCritic:
         if (yield from self._try(command)):
             return True
         self.repairs += 1
-        for other in self._other_names(command):
-            if (yield from self._try(other)):
-                return True
+        if (yield from self._try_names(command)):
+            return True
         if command.startswith(("examine", "use", "connect", "look")):
             return False
-        if (yield from self._open_all()) and (yield from self._try(command)):
+        opened = yield from self._open_all()
+        if opened and ((yield from self._try(command)) or (yield from self._try_names(command))):
             return True
-        thing = _OBJECT.match(command)
-        name = bare(thing[1]) if thing else ""
-        if name not in ("", "substance") and command.startswith(("focus", "pick up")):
-            for room, look in list(self._looks.items()):
-                if room == self._room or name not in look.lower():
-                    continue
-                if (yield from self._walk(room)) and (yield from self._try(command)):
-                    return True
         if waited and command.startswith("focus"):
             for _ in range(MAX_REPEATS):
                 yield from self._again()
                 if (yield from self._try(command)):
                     return True
+            return False
+        thing = _OBJECT.match(command)
+        name = bare(thing[1]) if thing and command.startswith(("focus", "pick up")) else ""
+        if name in ("", "substance", "light"):
+            return False
+        return (yield from self._fetch(name)) and (yield from self._try(command))
+
+    def _try_names(self, command: str) -> Doing:
+        """Whether the command was done with another name of its thing."""
+        for other in self._other_names(command):
+            if (yield from self._try(other)):
+                return True
         return False
 
     def _try(self, command: str) -> Doing:
@@ -227,7 +232,7 @@ class PlannerCritic:
         elif command.startswith(("examine", "use thermometer")):
             head, _, thing = command.rpartition(" on ") if " on " in command else command.partition(" ")
             names.append(f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " "))
-        if (moved := re.match(r"move .+ to (.+)$", command)) and self._picked:
+        if (moved := re.match(r"move .+ in inventory to (.+)$", command)) and self._picked:
             names.append(f"move {self._picked} in inventory to {moved[1]}")
         if not command.startswith("move") and command.endswith(" in inventory"):
             names.append(command.removesuffix(" in inventory"))
