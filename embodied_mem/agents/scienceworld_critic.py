@@ -114,6 +114,8 @@ class PlannerCritic:
             else:
                 waited = i and steps[i - 1].command.startswith(("wait", "examine", "use"))
                 done = yield from self._do(self._same_kind(command), bool(waited))
+            if done and "find a(n)" in self._goal and command.startswith("focus") and "pick up" not in self._plan:
+                yield from self._do(self._same_kind("pick up"))
             if not done and command.startswith(("focus", "activate", "pick up", "connect")):
                 return False
         return True

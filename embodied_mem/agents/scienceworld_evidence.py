@@ -24,6 +24,7 @@ _TEMPERATURE = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
 _PLANE = re.compile(r"(inclined plane .+)")
 _DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
 _ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
+_TREE = re.compile(r"\ba ((?:dead )?[a-z]+ (?:tree|plant))\b")
 _FOCUSED = re.compile(r"You focus on the (?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?\.")
 MAX_LOOKS = 20
 """Looks at one inclined plane; on a slow one the share of the way tells enough."""
@@ -48,6 +49,7 @@ class Evidence:
         self._boxes = {kind: (float(limit or 0), box) for kind, limit, box in _CONDITION.findall(goal)}
         self._melting = "melting point" in goal
         self._liquid = "liquid" in goal
+        self._named = True  # whether its name tells that the substance is liquid
         self._readings: list[tuple[bool, float]] = []  # (is it liquid, temperature)
         self._looks: collections.Counter[str] = collections.Counter()
         self._down: dict[str, float] = {}
@@ -67,7 +69,9 @@ class Evidence:
 
     def see(self, command: str, answer: str) -> None:
         """Takes a command and the answer to it."""
-        if command.startswith(("examine", "use thermometer")) and not answer.startswith("No known"):
+        if "pick up a liquid" in answer:
+            self._liquid, self._named = True, False
+        if self._named and command.startswith(("examine", "use thermometer")) and not answer.startswith("No known"):
             if "liquid" in answer or "liquid" in command:
                 self._liquid = True
             elif command.startswith("examine") or "solid" in command:
@@ -147,6 +151,10 @@ class Evidence:
             named = _staged(look)
             if named and not any(kind in command for kind in named):
                 return f"focus on {next(iter(named.values()))}"
+        if "find a(n) plant" in self._goal and command.startswith("focus"):
+            trees = [tree for tree in _TREE.findall(look) if not tree.startswith("dead ")]
+            if trees and not any(tree in command for tree in trees):
+                return f"focus on {trees[0]}"
         return command
 
     def _by_life_span(self, command: str, look: str) -> str:
