@@ -21,7 +21,7 @@ class ScienceWorldConfig:
     games: tuple[str, ...] = ()
     split: str = "test"
     variations: int = 2
-    memories: int = 4
+    memories: int = 2
     slow_games: tuple[str, ...] = ("mendelian-genetics-known-plant", "mendelian-genetics-unknown-plant")
     max_steps: int = 100
 
