@@ -64,7 +64,7 @@ def remember(config, variations: dict[str, dict[str, list[int]]], path: pathlib.
     wanted = [
         (game, variation)
         for game, found in variations.items()
-        for variation in spread(found["train"], 1 if game in config.slow_games else config.memories)
+        for variation in spread(found["train"], 4)[: 1 if game in config.slow_games else config.memories]
     ]
     finished = Finished(path, belongs_to)
     left = [(game, variation) for game, variation in wanted if ("gold", game, variation) not in finished.rows]
@@ -222,6 +222,8 @@ def main(arguments: list[str]) -> dict:
     fewest = min(len(found[config.split]) for found in variations.values())
     if not 1 <= config.variations <= fewest:
         raise InvalidInputError(f"--variations: expected 1 to {fewest}, got {config.variations}")
+    if not 1 <= config.memories <= 4:
+        raise InvalidInputError(f"--memories: expected 1 to 4, got {config.memories}")
     facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
     kept = {"memories": config.memories, "slow_games": list(config.slow_games)}
     with tempfile.TemporaryDirectory() as scratch:

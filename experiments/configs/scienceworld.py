@@ -12,7 +12,7 @@ class ScienceWorldConfig:
         games: names of tasks; empty takes all 30.
         split: that is scored, `test` or `dev`.
         variations: scored of each task, evenly spaced over the split's.
-        memories: gold paths of each task, of evenly spaced training variations.
+        memories: gold paths of each task: of four evenly spaced training variations the first so many, 1 to 4.
         slow_games: tasks whose gold paths take the simulator a minute each, one memory of which is enough.
         max_steps: of an episode, the original's limit.
     """
