@@ -8,9 +8,13 @@
 A command becomes one or more of EB-ALFRED's actions ("heat" takes eight), all of which count for its limits; a command
 that makes no sense counts as an invalid action, as an unusable answer does there. The first text lists the fixed
 places, as ALFWorld's does. The instruction becomes one of ALFWorld's task sentences by its words (`eb_alfred_words`)
-and by what places and lamps the room has: nothing of the episode's goal is read. ALFWorld has no words for slices and
-for things carried in others; such tasks are played as if these were not asked for, and are lost. `find` of a thing that
-was not seen, EB-ALFRED's short cut, does not exist here: things have to be searched for.
+and by what places and lamps the room has: nothing of the episode's goal is read. `find` of a thing that was not seen,
+EB-ALFRED's short cut, does not exist here: things have to be searched for.
+
+ALFWorld has no words for slices and for things carried in others. Where the instruction wants a slice, "take apple 1"
+cuts it first, and its slices are apples; where it wants the thing in something ("in a bowl"), "move" of that thing to a
+place of the kind that is meant puts it into one first, wherever one is (`find`), and moves that. So what to look for
+and where it goes is left to who acts, how it is done is not.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ _TYPES = {
     "cool": "pick_cool_then_place_in_recep",
 }
 _TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
+_NAME = re.compile(r"[A-Z]\w*")
 _VIEW = re.compile(r"In view: (.*)\.\nIn hand: (.*)\.")
 
 
@@ -69,6 +74,7 @@ class _Row:
         observations, info = self._env.reset(options={"task_indices": [index]})
         task = self._env.load(index)
         self._known = frozenset(task.actions)
+        self._carriers: list[str] = []  # things to put the object in, the next to be tried first
         self.steps, self.over, self.truncated = 0, False, False
         self.goal_text, self.task_id = info["goal"][0], info["task_id"][0]
         self._take(observations[0], info)
@@ -82,7 +88,12 @@ class _Row:
         self._at, self._fresh = "", False
         lamps = [class_of(name) for name in task.names.values() if class_of(name) in ("DeskLamp", "FloorLamp")]
         kinds = [*lamps, *(class_of(name) for name, _ in self._places.values())]
-        self.goal = goal_sentence(understand(self.goal_text), kinds)
+        self._meant = understand(self.goal_text) or Goal(())
+        self._cut = self._meant.objects[0] if self._meant.sliced else ""
+        self._carriers = [
+            n for kind in self._meant.carriers for n in sorted(task.names.values()) if class_of(n) == kind
+        ]
+        self.goal = goal_sentence(self._meant if self._meant.objects else None, kinds)
         listed = _listing(sorted(self._places, key=lambda name: (name.split()[0], -int(name.split()[1]))))
         return (
             "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
@@ -93,6 +104,8 @@ class _Row:
         self.won, self.progress = bool(info["won"][0]), float(info["progress"][0])
         if view := _VIEW.search(observation):
             self._view, self._hand = view[1], view[2].partition(" with ")[0].partition(" (")[0]
+            seen = set(_NAME.findall(self._view))
+            self._carriers.sort(key=lambda name: name not in seen)  # stable: what was seen last is tried first
 
     def _act(self, *actions: str) -> bool:
         """Whether all of these actions were done; the first that is refused is the last."""
@@ -112,11 +125,13 @@ class _Row:
         """Plays a command and returns ALFWorld's words for what came of it."""
         parsed = parse_command(command)
         actions = self._actions(parsed)
-        held = spoken(self._hand)
+        held = self._spoken(self._hand)
         if actions is None:
             self._act(f"unusable: {command}")
             return NOTHING
         if not self._act(*actions):
+            if parsed.verb == "put" and len(actions) > 2:  # it cannot be put into this one, behind a door perhaps
+                self._carriers.append(self._carriers.pop(self._carriers.index(actions[0].removeprefix("find a "))))
             return NOTHING
         place = parsed.receptacle
         match parsed.verb:
@@ -128,7 +143,7 @@ class _Row:
             case "close":
                 return f"You close the {place}."
             case "take":
-                return f"You pick up the {spoken(self._hand)} from the {place}."
+                return f"You pick up the {self._spoken(self._hand)} from the {place}."
             case "put":
                 return f"You move the {held} to the {place}."
             case "use":
@@ -153,17 +168,33 @@ class _Row:
             case "open" | "close":
                 return [f"{command.verb} the {name}"]
             case "take":
-                kind = next((t for t in self._contents() if spoken(t) == command.object), "")
-                return [f"pick up the {class_of(kind).removesuffix('Sliced')}"] if kind else None
+                things = [class_of(t) for t in self._contents() if self._spoken(t) == command.object]
+                cut = [f"slice the {self._cut}"] if things and things[0] == self._cut else []
+                return [*cut, f"pick up the {things[0].removesuffix('Sliced')}"] if things else None
             case "put":
-                return [*return_there, "put down the object in hand"] if spoken(self._hand) == command.object else None
+                if self._spoken(self._hand) != command.object:
+                    return None
+                if self._carriers and self._is_delivery(class_of(name)):
+                    put, carrier = "put down the object in hand", self._carriers[0]
+                    return [f"find a {carrier}", put, f"pick up the {class_of(carrier)}", f"find a {target}", put]
+                return [*return_there, "put down the object in hand"]
             case "clean" | "heat" | "cool":
-                if spoken(self._hand) != command.object or class_of(name) != _TOOLS[command.verb]:
+                if self._spoken(self._hand) != command.object or class_of(name) != _TOOLS[command.verb]:
                     return None
                 return [*return_there, *self._change(command.verb, name)]
             case "examine" | "look":
                 return [f"find a {target}"]
         return None
+
+    def _spoken(self, name: str) -> str:
+        """ALFWorld's name for a thing; a slice of what is to be sliced is called as the whole."""
+        kind, _, number = name.partition("_")
+        return spoken(f"{self._cut}_{number}" if self._cut and kind == f"{self._cut}Sliced" else name)
+
+    def _is_delivery(self, place: str) -> bool:
+        """Whether putting down what is held in a place of this kind is what the instruction asks for."""
+        kind = class_of(self._hand).removesuffix("Sliced")
+        return kind in self._meant.objects and place in {BASINS.get(name, name) for name in self._meant.places}
 
     def _change(self, verb: str, name: str) -> list[str]:
         """Actions that clean, heat or cool what is held and take it again."""
@@ -179,10 +210,10 @@ class _Row:
         found = [f"go to {place}" for place in self._places if place != self._at]
         if not self._at:
             return found
-        here, held = self._at, spoken(self._hand)
+        here, held = self._at, self._spoken(self._hand)
         found += [f"examine {here}", f"open {here}", f"close {here}"]
         if self._hand == "nothing":
-            return found + [f"take {spoken(thing)} from {here}" for thing in self._contents()]
+            return found + [f"take {self._spoken(thing)} from {here}" for thing in self._contents()]
         name = class_of(self._places[here][0])
         return [*found, f"move {held} to {here}"] + [
             f"{verb} {held} with {here}" for verb, tool in _TOOLS.items() if tool == name
@@ -204,11 +235,16 @@ class _Row:
         return self._items().get(name, ("", []))[0]
 
     def _contents(self) -> list[str]:
-        """What lies in or on the place where the agent stands, lamps in view included."""
+        """What lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
+        floor, and things in holders, which are no places."""
         items = self._items()
         state, things = items.get(self._places[self._at][0], ("", []))
+        places = {name for name, _ in self._places.values()}
+        others = {name: held for name, (_, held) in items.items() if name not in places}
+        loose = [name for name in others if f"pick up the {class_of(name).removesuffix('Sliced')}" in self._known]
+        held = [thing for name, things in others.items() if name not in loose for thing in things]
         lamps = [name for name in items if class_of(name) in ("DeskLamp", "FloorLamp")]
-        return [] if state == "closed" else [*things, *lamps]
+        return [] if state == "closed" else [*things, *lamps, *loose, *held]
 
     def _describe(self) -> str:
         """ALFWorld's text about the place where the agent stands."""
@@ -216,7 +252,7 @@ class _Row:
         if state == "closed":
             return f"The {self._at} is closed."
         where = f"The {self._at} is open. In it" if state == "open" else f"On the {self._at}"
-        return f"{where}, you see {_listing([spoken(name) for name in self._contents()])}."
+        return f"{where}, you see {_listing([self._spoken(name) for name in self._contents()])}."
 
 
 def _listing(names: Sequence[str]) -> str:
