@@ -90,6 +90,12 @@ def main(arguments: list[str] | None = None) -> dict:
     started = time.perf_counter()
     bundle = load_bundle(options.weights)
     config, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
+    if world.name == "eb_alfred":
+        raise InvalidInputError(
+            "--weights: expected some trained on ALFWorld, got some trained on EB-ALFRED; score them with: python "
+            f"experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled --weights "
+            f"{options.weights}"
+        )
     seeds = options.seeds or list(ev.seeds)
     names = options.deliveries or list(ev.deliveries)
     source = options.tasks or world.valid

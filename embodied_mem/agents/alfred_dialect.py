@@ -20,6 +20,7 @@ and where it goes is left to who acts, how it is done is not.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from embodied_mem import envs
 from embodied_mem.agents.eb_alfred_scene import BASINS, RECEPTACLES, SUCCESS
 from embodied_mem.agents.eb_alfred_words import MOVABLE, Goal, understand
 from embodied_mem.envs.alfworld_text import Command, Task, parse_command, render_goal
-from embodied_mem.envs.eb_alfred import MAX_STEPS
+from embodied_mem.envs.eb_alfred import MAX_STEPS, load_tasks
 from embodied_mem.memory.observations import class_of
 
 NOTHING = "Nothing happens."
@@ -63,6 +64,21 @@ def goal_sentence(goal: Goal | None, kinds: Sequence[str]) -> str:
     return render_goal(Task(kind, thing, place.lower(), count=goal.count))
 
 
+def training_sides() -> tuple[list[Any], list[Any]]:
+    """EB-ALFRED's training tasks, all instructions of a trial: (to train on, held out to choose by).
+
+    Neither has a trial of an evaluation subset; a trial in ten is held out, by a hash of its name.
+
+    Raises:
+        DataNotFoundError: the data is not installed.
+    """
+    sides: tuple[list[Any], list[Any]] = ([], [])
+    for task in load_tasks("train"):
+        if not task.satisfied_at_start:
+            sides[zlib.crc32(task.trial.encode()) % 10 == 0].append(task)
+    return sides
+
+
 class _Row:
     """One env and what has to be known to translate."""
 
@@ -77,6 +93,8 @@ class _Row:
         self._carriers: list[str] = []  # things to put the object in, the next to be tried first
         self.steps, self.over, self.truncated = 0, False, False
         self.goal_text, self.task_id = info["goal"][0], info["task_id"][0]
+        if self.task_id.startswith(task.trial):  # a training task: other instructions of its trial are no other home
+            self.task_id = task.trial
         self._take(observations[0], info)
         finds = {action.removeprefix("find a ") for action in task.actions if action.startswith("find a ")}
         findable = {basin: kind for kind, basin in BASINS.items()}

@@ -26,6 +26,8 @@ class WorldConfig:
     """Which games are played.
 
     Attributes:
+        name: `alfworld`, or `eb_alfred`: EB-ALFRED's training side in ALFWorld's words, which is `train` without the
+            trials of `held_out`, and those; no trial of an evaluation subset.
         train: a split of installed ALFWorld data, a folder of game files, or `generated`.
         valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen.
         num_train: number of training games; 0 takes all of a split. Needed for `generated`.
@@ -36,6 +38,7 @@ class WorldConfig:
         grammar: ALFWorld wording, `0.4` (`move X to Y`) or `0.3` (`put X in/on Y`).
     """
 
+    name: str = "alfworld"
     train: str = "generated"
     valid: str = "generated"
     num_train: int = 0
@@ -46,6 +49,10 @@ class WorldConfig:
     grammar: str = "0.4"
 
     def __post_init__(self) -> None:
+        _require(self.name in ("alfworld", "eb_alfred"), "world.name", "alfworld or eb_alfred", self.name)
+        if self.name == "eb_alfred":
+            given = (self.train, self.valid, self.grammar)
+            _require(given == ("train", "held_out", "0.4"), "world", "train, held_out, 0.4 with eb_alfred", given)
         _require(self.max_steps >= 1, "world.max_steps", ">= 1", self.max_steps)
         _require(self.num_scenes >= 1, "world.num_scenes", ">= 1", self.num_scenes)
         _require(self.grammar in ("0.3", "0.4"), "world.grammar", "'0.3' or '0.4'", self.grammar)
@@ -327,4 +334,6 @@ class Config:
         names = ["world", "memory", "model", "data", "seed", "executor_sft", "executor_correction", "compiler_sft"]
         used = [*names, "correction", "grpo"][: 5 + ("data", *STAGES).index(stage)]
         values = dataclasses.asdict(self)
+        if self.world.name == "alfworld":
+            del values["world"]["name"]  # what was made before there was another world stays good
         return {name: values[name] for name in used}

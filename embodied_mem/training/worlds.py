@@ -13,10 +13,14 @@ from typing import Any
 import jax
 
 from embodied_mem import envs
+from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords, training_sides
 from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import Config, WorldConfig
+
+TEACHER_STEPS = 50
+"""Of a training game; EB-ALFRED's limit of 30 holds where its tasks are scored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +53,15 @@ def make_worlds(config: Config) -> Worlds:
     """
     world = config.world
     games = {}
-    for split in ("train", "valid"):
-        source, count = getattr(world, split), getattr(world, f"num_{split}")
-        games[split] = games_of(source, count, split, world, config.seed)
+    if world.name == "eb_alfred":
+        sides = training_sides()
+        games = {
+            split: side[: getattr(world, f"num_{split}") or None] for split, side in zip(("train", "valid"), sides)
+        }
+    else:
+        for split in ("train", "valid"):
+            source, count = getattr(world, split), getattr(world, f"num_{split}")
+            games[split] = games_of(source, count, split, world, config.seed)
 
     def make_shared(split: str, num_envs: int, max_steps: int):
         count = jax.process_count()
@@ -59,6 +69,8 @@ def make_worlds(config: Config) -> Worlds:
         return SharedEnvs(own) if count > 1 else own
 
     def make(split: str, num_envs: int, max_steps: int):
+        if world.name == "eb_alfred":
+            return AlfredInAlfworldWords(games[split], num_envs, max_steps)
         return envs.make(
             "alfworld", tasks=games[split], num_envs=num_envs, seed=config.seed, max_steps=max_steps,
             grammar=world.grammar,
@@ -66,7 +78,7 @@ def make_worlds(config: Config) -> Worlds:
 
     rollout = config.grpo.num_tasks * config.grpo.group_size
     return Worlds(
-        make("train", 64, 50),
+        make("train", 64, TEACHER_STEPS),
         make_shared("train", rollout, config.grpo.max_steps),
         make_shared("valid", config.evaluation.batch_size, world.max_steps),
         len(games["train"]),

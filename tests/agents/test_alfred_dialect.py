@@ -57,7 +57,7 @@ def test_ten_senseless_commands_end_an_episode_without_a_step():
     assert envs.outcomes() == [(False, 0.0, 0)]
 
 
-@pytest.mark.parametrize("name", ["place", "two", "clean", "heat", "light"])
+@pytest.mark.parametrize("name", ["place", "two", "clean", "heat", "light", "cool", "carrier"])
 def test_the_rule_teacher_wins(name):
     envs = AlfredInAlfworldWords([kitchen_task(name)])
     [text], info = envs.reset(options={"task_indices": [0]})
@@ -80,3 +80,44 @@ def test_cold_things_are_cooled():
     [text], *_ = envs.step(["cool apple 1 with fridge 1"])
     assert text == "You cool the apple 1 using the fridge 1."
     assert spoken("Apple") == "apple 1"
+
+
+def begun(task):
+    """(what a command is answered, the envs) in a task that has just begun."""
+    envs = AlfredInAlfworldWords([task])
+    envs.reset(options={"task_indices": [0]})
+    return lambda command: envs.step([command])[0][0], envs
+
+
+def test_a_slice_is_cut_when_it_is_taken_and_called_as_the_whole():
+    say, envs = begun(kitchen_task("cool"))
+    say("go to countertop 1")
+    assert say("take apple 1 from countertop 1").startswith("You pick up the apple ")
+    assert envs.outcomes()[0][2] == 3  # find, slice, pick up
+    assert "a apple" in say("examine countertop 1")  # the other slices
+    whole, envs = begun(told("Put an apple in the trash.", "pick_and_place_simple"))
+    whole("go to countertop 1")
+    whole("take apple 1 from countertop 1")
+    assert envs.outcomes()[0][2] == 2
+
+
+def test_what_is_to_be_carried_in_something_is_put_into_it_on_the_way():
+    say, envs = begun(kitchen_task("carrier"))
+    say("go to garbagecan 1")
+    assert say("take spoon 1 from garbagecan 1") == "You pick up the spoon 1 from the garbagecan 1."
+    say("go to fridge 1")
+    say("open fridge 1")
+    assert say("move spoon 1 to fridge 1") == "You move the spoon 1 to the fridge 1."
+    assert envs.outcomes()[0][0]
+    elsewhere, envs = begun(kitchen_task("carrier"))
+    for command in ("go to garbagecan 1", "take spoon 1 from garbagecan 1", "go to countertop 1"):
+        elsewhere(command)
+    before = envs.outcomes()[0][2]
+    elsewhere("move spoon 1 to countertop 1")
+    assert envs.outcomes()[0][2] - before == 1  # no place that the instruction means
+
+
+def test_what_lies_beside_a_place_can_be_taken_there():
+    say, _ = begun(told("Put the spoon in the fridge.", "pick_and_place_simple"))
+    assert "a spoon 1" in say("go to garbagecan 1")
+    assert "spoon" not in say("go to countertop 1")

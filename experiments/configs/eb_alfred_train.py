@@ -1,0 +1,27 @@
+"""EB-ALFRED's training side, in ALFWorld's words: the small models from scratch, chosen on held-out trials.
+
+Trials are few, with three or four instructions each, so the teacher plays every one eight times, with other detours
+each time.
+Score the weights on the subsets:
+
+    python experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled --weights RUN/weights
+
+Not run yet: no result.
+"""
+
+import dataclasses
+
+from embodied_mem.training.config import Config, EvalConfig, WorldConfig
+from experiments.configs import alfworld
+
+
+def config() -> Config:
+    like = alfworld.config()
+    return dataclasses.replace(
+        like,
+        world=WorldConfig(name="eb_alfred", train="train", valid="held_out", max_steps=30),
+        data=dataclasses.replace(like.data, passes=8),
+        executor_sft=dataclasses.replace(like.executor_sft, steps=1500),
+        compiler_sft=dataclasses.replace(like.compiler_sft, steps=1500),
+        evaluation=EvalConfig(seeds=(0,), batch_size=32),
+    )

@@ -1,0 +1,58 @@
+"""EB-ALFRED's training side as a world of a run: nothing of it is scored, and ALFWorld's runs stay what they were."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from embodied_mem.agents.alfred_dialect import training_sides
+from embodied_mem.envs import eb_alfred
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.training.bank import teach_bank
+from embodied_mem.training.config import WorldConfig
+from embodied_mem.training.worlds import make_worlds
+from experiments.configs import load
+
+
+@pytest.fixture
+def config(eb_alfred_data, monkeypatch):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_alfred_data.parent))
+    small = load("eb_alfred_train")
+    world = dataclasses.replace(small.world, num_train=8, num_valid=2)
+    return dataclasses.replace(small, world=world, evaluation=dataclasses.replace(small.evaluation, batch_size=2))
+
+
+def test_no_trial_is_on_two_sides(config):
+    train, held_out = ({task.trial for task in side} for side in training_sides())
+    scored = {
+        task.trial for subset in ("base", "common_sense", "long_horizon") for task in eb_alfred.load_tasks(subset)
+    }
+    assert not train & held_out
+    assert not (train | held_out) & scored
+    assert len(train) > 5 * len(held_out) > 50
+
+
+def test_the_teacher_wins_training_tasks_and_instructions_of_one_trial_are_one_task(config):
+    worlds = make_worlds(config)
+    assert (worlds.num_train, worlds.num_valid, worlds.valid.max_steps) == (8, 2, 30)
+    bank = teach_bank(config, worlds=worlds)
+    assert len(bank) >= 2
+    _, info = worlds.valid.reset(options={"task_indices": [0, 1]})
+    trials = [task.trial for task in training_sides()[1][:2]]
+    assert info["task_id"] == trials
+    [text], info = (x[:1] if isinstance(x, list) else x for x in worlds.valid.reset(options={"task_indices": [0, 1]}))
+    found = bank.retrieve(info["goal"][0], top_k=20, context=text, exclude_task_ids=(trials[0],))
+    assert trials[0] not in {experience.episode.task_id for experience in found}
+
+
+def test_alfworlds_runs_keep_their_fingerprints(config):
+    assert "name" not in load("grpo_cpu").parts("data")["world"]
+    assert config.parts("data")["world"]["name"] == "eb_alfred"
+
+
+def test_worlds_that_do_not_exist_are_refused():
+    with pytest.raises(InvalidInputError, match=r"world\.name: expected alfworld or eb_alfred"):
+        WorldConfig(name="eb_habitat", num_train=1, num_valid=1)
+    with pytest.raises(InvalidInputError, match="world: expected train, held_out"):
+        WorldConfig(name="eb_alfred", train="train", valid="base")
