@@ -76,7 +76,7 @@ def episode_or_reason(quick: bool) -> dict[str, Any]:
     try:
         return bench_episode(quick=quick)
     except importlib.metadata.PackageNotFoundError as error:
-        return {"what": f"not measured: the package {error} is not installed"}
+        return {"what": f"not measured: the package {error.name} is not installed"}
 
 
 def run_contender(name: str, settings: dict, python: str) -> dict[str, Any]:
