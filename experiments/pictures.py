@@ -9,7 +9,7 @@ also prints as one JSON line. Games, bank and models are those of `evaluate.py -
   against the keys of the memory tokens: experiences under `static`, guidance and soft tokens under `compiled`. `logit`
   is the mean over these tokens, heads and layers before the softmax, `share` what they get of the attention after it,
   summed over tokens. Per step, means over the episodes that still run and in which memory says something (`episodes`):
-  late steps are those of the episodes that are lost.
+  late steps are those of the episodes that are lost. The picture leaves out means over fewer than four.
 - Soft and text tokens (its Figure 4): the compiler's final hidden states where it writes text and at its soft
   positions, 400 of each kind drawn from all steps, t-SNE in the plane. `same_kind_neighbours` is the share of states
   whose nearest neighbour by cosine, in the full width and in another step, is of their kind; chance is 0.5.
@@ -44,6 +44,7 @@ from embodied_mem.training.data import Row, pad_rows
 DELIVERIES = ("static", "compiled")
 POINTS = 400
 ROWS = 64
+DRAWN_FROM = 4
 
 
 @functools.partial(jax.jit, static_argnames="config")
@@ -186,7 +187,8 @@ def draw(folder: pathlib.Path, attention: dict, places: np.ndarray, soft: np.nda
     titles = ("logit", "mean attention logit of memory tokens"), ("share", "share of attention on memory tokens")
     for axis, (key, title) in zip(axes, titles):
         for name, values in attention.items():
-            axis.plot(values[key], label=name)
+            points = zip(values[key], values["episodes"])
+            axis.plot([value if count >= DRAWN_FROM else None for value, count in points], label=name)
         axis.set(title=title, xlabel="step of the episode")
     axes[0].legend()
     figure.savefig(folder / "attention.png", dpi=110)
