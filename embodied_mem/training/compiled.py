@@ -5,8 +5,12 @@
 
 What is compiled are the steps that training runs, with its shardings, remat and chunks. A device's peak is arguments
 (weights, optimizer state, batch), temporaries (activations, gathered weights, gradients before they are applied) and
-those outputs that do not take the place of an argument. On simulated CPU devices the compiler widens bfloat16 products
-to float32, so that temporaries are an upper bound for chips that multiply bfloat16.
+those outputs that do not take the place of an argument.
+
+On simulated CPU devices all is compiled in float32, and only the arguments are counted in the dtypes in which they are
+stored: the compiler for CPUs widens bfloat16 products, for which it keeps a float32 copy of all layers' weights, as no
+chip that multiplies bfloat16 does. What exists in float32 is at least as large as in bfloat16, so temporaries and
+outputs are upper bounds, as far as another backend's compiler plans as this one does.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from embodied_mem.models.config import LoraConfig, preset
+from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
@@ -30,6 +34,7 @@ from embodied_mem.parallel.sharding import batch_sharding, replicated
 from embodied_mem.training import grpo, stages
 from embodied_mem.training.config import Config
 from embodied_mem.training.data import Batch
+from embodied_mem.training.model_sources import ROLES, shape_of
 from embodied_mem.training.sft import CompilerBatch, CompilerModel, TrainState, make_compiler_step
 
 
@@ -39,7 +44,7 @@ class ProgramMemory:
 
     Attributes:
         name: `sft`, `grpo`, or `prefill compiler` and `prefill executor`, which read the prompts of a rollout.
-        arguments: what is handed in and stays.
+        arguments: what is handed in and stays, as it is stored.
         temporaries: what exists while it runs.
         outputs: results that take no argument's place.
         compile_s: seconds of compilation.
@@ -66,17 +71,19 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         executor_length: tokens of an executor row, soft positions and action included.
     """
     place = stages.placement(config)
-    overrides = {} if config.model.weights else {"vocab_size": config.model.vocab_size}
-    shapes = {
-        role: preset(getattr(config.model, role), **overrides, **stages.masters_of(config, role))
-        for role in ("compiler", "executor")
-    }
+    stored = {role: shape_of(config, role) for role in ROLES}
+    shapes = stored
+    if jax.default_backend() == "cpu":
+        wide = {"dtype": "float32", "param_dtype": "float32"}
+        shapes = {role: dataclasses.replace(shape, **wide) for role, shape in stored.items()}
     executor_graph, executor = nnx.split(nnx.eval_shape(lambda: Decoder(shapes["executor"], rngs=nnx.Rngs(0))))
     model = nnx.eval_shape(lambda: _compiler(config, shapes))
     axes = stages.parameter_axes(model)
     graph, trainable, frozen = nnx.split(model, stages.trainable_filter(config), ...)
     executor = _placed(place, executor, stages.parameter_axes(nnx.merge(executor_graph, executor)))
     frozen = _placed(place, frozen, axes)
+    executor_size = jnp.dtype(stored["executor"].param_dtype).itemsize
+    frozen_size = jnp.dtype(stored["compiler"].param_dtype).itemsize
 
     sft = config.compiler_sft
     optimizer = stages.sft_optimizer(sft)
@@ -97,7 +104,9 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     key = jax.eval_shape(lambda: jax.random.key(0))
     if place.mesh:
         key = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=replicated(place.mesh))
-    yield _compiled("sft", place, step.func, *step.args, state, executor, _batch(place, data), key)
+    arguments = (*step.args, state, executor, _batch(place, data), key)
+    handed = _bytes(step.args, frozen_size) + _bytes(executor, executor_size) + _bytes(arguments[1:2] + arguments[3:])
+    yield _compiled("sft", place, handed, step.func, *arguments)
 
     rl = config.grpo
     rows, width = place.rows(rl.microbatch), shapes["executor"].width
@@ -110,20 +119,23 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         _struct(jnp.float32, rows),
     )
     gradient = grpo.make_grpo_gradient(graph, rl, places=places and places.trainable, mesh=config.mesh)
-    yield _compiled("grpo", place, gradient, state.trainable, frozen, _batch(place, data), 1.0)
+    data = _batch(place, data)
+    handed = _bytes((state.trainable, data)) + _bytes(frozen, frozen_size)
+    yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, data, 1.0)
 
     rows = place.rows(rl.num_tasks * rl.group_size)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)
-    for role, graph_of, parameters, length, new in (
-        ("compiler", decoder_graph, decoder, compiler_length, config.model.max_compiler_tokens + num_soft),
-        ("executor", executor_graph, executor, executor_length, config.model.max_action_tokens),
+    for role, graph_of, parameters, size, length, new in (
+        ("compiler", decoder_graph, decoder, frozen_size, compiler_length, config.model.max_compiler_tokens + num_soft),
+        ("executor", executor_graph, executor, executor_size, executor_length, config.model.max_action_tokens),
     ):
 
         def prefill(parameters, tokens, mask, graph_of=graph_of, length=length):
             return nnx.merge(graph_of, parameters).prefill(tokens, mask=mask, capacity=length)
 
         data = _batch(place, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
-        yield _compiled(f"prefill {role}", place, jax.jit(prefill), parameters, *data)
+        handed = _bytes(parameters, size) + _bytes(data)
+        yield _compiled(f"prefill {role}", place, handed, jax.jit(prefill), parameters, *data)
 
 
 def _compiler(config: Config, shapes: dict) -> CompilerModel:
@@ -165,13 +177,25 @@ def _batch(place: Placement, tree: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
 
 
-def _compiled(name: str, place: Placement, program: Any, *arguments: Any) -> ProgramMemory:
+def _bytes(tree: Any, itemsize: int = 0) -> int:
+    """Bytes per device of abstract arrays, their elements of `itemsize` bytes if it is given."""
+
+    def of(leaf) -> int:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return 0
+        shape = leaf.sharding.shard_shape(leaf.shape) if leaf.sharding else leaf.shape
+        return math.prod(shape) * (itemsize or leaf.dtype.itemsize)
+
+    return sum(map(of, jax.tree.leaves(tree)))
+
+
+def _compiled(name: str, place: Placement, handed: int, program: Any, *arguments: Any) -> ProgramMemory:
     started = time.perf_counter()
     with place.scope():
         memory = program.lower(*arguments).compile().memory_analysis()
     return ProgramMemory(
         name,
-        memory.argument_size_in_bytes,
+        handed,
         memory.temp_size_in_bytes,
         memory.output_size_in_bytes - memory.alias_size_in_bytes,
         time.perf_counter() - started,

@@ -30,11 +30,9 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.memory import MemoryBank
-from embodied_mem.models.config import LoraConfig, logical_axes, preset
+from embodied_mem.models.config import LoraConfig, logical_axes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import load_hf, read_described
 from embodied_mem.models.lora import LoraParam, add_lora
-from embodied_mem.models.qwen_vl import load_qwen_vl
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.weights_version import weights_version
@@ -44,6 +42,7 @@ from embodied_mem.training import grpo
 from embodied_mem.training.config import Config, SFTConfig
 from embodied_mem.training.data import Batch, Row, batches, fill_rows, pad_rows, spots_of
 from embodied_mem.training.loop import run_loop
+from embodied_mem.training.model_sources import is_published, new_decoder
 from embodied_mem.training.schedules import cosine
 from embodied_mem.training.sft import (
     CompilerBatch,
@@ -63,26 +62,6 @@ MEAN_LENGTH = 512
 
 OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
 """The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
-
-
-def new_decoder(
-    name: str, config: Config, tokenizer: Tokenizer, role: str, seed: int, place: Placement = ONE_DEVICE
-) -> Decoder:
-    """The decoder of a role: with `config.model.weights` from its folder there, each device reading its own part, else
-    the preset `name` from scratch. What is trained whole is stored in float32 whatever it computes in."""
-    masters = masters_of(config, role)
-    if not config.model.weights:
-        return Decoder(preset(name, vocab_size=tokenizer.vocab_size, **masters), rngs=nnx.Rngs(seed))
-    folder = pathlib.Path(config.model.weights) / role
-    if read_described(folder).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
-        return load_qwen_vl(folder, shardings=place.shardings, **masters).decoder
-    return load_hf(folder, shardings=place.shardings, **masters)
-
-
-def masters_of(config: Config, role: str) -> dict[str, str]:
-    """Overrides of a decoder that is trained whole: parameters in float32, of which steps are too small for less."""
-    trained = not config.model.weights or (role == "compiler" and not config.model.lora)
-    return {"param_dtype": "float32"} if trained else {}
 
 
 def placement(config: Config) -> Placement:
@@ -156,7 +135,7 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
     """The executor, trained from scratch on all input formats that will be compared."""
     place = placement(config)
     with place.on_host():
-        executor = new_decoder(config.model.executor, config, tokenizer, "executor", config.seed + 1, place)
+        executor = new_decoder(config, tokenizer, "executor", config.seed + 1, place)
     if not config.executor_sft.steps:  # no optimizer state for what is not trained
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         return executor
@@ -255,8 +234,8 @@ def new_compiler(
 ) -> CompilerModel:
     """The compiler before training: from scratch it starts from the executor's weights, as pretrained ones both start
     from a language model, if the two have one shape."""
-    decoder = new_decoder(config.model.compiler, config, tokenizer, "compiler", config.seed + 2, place)
-    if not config.model.weights and decoder.config == executor.config:
+    decoder = new_decoder(config, tokenizer, "compiler", config.seed + 2, place)
+    if not is_published(config, "compiler") and decoder.config == executor.config:
         nnx.update(decoder, jax.tree.map(jnp.copy, nnx.state(executor)))
     if config.model.lora:
         add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(config.seed + 4))

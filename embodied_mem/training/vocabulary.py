@@ -1,4 +1,4 @@
-"""The tokenizer of a run: learned from the teacher's texts, or that of the pretrained models.
+"""The tokenizer of a run: learned from the teacher's texts, or that of the published models.
 
 tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
 """
@@ -9,12 +9,16 @@ import pathlib
 from collections.abc import Sequence
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import Tokenizer, train_bpe
+from embodied_mem.models.gguf import GGUFFile
 from embodied_mem.training.config import Config
+from embodied_mem.training.model_sources import ROLES, weights_of
 from embodied_mem.training.teacher_data import Sample
 
-SOFT_PLACEHOLDERS = ("<soft>", "<|fim_pad|>", "<|reserved_special_token_0|>", "<unk>")
-"""Tokens that can stand for a soft token; pretrained vocabularies have one of the others, never in a text."""
+SOFT_PLACEHOLDERS = ("<soft>", "<|fim_pad|>", "<|reserved_special_token_0|>", "<empty_output>", "<unk>")
+"""Tokens that can stand for a soft token; published vocabularies have one of the others, never in a text (Qwen's,
+Llama 3's, SmolLM2's, Llama 2's)."""
 
 MAX_TEXTS = 4000
 
@@ -23,20 +27,26 @@ def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]
     """The tokenizer of the run, stored at `path` the first time.
 
     Raises:
-        DataNotFoundError: `config.model.weights` names a folder without `compiler/tokenizer.json`.
+        DataNotFoundError: there are no weights, or no tokenizer.json in their folder.
     """
-    if config.model.weights and not path.exists():
-        source = pathlib.Path(config.model.weights) / "compiler" / "tokenizer.json"
-        if not source.exists():
-            raise DataNotFoundError(
-                f"model.weights: expected {source} (Hugging Face folders compiler/ and executor/), found none"
-            )
-        Tokenizer.load(source).save(path)
-    if not path.exists():
+    if path.exists():
+        return load_tokenizer(path)
+    source = next(filter(None, (weights_of(config, role) for role in ROLES)), None)
+    if source is not None:
+        published_tokenizer(source).save(path)
+    else:
         chosen = samples[:: max(1, len(samples) // MAX_TEXTS)]
         texts = [t for s in chosen for t in (s.compiler_prompt, s.output, s.executor_text(), f" {s.action}")]
         train_bpe(texts, config.model.vocab_size).save(path)
     return load_tokenizer(path)
+
+
+def published_tokenizer(source: pathlib.Path) -> Tokenizer:
+    """The tokenizer of a Hugging Face folder or a GGUF file; both models of a run read with the compiler's, if it is
+    published, else with the executor's."""
+    if source.suffix == ".gguf":
+        return PretrainedTokenizer.from_gguf(GGUFFile(source).metadata).tokenizer
+    return PretrainedTokenizer.from_folder(source).tokenizer
 
 
 def load_tokenizer(path: pathlib.Path) -> Tokenizer:

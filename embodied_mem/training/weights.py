@@ -73,7 +73,8 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
     """
     from safetensors.numpy import load_file
 
-    from embodied_mem.training.stages import new_compiler, new_decoder
+    from embodied_mem.training.model_sources import new_decoder
+    from embodied_mem.training.stages import new_compiler
     from embodied_mem.training.vocabulary import load_tokenizer
 
     directory = pathlib.Path(directory)
@@ -86,7 +87,7 @@ def load_bundle(directory: str | os.PathLike) -> Bundle:
         raise CheckpointError(f"{directory}/config.json: expected JSON, got {error}") from error
     arrays = load_file(directory / "weights.safetensors")
     tokenizer = load_tokenizer(directory / "tokenizer.json")
-    executor = new_decoder(config.model.executor, config, tokenizer, "executor", 0)
+    executor = new_decoder(config, tokenizer, "executor", 0)
     _fill(directory, "executor", executor, arrays)
     model = new_compiler(config, tokenizer, executor)
     _fill(directory, "compiler", model, arrays)

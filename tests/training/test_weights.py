@@ -13,7 +13,8 @@ from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.training import config as c
-from embodied_mem.training.stages import new_compiler, new_decoder
+from embodied_mem.training.model_sources import new_decoder
+from embodied_mem.training.stages import new_compiler
 from embodied_mem.training.weights import flat_arrays, from_dict, load_bundle, save_bundle
 from experiments import train
 from experiments.configs import cli, load, names
@@ -37,7 +38,7 @@ def bundle(tmp_path, monkeypatch):
         grpo=c.GRPOConfig(learning_rate=1 / 3),
     )
     tokenizer = train_bpe(["find mug in desk 1"], 270)
-    executor = new_decoder("slim", config, tokenizer, "executor", 7)
+    executor = new_decoder(config, tokenizer, "executor", 7)
     model = new_compiler(config, tokenizer, executor)
     # Values that no fresh model has.
     for module in (executor, model):

