@@ -21,8 +21,7 @@ from embodied_mem.agents.hints import Hints
 from embodied_mem.agents.plans import Plan, PlanStep, Situation
 from embodied_mem.envs.alfworld_text import Task, parse_goal, put_command, type_of
 from embodied_mem.errors import InvalidInputError
-
-_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
+from embodied_mem.memory.observations import STATE_AFTER
 
 
 class SymbolicPlanner:
@@ -57,7 +56,7 @@ class _Imagined:
         self.task, self.beliefs, self.grammar = task, situation.beliefs.copy(), grammar
         self.hints = Hints(situation)
         self.why = ""
-        self._mark = _MARKS.get(task.change, "")
+        self._mark = STATE_AFTER.get(task.change, "")
         self._finished = False
         self._given_up: set[str] = set()
 
