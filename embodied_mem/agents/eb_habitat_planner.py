@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from embodied_mem.agents.beliefs import Present, WorkingMemory
 from embodied_mem.agents.eb_habitat_words import Goal, understand
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen, plan_untried
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observations import class_of, read_observation
@@ -155,16 +155,7 @@ def _go(place: str) -> str:
 
 
 class EbHabitatPlanner:
-    """Plans by rules.
-
-    Args:
-        max_steps: a plan that has so many steps is not made longer.
-    """
-
-    def __init__(self, max_steps: int = 8):
-        if max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1, got {max_steps}")
-        self._max_steps = max_steps
+    """Plans by rules."""
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
@@ -180,18 +171,10 @@ class EbHabitatPlanner:
             verb = "close" if meant.close else "open"
             return Plan((PlanStep(_go(stand), (), f"to {verb} it"), PlanStep(f"{verb} the {door}", (), "the goal")))
         order = _search_order(situation)
-        for _ in range(2):
-            for reading in _readings(now):
-                if reading in now.working.tried:
-                    continue
-                imagined = _Imagined(reading, now.copy(), order)
-                steps: list[PlanStep] = []
-                while len(steps) < self._max_steps and (more := imagined.next()):
-                    steps += more
-                if steps:
-                    return Plan(tuple(steps), str(reading))
-                now.working.tried.add(reading)
-            now.working.tried.clear()
+        if plan := plan_untried(
+            _readings(now), now.working.tried, lambda reading: foreseen(_Imagined(reading, now.copy(), order).next)
+        ):
+            return plan
         left = [p for p in order if p not in now.searched] or list(now.working.receptacles)
         return Plan((PlanStep(_go(next(p for p in left if p != now.at)), (), "nothing else is to be done"),))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from embodied_mem.agents.beliefs import Beliefs
 from embodied_mem.agents.hints import Hints
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen
 from embodied_mem.envs.alfworld_text import Task, parse_goal, put_command, type_of
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.observations import STATE_AFTER
@@ -41,9 +41,7 @@ class SymbolicPlanner:
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         imagined = _Imagined(parse_goal(situation.goal), situation, self._grammar)
-        steps: list[PlanStep] = []
-        while len(steps) < self._max_steps and (more := imagined.next()):
-            steps += more
+        steps = foreseen(imagined.next, self._max_steps)
         if not steps:  # by all that is known the task is done, and it is not: something known is wrong
             steps = [PlanStep("look", (), "nothing is left to do")]
         return Plan(tuple(steps[: self._max_steps]), imagined.why)
