@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import ClassVar, Self
 
 from embodied_mem.agents.plans import PlanStep
 from embodied_mem.envs.alfworld_text import parse_command, parse_goal, parse_room, type_of
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.observations import AGENT, PLACED, Reading, is_refusal, read_observation
+from embodied_mem.memory.observations import AGENT, PLACED, STATE_AFTER, Reading, is_refusal, read_observation
 from embodied_mem.memory.temporal import Entry
-
-_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
 
 
 @dataclasses.dataclass
@@ -53,39 +52,77 @@ class WorkingMemory:
     before: tuple[str, str] = ("", "")
 
 
-@dataclasses.dataclass
-class Beliefs:
-    """The present state, as far as it is known.
+@dataclasses.dataclass(kw_only=True)
+class Present:
+    """The present state, as far as it is known, in any world whose texts `read_observation` reads.
 
     Attributes:
-        receptacles: of the room.
         at, held: where the agent is and what it holds; "" for nowhere special and nothing.
-        things: known things of the kinds that matter -> the receptacle they are in or on.
+        things: known things -> the receptacle they are in or on.
         searched: receptacles whose whole content was seen in this task.
         closed, opened: receptacles last seen closed and open.
-        doors: receptacles known to have a door, from any task.
-        marks: thing -> {"clean", "hot", "cool"}.
-        beside, refused: as `WorkingMemory`.
+        marks: thing -> those of `STATES` that it is in.
     """
 
-    receptacles: tuple[str, ...]
+    STATES: ClassVar[frozenset[str]] = frozenset(STATE_AFTER.values())
+
     at: str = ""
     held: str = ""
     things: dict[str, str] = dataclasses.field(default_factory=dict)
     searched: set[str] = dataclasses.field(default_factory=set)
     closed: set[str] = dataclasses.field(default_factory=set)
     opened: set[str] = dataclasses.field(default_factory=set)
-    doors: set[str] = dataclasses.field(default_factory=set)
     marks: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+
+    def copy(self) -> Self:
+        """A copy to imagine in."""
+        return dataclasses.replace(
+            self, things=dict(self.things), searched=set(self.searched), closed=set(self.closed),
+            opened=set(self.opened), marks={thing: set(marks) for thing, marks in self.marks.items()},
+        )  # fmt: skip
+
+    def note(self, reading: Reading, kinds: Collection[str] | None = None) -> None:
+        """One answer of the world, put into the beliefs; with `kinds`, only things of these in their places."""
+        for container, contents in reading.complete:
+            if container == AGENT:
+                self.held = ""
+                continue
+            self.searched.add(container)
+            for thing in [t for t, place in self.things.items() if place == container and t not in contents]:
+                del self.things[thing]
+        for subject, relation, object_ in reading.facts:
+            if relation == "at":
+                self.at = object_
+            elif relation == "holds":
+                self.held = object_
+                self.things.pop(object_, None)
+            elif relation in ("in", "on", PLACED):
+                if kinds is None or type_of(subject) in kinds:
+                    self.things[subject] = object_
+            elif relation == "is" and object_ in ("open", "closed"):
+                (self.closed if object_ == "closed" else self.opened).add(subject)
+                (self.opened if object_ == "closed" else self.closed).discard(subject)
+                if object_ == "closed":
+                    self.searched.discard(subject)
+            elif relation == "is" and object_ in self.STATES:
+                self.marks.setdefault(subject, set()).add(object_)
+                self.marks[subject].discard({"hot": "cool", "cool": "hot"}.get(object_, ""))
+
+
+@dataclasses.dataclass
+class Beliefs(Present):
+    """The present state of a room of ALFWorld; `things` are those of the kinds that matter.
+
+    Attributes:
+        receptacles: of the room.
+        doors: receptacles known to have a door, from any task.
+        beside, refused: as `WorkingMemory`.
+    """
+
+    receptacles: tuple[str, ...]
+    doors: set[str] = dataclasses.field(default_factory=set)
     beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     refused: Counter = dataclasses.field(default_factory=Counter)
-
-    def copy(self) -> Beliefs:
-        """A copy to imagine in."""
-        return Beliefs(
-            self.receptacles, self.at, self.held, dict(self.things), set(self.searched), set(self.closed),
-            set(self.opened), set(self.doors), {k: set(v) for k, v in self.marks.items()}, self.beside, self.refused,
-        )  # fmt: skip
 
     def is_here(self, receptacle: str) -> bool:
         """Whether the agent can reach into a receptacle from where it stands."""
@@ -190,7 +227,7 @@ def _from_graph(beliefs: Beliefs, memory: LifelongMemory, working: WorkingMemory
                     (beliefs.closed if state == "closed" else beliefs.opened).add(receptacle)
     for sighting in sightings:
         states = seen.get(sighting.name, {}).items()
-        beliefs.marks[sighting.name] = {s for s, time in states if time >= working.began and s in _MARKS.values()}
+        beliefs.marks[sighting.name] = {s for s, time in states if time >= working.began and s in beliefs.STATES}
         if sighting.relation in ("in", "on"):
             beliefs.things[sighting.name] = sighting.receptacle
 
@@ -200,7 +237,8 @@ def _from_steps(beliefs: Beliefs, entries: Iterable[Entry], kinds: Iterable[str]
     for entry in entries:
         _, arrow, answer = entry.text.partition(" -> ")
         if arrow and entry.first_step == entry.last_step:
-            _take_note(beliefs, read_observation(answer.removesuffix("...")), kinds)
+            beliefs.note(read_observation(answer.removesuffix("...")), kinds)
+            beliefs.doors |= beliefs.closed | beliefs.opened
             continue
         done = entry.done
         beliefs.searched.update(done.get("went to", ()))
@@ -212,35 +250,6 @@ def _from_steps(beliefs: Beliefs, entries: Iterable[Entry], kinds: Iterable[str]
                 beliefs.things[put.object] = put.receptacle
         gone = {put.object for put in placed}
         beliefs.held = next((name for name in reversed(taken) if name not in gone), "")
-        for verb, mark in _MARKS.items():
+        for verb, mark in STATE_AFTER.items():
             for rest in done.get(verb, ()):
                 beliefs.marks.setdefault(parse_command(f"{verb} {rest}").object, set()).add(mark)
-
-
-def _take_note(beliefs: Beliefs, reading: Reading, kinds: set[str]) -> None:
-    """One answer of the world, put into the beliefs."""
-    for container, contents in reading.complete:
-        if container == AGENT:
-            beliefs.held = ""
-            continue
-        beliefs.searched.add(container)
-        for thing in [t for t, place in beliefs.things.items() if place == container and t not in contents]:
-            del beliefs.things[thing]
-    for subject, relation, object_ in reading.facts:
-        if relation == "at":
-            beliefs.at = object_
-        elif relation == "holds":
-            beliefs.held = object_
-            beliefs.things.pop(object_, None)
-        elif relation in ("in", "on", PLACED) and type_of(subject) in kinds:
-            beliefs.things[subject] = object_
-        elif relation == "is" and object_ in ("open", "closed"):
-            beliefs.doors.add(subject)
-            (beliefs.closed if object_ == "closed" else beliefs.opened).add(subject)
-            (beliefs.opened if object_ == "closed" else beliefs.closed).discard(subject)
-            if object_ == "closed":
-                beliefs.searched.discard(subject)
-        elif relation == "is" and object_ in _MARKS.values():
-            other = {"hot": "cool", "cool": "hot"}.get(object_, "")
-            beliefs.marks.setdefault(subject, set()).add(object_)
-            beliefs.marks[subject].discard(other)

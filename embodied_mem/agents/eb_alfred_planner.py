@@ -18,11 +18,10 @@ import itertools
 
 from embodied_mem.agents.eb_alfred_scene import BASINS, DOORS, Scene
 from embodied_mem.agents.eb_alfred_words import SLICEABLE
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen, plan_untried
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.observations import class_of
+from embodied_mem.memory.observations import STATE_AFTER, class_of
 
-_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
 _STRANGE, _OTHER, _UNSAID = 4, 1, 6
 """Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
 instruction does not say: that a slice is meant, or two."""
@@ -69,34 +68,18 @@ def readings_of(scene: Scene) -> list[Reading]:
 
 
 class EbAlfredPlanner:
-    """Plans by rules.
-
-    Args:
-        max_steps: a plan that has so many steps is not made longer.
-    """
-
-    def __init__(self, max_steps: int = 8):
-        if max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1, got {max_steps}")
-        self._max_steps = max_steps
+    """Plans by rules."""
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         scene: Scene = situation.beliefs
-        tried = scene.working.tried
-        for _ in range(2):
-            for reading in readings_of(scene):
-                if reading in tried:
-                    continue
-                imagined = _Imagined(reading, scene.copy())
-                steps: list[PlanStep] = []
-                while len(steps) < self._max_steps and (more := imagined.next()):
-                    steps += more
-                if steps and not scene.refused(steps[0].command):
-                    return Plan(tuple(steps), str(reading))
-                tried.add(reading)  # all of it holds and the task goes on, or what it needs was refused here
-            tried.clear()
-        return Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
+
+        def steps_of(reading: Reading) -> list[PlanStep]:
+            steps = foreseen(_Imagined(reading, scene.copy()).next)
+            return [] if steps and scene.refused(steps[0].command) else steps
+
+        idle = Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
+        return plan_untried(readings_of(scene), scene.working.tried, steps_of) or idle
 
 
 def _idle(scene: Scene) -> str:
@@ -109,7 +92,7 @@ class _Imagined:
 
     def __init__(self, reading: Reading, scene: Scene):
         self.reading, self.scene = reading, scene
-        self._mark = _MARKS.get(reading.change, "")
+        self._mark = STATE_AFTER.get(reading.change, "")
         self._place = BASINS.get(reading.place, reading.place)
         self._finished = False
 

@@ -12,8 +12,9 @@ import dataclasses
 import re
 import zlib
 from collections.abc import Sequence
+from typing import ClassVar, Self
 
-from embodied_mem.agents.beliefs import WorkingMemory
+from embodied_mem.agents.beliefs import Present, WorkingMemory
 from embodied_mem.agents.eb_alfred_words import Goal, understand
 from embodied_mem.agents.plans import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
@@ -57,35 +58,24 @@ class AlfredWorking(WorkingMemory):
 
 
 @dataclasses.dataclass
-class Scene:
-    """The present state, as far as it is known.
+class Scene(Present):
+    """The present state, as far as it is known; `at` is what was found last.
 
     Attributes:
         working: of the task.
-        at, held: what was found last; what is in the hand, "" for nothing.
         view: names in view.
-        things: thing -> what it is in or on.
-        closed, opened: receptacles seen so in this task.
-        marks: thing -> {"clean", "hot", "cool"}.
         home: kinds that were seen in this home so far, in small letters.
     """
 
+    STATES: ClassVar[frozenset[str]] = Present.STATES | {"on"}
+
     working: AlfredWorking
-    at: str = ""
-    held: str = ""
     view: set[str] = dataclasses.field(default_factory=set)
-    things: dict[str, str] = dataclasses.field(default_factory=dict)
-    closed: set[str] = dataclasses.field(default_factory=set)
-    opened: set[str] = dataclasses.field(default_factory=set)
-    marks: dict[str, set[str]] = dataclasses.field(default_factory=dict)
     home: frozenset[str] = frozenset()
 
-    def copy(self) -> Scene:
+    def copy(self) -> Self:
         """A copy to imagine in."""
-        return Scene(
-            self.working, self.at, self.held, set(self.view), dict(self.things), set(self.closed), set(self.opened),
-            {thing: set(marks) for thing, marks in self.marks.items()}, self.home,
-        )  # fmt: skip
+        return dataclasses.replace(super().copy(), view=set(self.view))
 
     def refused(self, command: str) -> bool:
         """Whether a command had no effect at this place with this in the hand."""
@@ -210,33 +200,10 @@ class EbAlfredRules:
         now = read_observation(working.recent[-1])
         scene.view = {name for fact in now.facts for name in (fact[0], fact[2]) if fact[1] in ("in", "on", "in room")}
         for text in working.recent:
-            _apply(scene, text)
+            scene.note(read_observation(text))
         if memory.spatial is not None:
             _from_graph(scene, memory, working)
         return scene
-
-
-def _apply(scene: Scene, text: str) -> None:
-    """One answer, put into the beliefs."""
-    reading = read_observation(text)
-    for container, contents in reading.complete:
-        if container == "agent":
-            scene.held = ""
-        for thing in [t for t, place in scene.things.items() if place == container and t not in contents]:
-            del scene.things[thing]
-    for subject, relation, object_ in reading.facts:
-        if relation == "at":
-            scene.at = object_
-        elif relation == "holds":
-            scene.held = object_
-            scene.things.pop(object_, None)
-        elif relation in ("in", "on"):
-            scene.things[subject] = object_
-        elif relation == "is" and object_ in ("open", "closed"):
-            (scene.closed if object_ == "closed" else scene.opened).add(subject)
-            (scene.opened if object_ == "closed" else scene.closed).discard(subject)
-        elif relation == "is":
-            scene.marks.setdefault(subject, set()).add(object_)
 
 
 def _from_graph(scene: Scene, memory: LifelongMemory, working: AlfredWorking) -> None:

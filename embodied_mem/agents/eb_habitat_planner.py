@@ -18,9 +18,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from embodied_mem.agents.beliefs import WorkingMemory
+from embodied_mem.agents.beliefs import Present, WorkingMemory
 from embodied_mem.agents.eb_habitat_words import Goal, understand
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen, plan_untried
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observations import class_of, read_observation
@@ -70,27 +70,14 @@ class HabitatWorking(WorkingMemory):
 
 
 @dataclasses.dataclass
-class Apartment:
-    """The present state, as far as it is known.
+class Apartment(Present):
+    """The present state, as far as it is known; `held` is the kind in the hand.
 
     Attributes:
         working: of the task.
-        at, held: where the robot is; the kind in its hand, "" for none.
-        things: thing -> where it is.
-        searched: places whose whole content was seen in this task.
-        closed: places seen closed.
     """
 
     working: HabitatWorking
-    at: str = ""
-    held: str = ""
-    things: dict[str, str] = dataclasses.field(default_factory=dict)
-    searched: set[str] = dataclasses.field(default_factory=set)
-    closed: set[str] = dataclasses.field(default_factory=set)
-
-    def copy(self) -> Apartment:
-        """A copy to imagine in."""
-        return Apartment(self.working, self.at, self.held, dict(self.things), set(self.searched), set(self.closed))
 
     def of_kind(self, kind: str) -> dict[str, str]:
         """Known things of a kind and where they are."""
@@ -151,7 +138,8 @@ class EbHabitatRules:
         """As `WorldRules.beliefs`."""
         now = Apartment(working)
         for text in working.recent:
-            _apply(now, text)
+            now.note(read_observation(text))
+        now.held = class_of(now.held)
         if (spatial := memory.spatial) is not None:
             now.at = spatial.position()
             now.searched = set(working.receptacles).difference(spatial.unsearched())
@@ -162,42 +150,12 @@ class EbHabitatRules:
         return now
 
 
-def _apply(now: Apartment, text: str) -> None:
-    """One answer, put into the beliefs."""
-    reading = read_observation(text)
-    for container, contents in reading.complete:
-        if container == "agent":
-            now.held = ""
-            continue
-        now.searched.add(container)
-        for thing in [t for t, place in now.things.items() if place == container and t not in contents]:
-            del now.things[thing]
-    for subject, relation, object_ in reading.facts:
-        if relation == "at":
-            now.at = object_
-        elif relation == "holds":
-            now.held = class_of(object_)
-        elif relation in ("in", "on"):
-            now.things[subject] = object_
-        elif relation == "is":
-            (now.closed.add if object_ == "closed" else now.closed.discard)(subject)
-
-
 def _go(place: str) -> str:
     return f"navigate to the {_COMMON_NAMES.get(place, place)}"
 
 
 class EbHabitatPlanner:
-    """Plans by rules.
-
-    Args:
-        max_steps: a plan that has so many steps is not made longer.
-    """
-
-    def __init__(self, max_steps: int = 8):
-        if max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1, got {max_steps}")
-        self._max_steps = max_steps
+    """Plans by rules."""
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
@@ -213,18 +171,10 @@ class EbHabitatPlanner:
             verb = "close" if meant.close else "open"
             return Plan((PlanStep(_go(stand), (), f"to {verb} it"), PlanStep(f"{verb} the {door}", (), "the goal")))
         order = _search_order(situation)
-        for _ in range(2):
-            for reading in _readings(now):
-                if reading in now.working.tried:
-                    continue
-                imagined = _Imagined(reading, now.copy(), order)
-                steps: list[PlanStep] = []
-                while len(steps) < self._max_steps and (more := imagined.next()):
-                    steps += more
-                if steps:
-                    return Plan(tuple(steps), str(reading))
-                now.working.tried.add(reading)
-            now.working.tried.clear()
+        if plan := plan_untried(
+            _readings(now), now.working.tried, lambda reading: foreseen(_Imagined(reading, now.copy(), order).next)
+        ):
+            return plan
         left = [p for p in order if p not in now.searched] or list(now.working.receptacles)
         return Plan((PlanStep(_go(next(p for p in left if p != now.at)), (), "nothing else is to be done"),))
 

@@ -9,8 +9,8 @@ A situation holds what the agent read and what its memories know, nothing else.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
@@ -47,6 +47,34 @@ class Plan:
 
     steps: tuple[PlanStep, ...]
     why: str = ""
+
+
+def foreseen(next_steps: Callable[[], Sequence[PlanStep]], max_steps: int = 8) -> list[PlanStep]:
+    """Steps until `next_steps` gives no more, or there are `max_steps`: the last few may go beyond."""
+    steps: list[PlanStep] = []
+    while len(steps) < max_steps and (more := next_steps()):
+        steps += more
+    return steps
+
+
+def plan_untried(
+    readings: Sequence[Any], tried: set[Any], steps_of: Callable[[Any], Sequence[PlanStep]]
+) -> Plan | None:
+    """The plan of the likeliest reading that was not carried out; of the likeliest of all when every one was.
+
+    Args:
+        readings: of the goal, the likeliest first.
+        tried: those that were carried out. One without steps is added: all of it holds, and the task goes on.
+        steps_of: what is left to do for a reading.
+    """
+    for _ in range(2):
+        for reading in readings:
+            if reading not in tried:
+                if steps := steps_of(reading):
+                    return Plan(tuple(steps), str(reading))
+                tried.add(reading)
+        tried.clear()
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

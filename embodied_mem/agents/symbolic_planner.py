@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from embodied_mem.agents.beliefs import Beliefs
 from embodied_mem.agents.hints import Hints
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
+from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen
 from embodied_mem.envs.alfworld_text import Task, parse_goal, put_command, type_of
 from embodied_mem.errors import InvalidInputError
-
-_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
+from embodied_mem.memory.observations import STATE_AFTER
 
 
 class SymbolicPlanner:
@@ -42,9 +41,7 @@ class SymbolicPlanner:
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         imagined = _Imagined(parse_goal(situation.goal), situation, self._grammar)
-        steps: list[PlanStep] = []
-        while len(steps) < self._max_steps and (more := imagined.next()):
-            steps += more
+        steps = foreseen(imagined.next, self._max_steps)
         if not steps:  # by all that is known the task is done, and it is not: something known is wrong
             steps = [PlanStep("look", (), "nothing is left to do")]
         return Plan(tuple(steps[: self._max_steps]), imagined.why)
@@ -57,7 +54,7 @@ class _Imagined:
         self.task, self.beliefs, self.grammar = task, situation.beliefs.copy(), grammar
         self.hints = Hints(situation)
         self.why = ""
-        self._mark = _MARKS.get(task.change, "")
+        self._mark = STATE_AFTER.get(task.change, "")
         self._finished = False
         self._given_up: set[str] = set()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -120,10 +120,13 @@ class SimulatorVectorEnv(NativeVectorEnv):
             self._native.close()
 
 
-class EbAlfredSimulator(SimulatorVectorEnv):
-    """EmbodiedBench's EBAlfEnv: AI2-THOR, actions by text or number as in the native `eb_alfred`."""
+class EmbodiedBenchSimulator(SimulatorVectorEnv):
+    """One of EmbodiedBench's environments: actions by text or number as in the native world of its name."""
 
     default_tasks = "base"
+    program: ClassVar[str]
+    own_subset: ClassVar[str]
+    default_resolution: ClassVar[int]
 
     def __init__(
         self,
@@ -131,33 +134,31 @@ class EbAlfredSimulator(SimulatorVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = 30,
-        resolution: int = 500,
+        resolution: int | None = None,
         python: str | None = None,
         folder: str | os.PathLike | None = None,
     ):
         """Start the processes; arguments as for `SimulatorVectorEnv`, and `resolution`, the images' side in pixels."""
-        options = _embodied_bench(tasks, (*_SUBSETS, "spatial"), resolution, max_steps)
-        super().__init__("eb_alfred", tasks, options, num_envs, seed, max_steps, python, folder)
+        name, subsets = _episodes(tasks)[0], (*_SUBSETS, self.own_subset)
+        resolution = self.default_resolution if resolution is None else resolution
+        if name not in subsets:
+            raise InvalidInputError(f"tasks: expected one of {', '.join(subsets)}, or ids such as base/3, got {name!r}")
+        if resolution < 1:
+            raise InvalidInputError(f"resolution: expected >= 1, got {resolution}")
+        options = {"eval_set": name, "resolution": resolution, "max_steps": max_steps}
+        super().__init__(self.program, tasks, options, num_envs, seed, max_steps, python, folder)
 
 
-class EbHabitatSimulator(SimulatorVectorEnv):
-    """EmbodiedBench's EBHabEnv: habitat-sim, actions by text or number as in the native `eb_habitat`."""
+class EbAlfredSimulator(EmbodiedBenchSimulator):
+    """EmbodiedBench's EBAlfEnv: AI2-THOR."""
 
-    default_tasks = "base"
+    program, own_subset, default_resolution = "eb_alfred", "spatial", 500
 
-    def __init__(
-        self,
-        tasks: str | Sequence[str] = "base",
-        num_envs: int = 1,
-        seed: int = 0,
-        max_steps: int | None = 30,
-        resolution: int = 600,
-        python: str | None = None,
-        folder: str | os.PathLike | None = None,
-    ):
-        """Start the processes; arguments as for `SimulatorVectorEnv`, and `resolution`, the images' side in pixels."""
-        options = _embodied_bench(tasks, (*_SUBSETS, "spatial_relationship"), resolution, max_steps)
-        super().__init__("eb_habitat", tasks, options, num_envs, seed, max_steps, python, folder)
+
+class EbHabitatSimulator(EmbodiedBenchSimulator):
+    """EmbodiedBench's EBHabEnv: habitat-sim."""
+
+    program, own_subset, default_resolution = "eb_habitat", "spatial_relationship", 600
 
 
 class PartnrSimulator(SimulatorVectorEnv):
@@ -240,17 +241,6 @@ class _Simulators(Processes):
             np.array([episode.program_reward for episode in episodes], dtype=np.float64),
             np.array([episode.crashed for episode in episodes]),
         )
-
-
-def _embodied_bench(
-    tasks: str | Sequence[str], subsets: Sequence[str], resolution: int, max_steps: int | None
-) -> dict[str, Any]:
-    name = _episodes(tasks)[0]
-    if name not in subsets:
-        raise InvalidInputError(f"tasks: expected one of {', '.join(subsets)}, or ids such as base/3, got {name!r}")
-    if resolution < 1:
-        raise InvalidInputError(f"resolution: expected >= 1, got {resolution}")
-    return {"eval_set": name, "resolution": resolution, "max_steps": max_steps}
 
 
 def _episodes(tasks: str | Sequence[str]) -> tuple[str, list[int] | None]:

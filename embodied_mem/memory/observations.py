@@ -30,7 +30,8 @@ _PAIRS = {
     "heat": re.compile(r"You heat the (.+) using the (.+?)\.?\Z"),
     "cool": re.compile(r"You cool the (.+) using the (.+?)\.?\Z"),
 }
-_STATES = {"clean": "clean", "heat": "hot", "cool": "cool"}
+STATE_AFTER = {"clean": "clean", "heat": "hot", "cool": "cool"}
+"""What a thing is after it was cleaned, heated, cooled."""
 _CONTAINER = re.compile(r"This is a normal (.+?)\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
 _MARKS = {"hot": "hot", "cool": "cool", "cold": "cool", "clean": "clean", "sliced": "sliced"}
@@ -171,7 +172,7 @@ def _read_pair(verb: str, name: str, place: str) -> Reading:
         return Reading(((AGENT, "holds", name),))
     if verb in ("move", "put"):
         return Reading(((name, PLACED, place),), ((AGENT, ()),))
-    return Reading(((name, "is", _STATES[verb]),))
+    return Reading(((name, "is", STATE_AFTER[verb]),))
 
 
 def _read_facing(text: str) -> Reading:

@@ -4,7 +4,7 @@
     hidden = decoder(tokens, mask=mask)                          # [B, L, D], training
     log_probs = token_log_probs(decoder, targets, tokens=tokens, mask=mask)
     hidden, cache = decoder.prefill(tokens, mask=mask, capacity=512)
-    hidden, cache = decoder.extend(cache, next_tokens)           # one token or many, tokens or embeddings
+    hidden, cache = append(decoder, cache, tokens=next_tokens)   # `sampling`; one token or many, or embeddings
 
 Padding may stand left (prompts of a batch that continue at one column) or right (training), or anywhere: `mask` says
 which positions are real, RoPE positions count real positions only, and nothing attends to padding. Parameters of
@@ -156,20 +156,6 @@ class Decoder(nnx.Module):
         """
         return prefill(self.config, self.weights(), self.lora, tokens, embeddings, mask, capacity, positions)
 
-    def extend(
-        self,
-        cache: KVCache,
-        tokens: jax.Array | None = None,
-        *,
-        embeddings: jax.Array | None = None,
-        mask: jax.Array | None = None,
-    ) -> tuple[jax.Array, KVCache]:
-        """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
-
-        `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position.
-        """
-        return extend(self.config, self.weights(), self.lora, cache, tokens, embeddings, mask)
-
 
 def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns rows of the table [V, D] for tokens int32[...]; out-of-range tokens are the caller's error."""
@@ -264,7 +250,10 @@ def prefill(
 
 
 def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> tuple[jax.Array, KVCache]:
-    """Returns hidden states of S further positions and the extended cache; see `Decoder.extend`."""
+    """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
+
+    `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position.
+    """
     x = _inputs(config, weights, tokens, embeddings)
     batch, length = x.shape[:2]
     if length > cache.capacity:

@@ -94,7 +94,7 @@ class Generation:
 
 
 def pad_prompts(
-    prompts: Sequence[Sequence[int]], *, buckets: Sequence[int], pad_token: int = 0, batch_size: int | None = None
+    prompts: Sequence[Sequence[int]], *, buckets: Sequence[int], pad_token: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (tokens int32[B, L], mask bool[B, L]), left-padded to the smallest bucket that holds the longest prompt.
 
@@ -102,8 +102,6 @@ def pad_prompts(
         prompts: token ids per row; none may be empty.
         buckets: the allowed lengths; few of them means few compiled programs.
         pad_token: fills the left.
-        batch_size: pads the batch with rows that repeat the first prompt, so that a smaller last batch compiles nothing
-            new; the caller ignores those rows.
 
     Raises:
         InvalidInputError: for an empty prompt, or one longer than the largest bucket (its row and length are named;
@@ -121,13 +119,9 @@ def pad_prompts(
             f"prompts[{lengths.index(longest)}]: expected at most {max(buckets)} tokens (the largest bucket), "
             f"got {longest}; shorten the prompt or add a bucket"
         )
-    rows = max(len(prompts), batch_size or 0)
-    if batch_size is not None and rows > batch_size:
-        raise InvalidInputError(f"prompts: expected at most batch_size={batch_size} rows, got {len(prompts)}")
-    tokens = np.full((rows, fitting[0]), pad_token, np.int32)
-    mask = np.zeros((rows, fitting[0]), bool)
-    for row in range(rows):
-        prompt = prompts[row if row < len(prompts) else 0]
+    tokens = np.full((len(prompts), fitting[0]), pad_token, np.int32)
+    mask = np.zeros(tokens.shape, bool)
+    for row, prompt in enumerate(prompts):
         tokens[row, fitting[0] - len(prompt) :] = prompt
         mask[row, fitting[0] - len(prompt) :] = True
     return tokens, mask
@@ -314,7 +308,8 @@ def append(
     """Returns (hidden [B, S, D], cache) after S further positions that follow each row's own last token.
 
     Soft-Mem reads its N placeholder positions this way: `tokens` is int32[B, N] of the placeholder token. The cache
-    must have S free columns (`extra_capacity` of `generate`).
+    must have S free columns (`extra_capacity` of `generate`). Where `mask` bool[B, S] is False, a column is written
+    that nobody attends to and that does not count as a position.
     """
     graphdef, state = nnx.split(decoder)
     return _append(graphdef, state, cache, tokens, embeddings, mask)

@@ -80,10 +80,13 @@ def parameter_axes(model: CompilerModel | Decoder) -> dict:
 def fresh_state(optimizer, params, axes: dict, place: Placement) -> tuple[TrainState, TrainState | None]:
     """(the state before the first step, on its devices; a sharding per leaf of it, None on one device).
 
-    The parameters are copied, since a step uses up the state that it is given.
+    The parameters are copied, since a step uses up the state that it is given. On one device the state is put there by
+    name, as what is restored from a checkpoint is: else a resumed run would be other programs, each compiled anew.
     """
     params = jax.tree.map(jnp.copy, place.params(params, axes))
     state = TrainState(params, place.build(optimizer.init, params, axes=axes))
+    if place.mesh is None:
+        state = jax.device_put(state, jax.devices()[0])
     return state, place.shardings(state, axes)
 
 
@@ -131,6 +134,42 @@ def executor_batch(
     return batch._replace(suffix=(batch.tokens == tokenizer.soft_id) & batch.mask)
 
 
+@dataclasses.dataclass(frozen=True)
+class SFTStage:
+    """A stage of supervised training in `rounds` of `sft.steps` steps; the learning rate falls over all of them.
+
+    `name` is its folder in `run_dir`; `number` tells its randomness from that of other stages.
+    """
+
+    name: str
+    number: int
+    sft: SFTConfig
+    rounds: int
+    config: Config
+    run_dir: pathlib.Path
+
+    def optimizer(self):
+        """The optimizer with the schedule of all rounds."""
+        return sft_optimizer(dataclasses.replace(self.sft, steps=self.sft.steps * self.rounds))
+
+    def train(
+        self, samples: Sequence[Sample], lengths: Sequence[int], done: int, state: TrainState, step_fn, batch_of, work
+    ) -> TrainState:
+        """`state` at the end of round `done`, by `step_fn(state, batch, key)` on `batch_of(samples, generator)`."""
+        config, seed, last = self.config, self.config.seed, self.sft.steps * done
+
+        def step_of(state, step, batch):
+            return step_fn(state, batch, placement(config).whole(step_key(config, self.number, step)))
+
+        def batches_from(first: int):
+            order = batches(lengths, self.sft.batch_size, seed=seed + self.number - 1, first_step=first, num_steps=last)
+            for step, indices in enumerate(order, first):
+                yield batch_of([samples[i] for i in indices], np.random.default_rng((seed, self.number, step)))
+
+        every = self.sft.checkpoint_every
+        return run_loop(self.name, self.run_dir, config, last, every, state, step_of, batches_from, work)
+
+
 def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sample], run_dir: pathlib.Path) -> Decoder:
     """The executor, trained from scratch on all input formats that will be compared."""
     place = placement(config)
@@ -139,7 +178,8 @@ def train_executor(config: Config, tokenizer: Tokenizer, samples: Sequence[Sampl
     if not config.executor_sft.steps:  # no optimizer state for what is not trained
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         return executor
-    return _executor_trainer("executor", 1, config, config.executor_sft, 1, tokenizer, run_dir, executor)(samples, 1)
+    stage = SFTStage("executor", 1, config.executor_sft, 1, config, run_dir)
+    return _executor_trainer(stage, tokenizer, executor)(samples, 1)
 
 
 def correct_executor(
@@ -155,62 +195,41 @@ def correct_executor(
     `own_of(round, executor)` gives the samples of the episodes that it plays in a round.
     """
     correction = config.executor_correction
-    train = _executor_trainer(
-        "executor_correction", 7, config, correction.sft, correction.rounds, tokenizer, run_dir, executor
-    )
-    return _corrected(config, samples, executor, correction.rounds, own_of, train)
+    stage = SFTStage("executor_correction", 7, correction.sft, correction.rounds, config, run_dir)
+    return _corrected(stage, samples, executor, own_of, _executor_trainer(stage, tokenizer, executor))
 
 
-def _corrected(config: Config, samples: Sequence[Sample], model, rounds: int, own_of: Callable, train: Callable):
-    """`model` after `rounds` of play and training, on its own samples of all rounds so far and as many teacher's."""
+def _corrected(stage: SFTStage, samples: Sequence[Sample], model, own_of: Callable, train: Callable):
+    """`model` after rounds of play and training, on its own samples of all rounds so far and as many teacher's."""
     own: list[Sample] = []
-    for number in range(rounds):
+    for number in range(stage.rounds):
         own += own_of(number, model)
-        others = np.random.default_rng((config.seed, 6, number)).permutation(len(samples))[: len(own)]
+        others = np.random.default_rng((stage.config.seed, 6, number)).permutation(len(samples))[: len(own)]
         model = train([*own, *(samples[i] for i in others)], number + 1)
     return model
 
 
 def _executor_trainer(
-    stage: str,
-    number: int,
-    config: Config,
-    sft: SFTConfig,
-    rounds: int,
-    tokenizer: Tokenizer,
-    run_dir: pathlib.Path,
-    executor: Decoder,
+    stage: SFTStage, tokenizer: Tokenizer, executor: Decoder
 ) -> Callable[[Sequence[Sample], int], Decoder]:
-    """(samples, rounds done) -> the executor, trained on from where it is to the end of that round.
-
-    A round has `sft.steps` steps; the learning rate falls over all of them.
-    """
+    """(samples, rounds done) -> the executor, trained on from where it is to the end of that round."""
+    config, optimizer = stage.config, stage.optimizer()
     place = placement(config)
     graphdef, params = nnx.split(executor)
-    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, parameter_axes(executor), place)
-    step_fn = place.scoped(make_executor_step(graphdef, optimizer, sft, places=places, mesh=config.mesh))
+    step_fn = place.scoped(make_executor_step(graphdef, optimizer, stage.sft, places=places, mesh=config.mesh))
     names, shares = zip(*EXECUTOR_FORMATS)
     work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=True)}
 
-    def step_of(state, step, batch):
-        return step_fn(state, *batch, place.whole(step_key(config, number, step)))
+    def batch_of(chosen: Sequence[Sample], random: np.random.Generator) -> tuple[Batch, np.ndarray]:
+        batch = executor_batch(tokenizer, chosen, names[random.choice(len(names), p=shares)], config)
+        references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
+        return place.batch(filled((batch, references), place))
 
     def train(samples: Sequence[Sample], done: int) -> Decoder:
         turns = [s.view[2] for s in samples]
         lengths = [sum(map(len, t[-1])) + sum(len(a) for a, _ in t) if t else 0 for t in turns]
-        last = sft.steps * done
-
-        def batches_from(first: int):
-            order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=last)
-            for step, indices in enumerate(order, first):
-                kind = names[np.random.default_rng((config.seed, number, step)).choice(len(names), p=shares)]
-                chosen = [samples[i] for i in indices]
-                batch = executor_batch(tokenizer, chosen, kind, config)
-                references = reference_ids(tokenizer, chosen, max(config.memory.num_soft, 1))
-                yield place.batch(filled((batch, references), place))
-
-        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from, work)
+        trained = stage.train(samples, lengths, done, state, lambda s, b, key: step_fn(s, *b, key), batch_of, work)
         return nnx.merge(graphdef, trained.trainable)
 
     return train
@@ -259,8 +278,8 @@ def train_compiler(
     place = placement(config)
     with place.on_host():
         model = new_compiler(config, tokenizer, executor, place)
-    train = _compiler_trainer("compiler", 2, config, config.compiler_sft, 1, tokenizer, executor, run_dir, model)
-    return train(samples, 1)
+    stage = SFTStage("compiler", 2, config.compiler_sft, 1, config, run_dir)
+    return _compiler_trainer(stage, tokenizer, executor, model)(samples, 1)
 
 
 def correct_compiler(
@@ -277,34 +296,21 @@ def correct_compiler(
     `own_of(round, model)` gives the samples of the episodes that the model plays in a round.
     """
     correction = config.correction
-    train = _compiler_trainer(
-        "correction", 4, config, correction.sft, correction.rounds, tokenizer, executor, run_dir, model
-    )
-    return _corrected(config, samples, model, correction.rounds, own_of, train)
+    stage = SFTStage("correction", 4, correction.sft, correction.rounds, config, run_dir)
+    return _corrected(stage, samples, model, own_of, _compiler_trainer(stage, tokenizer, executor, model))
 
 
 def _compiler_trainer(
-    stage: str,
-    number: int,
-    config: Config,
-    sft: SFTConfig,
-    rounds: int,
-    tokenizer: Tokenizer,
-    executor: Decoder,
-    run_dir: pathlib.Path,
-    model: CompilerModel,
+    stage: SFTStage, tokenizer: Tokenizer, executor: Decoder, model: CompilerModel
 ) -> Callable[[Sequence[Sample], int], CompilerModel]:
-    """(samples, rounds done) -> the compiler, trained on from where it is to the end of that round.
-
-    A round has `sft.steps` steps; the learning rate falls over all of them.
-    """
+    """(samples, rounds done) -> the compiler, trained on from where it is to the end of that round."""
+    config, sft, optimizer = stage.config, stage.sft, stage.optimizer()
     place = placement(config)
     axes = parameter_axes(model)
     graphdef, params, frozen = nnx.split(model, trainable_filter(config), ...)
     frozen = place.params(frozen, axes)
     executor_graphdef, executor_state = nnx.split(executor)
     executor_state = place.params(executor_state, parameter_axes(executor))
-    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
     state, places = fresh_state(optimizer, params, axes, place)
     step_fn = place.scoped(
         make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, sft, places=places, mesh=config.mesh)
@@ -315,8 +321,7 @@ def _compiler_trainer(
         "executor_tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=False),
     }
 
-    def batch_of(chosen: Sequence[Sample], step: int) -> CompilerBatch:
-        random = np.random.default_rng((config.seed, number, step))
+    def batch_of(chosen: Sequence[Sample], random: np.random.Generator) -> CompilerBatch:
         bare = random.random(len(chosen)) < config.data.no_brief
         prompts = tokenizer.encode_batch([s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(chosen, bare)])
         outputs = tokenizer.encode_batch([s.output for s in chosen])
@@ -331,19 +336,12 @@ def _compiler_trainer(
         batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)
         return CompilerBatch(*place.batch(filled(batch, place)))
 
-    def step_of(state, step, batch):
-        return step_fn(state, executor_state, batch, place.whole(step_key(config, number, step)))
+    def step_of(state, batch, key):
+        return step_fn(state, executor_state, batch, key)
 
     def train(samples: Sequence[Sample], done: int) -> CompilerModel:
         lengths = [len(s.compiler_prompt) + len(s.output) for s in samples]
-        last = sft.steps * done
-
-        def batches_from(first: int):
-            order = batches(lengths, sft.batch_size, seed=config.seed + number - 1, first_step=first, num_steps=last)
-            for step, indices in enumerate(order, first):
-                yield batch_of([samples[i] for i in indices], step)
-
-        trained = run_loop(stage, run_dir, config, last, sft.checkpoint_every, state, step_of, batches_from, work)
+        trained = stage.train(samples, lengths, done, state, step_of, batch_of, work)
         return nnx.merge(graphdef, trained.trainable, frozen)
 
     return train
@@ -401,19 +399,17 @@ def train_grpo(
 
     update = place.scoped(jax.jit(grpo_update, out_shardings=places, donate_argnums=0))
     microbatch, max_gap = place.rows(rl.microbatch), grpo.max_log_prob_gap(model.decoder.config.dtype)
-    acting = make_executor(config, executor, tokenizer, placement=place)
     soft_shape = (config.memory.num_soft, executor.config.width)
 
     def step_of(state, step, _):
         current = nnx.merge(graphdef, state.trainable, frozen)
-        compiler = make_compiler(
-            config, current, tokenizer, temperature=rl.temperature, top_k=rl.top_k, top_p=rl.top_p, placement=place
-        )
+        settings = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p, "placement": place}
         random = np.random.default_rng((config.seed, 3, step))
         drawn = np.repeat(random.choice(np.asarray(tasks), rl.num_tasks, replace=False), rl.group_size)
         started = time.perf_counter()
-        trajectories = play(
-            envs, acting, make_delivery("compiled", compiler), bank,
+        trajectories = play(  # with models of its own, whose kept prompts make room for the update after it
+            envs, make_executor(config, executor, tokenizer, placement=place),
+            make_delivery("compiled", make_compiler(config, current, tokenizer, **settings)), bank,
             tasks=drawn, seeds=config.seed * 1_000_003 + step * len(drawn) + np.arange(len(drawn)),
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, max_steps=rl.max_steps,
         )  # fmt: skip

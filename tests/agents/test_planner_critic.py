@@ -276,8 +276,8 @@ def test_summary_and_query_are_made_side_by_side():
 )
 def test_what_the_critic_objects_to(need, objection):
     beliefs = Beliefs(
-        ("desk 1", "bed 1", "drawer 1", "safe 1"), "desk 1", "pen 1", {"cup 1": "bed 1"}, searched={"desk 1"},
-        closed={"drawer 1"}, opened={"safe 1"}, marks={"cup 1": {"hot"}},
+        ("desk 1", "bed 1", "drawer 1", "safe 1"), at="desk 1", held="pen 1", things={"cup 1": "bed 1"},
+        searched={"desk 1"}, closed={"drawer 1"}, opened={"safe 1"}, marks={"cup 1": {"hot"}},
     )  # fmt: skip
     situation = Situation("", "", beliefs, None, LifelongMemory())
     assert SymbolicCritic().review(PlanStep("x", (need,)), situation) == objection

@@ -71,7 +71,7 @@ def test_summary_by_rules():
 def test_summaries_stay_short():
     memory = TemporalMemory()
     fill(memory, [(f"go to shelf {i}", "x " * 500) for i in range(300)])
-    assert all(len(entry.text) < 300 for entry in memory.entries)
+    assert 0 < max(len(entry.text) for entry in memory.entries) < 300
 
 
 def test_a_summarizer_and_its_failure():

@@ -13,6 +13,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import DecoderConfig, RopeScaling
 from embodied_mem.models.decoder import Decoder, score_tokens, token_log_probs
 from embodied_mem.models.layers import apply_rope, rope_frequencies, rope_tables
+from embodied_mem.models.sampling import append
 
 BASE = DecoderConfig(
     vocab_size=40, width=24, num_layers=3, num_heads=4, num_kv_heads=2, head_dim=6, mlp_width=32, max_length=64,
@@ -41,7 +42,6 @@ def build(config: DecoderConfig, seed: int = 0) -> Decoder:
 
 read = nnx.jit(Decoder.__call__, static_argnames=("remat",))
 prefill = nnx.jit(Decoder.prefill, static_argnames=("capacity",))
-extend = nnx.jit(Decoder.extend)
 
 
 def numpy_forward(decoder: Decoder, tokens: list[int]) -> np.ndarray:
@@ -135,7 +135,7 @@ def test_padding_cache_blocks_and_scan_do_not_change_the_result(name, scan):
     hidden, cache = prefill(decoder, left[:, :8], mask=left_mask[:, :8], capacity=20)
     parts = [hidden]
     for start, end in ((8, 9), (9, 13)):
-        hidden, cache = extend(decoder, cache, left[:, start:end], mask=left_mask[:, start:end])
+        hidden, cache = append(decoder, cache, tokens=left[:, start:end], mask=left_mask[:, start:end])
         parts.append(hidden)
     cached = jnp.concatenate(parts, axis=1)
     for i, row in enumerate(rows):
@@ -150,8 +150,8 @@ def test_masked_columns_in_the_middle_leave_no_trace(name):
     tokens = jnp.asarray([[5, 6, 7, 8, 9]])
     expected = read(decoder, tokens)[0]
     hidden, cache = prefill(decoder, tokens[:, :2], capacity=8)
-    _, cache = extend(decoder, cache, jnp.asarray([[39, 38]]), mask=jnp.zeros((1, 2), bool))
-    hidden, _ = extend(decoder, cache, tokens[:, 2:])
+    _, cache = append(decoder, cache, tokens=jnp.asarray([[39, 38]]), mask=jnp.zeros((1, 2), bool))
+    hidden, _ = append(decoder, cache, tokens=tokens[:, 2:])
     np.testing.assert_allclose(hidden[0], expected[2:], atol=2e-5)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from test_decoder import VARIANTS, build, extend, prefill, read
+from test_decoder import VARIANTS, build, prefill, read
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
@@ -26,7 +26,7 @@ from embodied_mem.models.lora import add_lora, merge_lora
 from embodied_mem.models.peft import load_peft, save_peft
 from embodied_mem.models.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
 from embodied_mem.models.qwen_vl_vision import VisionTower, patches_of
-from embodied_mem.models.sampling import SamplingSettings, generate
+from embodied_mem.models.sampling import SamplingSettings, append, generate
 
 torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
 transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
@@ -106,7 +106,7 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
 def continue_greedily(decoder: Decoder, hidden: jax.Array, cache, count: int) -> list[int]:
     written = [int(decoder.logits(hidden[:, -1]).argmax())]
     while len(written) < count:
-        hidden, cache = extend(decoder, cache, jnp.asarray([[written[-1]]]))
+        hidden, cache = append(decoder, cache, tokens=jnp.asarray([[written[-1]]]))
         written.append(int(decoder.logits(hidden[:, -1]).argmax()))
     return written
 

@@ -19,7 +19,7 @@ from experiments.command import run
 FIELDS = {
     "mesh.data": 1, "model.compiler": "nano", "model.executor": "nano", "model.weights": "",
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 2,
-    "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4, "model.vocab_size": 400,
+    "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4, "model.vocab_size": 600,
     "model.max_compiler_tokens": 6, "model.max_action_tokens": 3, "compiler_sft.steps": 2, "compiler_sft.batch_size": 4,
     "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 4,
     "grpo.checkpoint_every": 1, "evaluation.seeds": 0, "evaluation.batch_size": 4, "evaluation.deliveries": "compiled",

@@ -22,7 +22,7 @@ def test_resumed_order_equals_straight_order(first):
 
 
 def test_order_depends_on_the_seed_and_not_on_the_end():
-    assert all(np.array_equal(a, b) for a, b in zip(order(), order(num_steps=17)))
+    assert all(np.array_equal(a, b) for a, b in zip(order()[:17], order(num_steps=17), strict=True))
     assert any(not np.array_equal(a, b) for a, b in zip(order(), order(seed=1)))
     assert len(order(num_steps=0)) == 0
 

@@ -1,4 +1,7 @@
-"""A whole small run, killed four times and started again each time, ends with the numbers of a run that was not."""
+"""The main job from games to table, shrunk: what it leaves, and that it ends with the same numbers when it is killed.
+
+Killed four times and started again each time, it ends as a run that was not; given a second time, it trains nothing.
+"""
 
 import hashlib
 import json
@@ -12,19 +15,23 @@ from pathlib import Path
 import pytest
 
 from embodied_mem.errors import CheckpointError
+from embodied_mem.models.config import PRESETS
 from embodied_mem.training.metrics import read_metrics
 from embodied_mem.training.runs import claim_run
+from embodied_mem.training.weights import load_bundle
 from experiments.configs import load
+from tests.training.tiny_run import NANO
 
 SCRIPT = Path(__file__).with_name("tiny_run.py")
-STEPS = {"executor": 24, "executor_correction": 4, "compiler": 12, "correction": 8, "grpo": 2}
+STEPS = {"executor": 16, "executor_correction": 16, "compiler": 12, "correction": 12, "grpo": 2}
+TIMES = {"latency_ms_per_step", "executor_ms_per_step", "compiler_ms_per_step"}
 
 
 class Runs:
     """Starts the same command again and again in one folder."""
 
     def __init__(self, folder: Path, cache: Path):
-        self.folder = folder
+        self.folder, self.cache = folder, cache
         # Most of the time is compiling: programs are kept between processes and made without optimising passes.
         self._environment = {
             **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_backend_optimization_level=0",
@@ -38,11 +45,12 @@ class Runs:
             command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def finish(self) -> None:
+    def finish(self) -> str:
+        """What it printed."""
         process = self.start()
         output, errors = process.communicate()
         assert process.returncode == 0, errors[-3000:]
-        assert json.loads(output.splitlines()[-1])["deliveries"]["none"]["steps"] == 2
+        return output
 
     def kill_when(self, reached, landed) -> None:
         """Starts, kills as soon as `reached()`, and repeats (what was killed too late goes on) until `landed()`."""
@@ -69,6 +77,10 @@ class Runs:
         names = [path.name for path in (self.folder / stage / "checkpoints").glob("*")]
         return sorted(int(name) for name in names if name.isdigit())
 
+    def programs(self) -> set[str]:
+        """Training steps in the cache."""
+        return {path.name for path in self.cache.glob("jit_*_step-*-cache")}
+
     def half_written(self) -> list[Path]:
         return list((self.folder / "compiler" / "checkpoints").glob("*tmp*"))
 
@@ -77,23 +89,69 @@ class Runs:
 def straight(tmp_path_factory) -> Runs:
     folder = tmp_path_factory.mktemp("resume")
     runs = Runs(folder / "straight", folder / "cache")
-    runs.finish()
+    runs.printed = runs.finish()
+    runs.traced = json.loads((runs.folder / "traces.json").read_text())
     return runs
 
 
+def deliveries(printed: str) -> dict[str, dict]:
+    """The rows of the closing JSON line."""
+    return json.loads(printed.splitlines()[-1])["deliveries"]
+
+
+def scores(printed: str) -> dict[str, dict]:
+    return {name: {k: row[k] for k in row.keys() - TIMES} for name, row in deliveries(printed).items()}
+
+
+def test_a_run_leaves_models_metrics_and_a_report(straight, monkeypatch):
+    rows, folder = deliveries(straight.printed), straight.folder
+    assert set(rows) == {"none", "compiled"}
+    for name, row in rows.items():
+        assert {"success", "interval", "progress", "steps", "tokens_per_step", *TIMES} <= set(row)
+        assert 0 <= row["interval"][0] <= row["success"] <= row["interval"][1] <= 1
+        assert row["steps"] == 2
+        assert f"| {name} |" in straight.printed
+    assert rows["none"]["compiler_tokens_per_step"] == 0
+    assert rows["compiled"]["compiler_tokens_per_step"] > 12
+    for name in ("bank.jsonl.gz", "correction/episodes_0.jsonl.gz", "tokenizer.json"):
+        assert (folder / name).is_file(), name
+    for name in ("report.md", "curves.png"):
+        assert (folder / "report" / name).is_file(), name
+    for stage, steps in STEPS.items():
+        assert [line["step"] for line in straight.metrics(stage)] == list(range(steps))
+    report = json.loads((folder / "report" / "report.json").read_text())
+    assert report["deliveries"] == rows
+    assert report["num_tasks"] == 2
+    assert {"command", "commit", "machine", "config", "fingerprint"} <= set(report)
+    monkeypatch.setitem(PRESETS, "nano", NANO)
+    bundle = load_bundle(folder / "weights")
+    assert bundle.config.to_json() + "\n" == (folder / "config.json").read_text()
+
+
+def test_the_same_command_again_trains_nothing(straight):
+    kept = [*straight.folder.glob("*/metrics.jsonl"), straight.folder / "bank.jsonl.gz"]
+    kept += [straight.folder / "tokenizer.json", straight.folder / "weights" / "weights.safetensors"]
+    assert len(kept) == len(STEPS) + 3
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept[:-1]}
+    weights = kept[-1].read_bytes()
+    assert scores(straight.finish()) == scores(straight.printed)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept[:-1]} == before
+    assert kept[-1].read_bytes() == weights
+
+
 def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numbers(straight):
-    runs = Runs(straight.folder.with_name("killed"), straight.folder.with_name("cache"))
+    runs, programs = Runs(straight.folder.with_name("killed"), straight.cache), straight.programs()
     # During the executor's SFT, past its first checkpoint.
     runs.kill_when(
         lambda: len(read_metrics(runs.folder / "executor")) > 5 and runs.checkpoints("executor"),
-        lambda: 5 < len(runs.metrics("executor")) < 24 and runs.checkpoints("executor")[-1] < 24,
+        lambda: 5 < len(runs.metrics("executor")) < 16 and runs.checkpoints("executor")[-1] < 16,
     )
     # While a checkpoint of the compiler's SFT is written: its folder still has the name of an unfinished one.
     runs.kill_when(runs.half_written, lambda: runs.half_written() and not (runs.folder / "correction").exists())
     # During the correction's SFT, which reads the stored episodes that the compiler played.
     runs.kill_when(
         lambda: len(read_metrics(runs.folder / "correction")) > 3 and runs.checkpoints("correction"),
-        lambda: 3 < len(runs.metrics("correction")) < 8 and runs.checkpoints("correction")[-1] < 8,
+        lambda: 3 < len(runs.metrics("correction")) < 12 and runs.checkpoints("correction")[-1] < 12,
     )
     # During the rollout of the second update: its marker is there, its metrics are not.
     marker = runs.folder / "rollout"
@@ -101,13 +159,15 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
         lambda: marker.exists() and marker.read_text() == "1",
         lambda: marker.exists() and len(runs.metrics("grpo")) == 1 and not (runs.folder / "weights").exists(),
     )
-    runs.finish()
+    assert scores(runs.finish()) == scores(straight.printed)
     for stage, steps in STEPS.items():
         assert [line["step"] for line in runs.metrics(stage)] == list(range(steps))
         assert runs.metrics(stage) == straight.metrics(stage)
     assert all(
         line["grad_norm"] > 0 and line["equal_groups"] < 2 for line in runs.metrics("grpo")
     )  # there was something
+    assert {name.split("-")[0] for name in programs} == {"jit_executor_step", "jit_compiler_step"}
+    assert runs.programs() == programs, "a resumed run is the same programs"
     digests = [
         hashlib.sha256((r.folder / "weights" / "weights.safetensors").read_bytes()).hexdigest()
         for r in (straight, runs)
@@ -116,8 +176,7 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
 
 
 def test_each_step_is_traced_once_per_shape(straight):
-    record = json.loads((straight.folder / "traces.json").read_text())
-    traces, shapes = record["traces"], record["shapes"]
+    traces, shapes = straight.traced["traces"], straight.traced["shapes"]
     assert {name: traces[name] for name in shapes} == {name: sum(each) for name, each in shapes.items()}
     assert set(shapes) == {"executor_step", "compiler_step", "grpo_gradient", "_read", "_write"}
     assert max(max(each) for each in shapes.values()) <= 6, shapes  # lengths are rounded, so there are few

@@ -24,20 +24,24 @@ from embodied_mem.training import grpo, stages
 from embodied_mem.training.metrics import read_metrics
 from experiments import train
 
+# Compiling is most of the time. So a stage and its correction have one schedule, which makes them the same programs
+# in the cache that processes share, and the vocabulary is large enough for prompts of few lengths.
 FIELDS = {
     "world.num_train": 4, "world.num_valid": 2, "world.num_scenes": 2, "world.max_steps": 2, "memory.top_k": 1,
-    "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano", "model.vocab_size": 400,
+    "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano", "model.vocab_size": 600,
     "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
-    "executor_sft.steps": 24, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
-    "executor_correction.num_games": 4, "executor_correction.max_steps": 2, "executor_correction.sft.steps": 4,
-    "executor_correction.sft.batch_size": 2, "executor_correction.sft.checkpoint_every": 2,
+    "executor_sft.steps": 16, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
+    "executor_correction.num_games": 4, "executor_correction.max_steps": 2, "executor_correction.sft.steps": 16,
+    "executor_correction.sft.batch_size": 2, "executor_correction.sft.checkpoint_every": 8,
     "compiler_sft.steps": 12, "compiler_sft.batch_size": 2, "compiler_sft.checkpoint_every": 2,
     "correction.num_games": 4, "correction.max_steps": 2, "correction.rounds": 2,
-    "correction.sft.steps": 4, "correction.sft.batch_size": 2, "correction.sft.checkpoint_every": 2,
+    "correction.sft.steps": 6, "correction.sft.batch_size": 2, "correction.sft.checkpoint_every": 2,
     "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6,
     "grpo.microbatch": 4, "grpo.minibatches": 2, "grpo.checkpoint_every": 1, "grpo.learning_rate": 1e-3,
-    "evaluation.deliveries": "none", "evaluation.batch_size": 16,
-}  # fmt: skip
+    "evaluation.batch_size": 16,
+} | {f"{stage}.learning_rate": 2e-3 for stage in ("executor_correction.sft", "correction.sft")}  # fmt: skip
+
+NANO = DecoderConfig(width=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, mlp_width=32)
 
 traces: Counter = Counter()
 shapes: dict[str, list[set]] = {}  # one set per function that was made under a name
@@ -68,7 +72,7 @@ def noted(name: str, function):
 
 def main() -> None:
     run_dir = pathlib.Path(sys.argv[1])
-    PRESETS["nano"] = DecoderConfig(width=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, mlp_width=32)
+    PRESETS["nano"] = NANO
     jax.monitoring.register_event_duration_secs_listener(count_trace)
     for module, maker, name in (
         (stages, "make_executor_step", "executor_step"),
@@ -97,7 +101,8 @@ def main() -> None:
 
     stages.play = visible_play
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
-    train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments, *sys.argv[2:]])
+    arguments += ["--evaluation.deliveries", "none", "compiled", *sys.argv[2:]]
+    train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments])
     (run_dir / "traces.json").write_text(
         json.dumps({"traces": traces, "shapes": {name: list(map(len, calls)) for name, calls in shapes.items()}})
     )
