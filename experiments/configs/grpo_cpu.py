@@ -4,7 +4,7 @@ Differs from the paper where size demands it. Learning rates are those of models
 from scratch, and so is Muon. There is no label smoothing: it would spread mass over 1,024 tokens, which puts a wrong
 token into every second sampled output. Temperature 1 and not 1.2, for the same reason.
 
-Result (commit 62fdc704, 1,491 s): none 25 %, static 27 %, compiled 76 %, 74 % before GRPO (`results/grpo_cpu.json`).
+Result (commit bc15276e, 1,382 s): none 38 %, static 27 %, compiled 67 %, 56 % before GRPO (`results/grpo_cpu.json`).
 """
 
 from embodied_mem.training.config import (
