@@ -199,6 +199,40 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
   return related;
 }
 
+// The C++ object of a Python one whose type is known.
+template <typename T>
+T& ValueOf(PyObject* object) {
+  void* const value = reinterpret_cast<py::detail::instance*>(object)->get_value_and_holder().value_ptr();
+  if (value == nullptr) throw InvalidInputError("expected an object that was made by its __init__");
+  return *static_cast<T*>(value);
+}
+
+PyTypeObject* khop_options_type = nullptr;
+
+// `Relate` as a method without pybind11's dispatcher, which takes longer than a small batch.
+PyObject* RelateMethod(PyObject* self, PyObject* const* args, Py_ssize_t count) noexcept {
+  try {
+    if (count != 8) throw InvalidInputError("relate: expected 8 arguments, got " + std::to_string(count));
+    const KHopOptions* options = nullptr;
+    if (args[7] != Py_None) {
+      if (Py_TYPE(args[7]) != khop_options_type)
+        throw InvalidInputError("options: expected KHopOptions or None, got " + std::string(py::repr(args[7])));
+      options = &ValueOf<KHopOptions>(args[7]);
+    }
+    auto related = Relate(ValueOf<KnowledgeGraph>(self), args[0], args[1], args[2], args[3], args[4], args[5], args[6], options);
+    return py::cast(std::move(related)).release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (...) {
+    py::detail::try_translate_exceptions();
+  }
+  return nullptr;
+}
+
+PyMethodDef relate_method = {
+    "relate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&RelateMethod)), METH_FASTCALL,
+    "relate(relation, add, end, nodes, node_type, at, source, options) -> Related; see embodied_mem.memory.KnowledgeGraph."};
+
 }  // namespace
 
 py::object Extract(const Snapshot& snapshot, const std::vector<NodeId>& sources, const KHopOptions& options) {
@@ -242,9 +276,10 @@ void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPoint
           })
       .def_readonly("around", &Related::around);
 
+  khop_options_type = reinterpret_cast<PyTypeObject*>(py::type::of<KHopOptions>().ptr());
+  graph.attr("relate") = py::reinterpret_steal<py::object>(
+      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(graph.ptr()), &relate_method));
   graph.def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
-      .def("relate", &Relate, py::arg("relation"), py::arg("add"), py::arg("end"), py::arg("nodes"), py::arg("node_type"),
-           py::arg("at"), py::arg("source"), py::arg("options").none(true))
       .def("relation_ids", [](KnowledgeGraph& self, const std::vector<std::string>& words) {
             const py::gil_scoped_release release;
             return self.Intern(words);

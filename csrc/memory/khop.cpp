@@ -14,8 +14,9 @@
 namespace embodied_mem {
 namespace {
 
-// How many nodes ahead slots, lists and long lists' other edges are asked for: memory is slower than the loop.
-constexpr std::size_t kSlotsAhead = 16, kListsAhead = 8, kRestAhead = 3;
+// How many nodes ahead slots, then lists, then long lists' other edges and the marks of their nodes are asked for: memory
+// is slower than the loop.
+constexpr std::size_t kSlotsAhead = 16, kListsAhead = 10, kRestAhead = 4;
 constexpr std::uint32_t kFirstLine = (64 - sizeof(EdgeList)) / sizeof(Edge);  // edges on a list's first cache line
 
 // The slots of the next nodes to expand; a node's two lie side by side. Asks the memory for them and for their lists.
@@ -27,7 +28,9 @@ class Ahead {
   explicit Ahead(const VersionedTable<EdgeList>& edges) : edges_(edges) {}
 
   // The slot of the node at `i`, which goes up by one with each call; `limit` is how many nodes are to be expanded so far.
-  Slot Next(const NodeId* nodes, std::size_t i, std::size_t limit) {
+  // `ask_node` is called for nodes at the other ends, early.
+  template <typename AskNode>
+  Slot Next(const NodeId* nodes, std::size_t i, std::size_t limit, const AskNode& ask_node) {
     for (const std::size_t end = std::min(i + kSlotsAhead, limit); num_slots_ < end; ++num_slots_) {
       const Slot slot = slots_[num_slots_ % kSlotsAhead] = edges_.Slot(2 * static_cast<std::size_t>(nodes[num_slots_]));
       __builtin_prefetch(slot);
@@ -35,8 +38,10 @@ class Ahead {
     for (const std::size_t end = std::min(i + kListsAhead, num_slots_); num_lists_ < end; ++num_lists_)
       EachList(num_lists_, [](const EdgeList* list) { __builtin_prefetch(list); });
     for (const std::size_t end = std::min(i + kRestAhead, num_lists_); num_rests_ < end; ++num_rests_)
-      EachList(num_rests_, [](const EdgeList* list) {
-        if (list->count.load(std::memory_order_relaxed) > kFirstLine) __builtin_prefetch(reinterpret_cast<const char*>(list) + 64);
+      EachList(num_rests_, [&](const EdgeList* list) {
+        const std::uint32_t count = list->count.load(std::memory_order_acquire);
+        if (count > kFirstLine) __builtin_prefetch(reinterpret_cast<const char*>(list) + 64);
+        for (std::uint32_t e = 0; e < std::min(count, kFirstLine); ++e) ask_node(list->edges()[e].node);
       });
     return slots_[i % kSlotsAhead];
   }
@@ -156,12 +161,14 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
     }
     facts[num_facts++] = fact;
   };
+  // A node of a later version may lie behind the marks' end, which is no harm here.
+  const auto ask_mark = [&](NodeId node) { __builtin_prefetch(marks + node); };
   const bool is_large = seen.num_nodes >= kInCache;
   Ahead<kFirstSide, kLastSide> ahead(graph_.edges_);
   std::size_t i = 0;
   for (std::size_t hop = 0; hop < options.hops; ++hop) {
     for (const std::size_t end = num_nodes; i < end; ++i) {
-      const auto* slot = is_large ? ahead.Next(nodes, i, hop + 1 < options.hops ? num_nodes : end)
+      const auto* slot = is_large ? ahead.Next(nodes, i, hop + 1 < options.hops ? num_nodes : end, ask_mark)
                                   : graph_.edges_.Slot(2 * static_cast<std::size_t>(nodes[i]));
       if (slot == nullptr) continue;
       for (int side = kFirstSide; side <= kLastSide; ++side) {
