@@ -161,8 +161,9 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
     }
     facts[num_facts++] = fact;
   };
-  // A node of a later version may lie behind the marks' end, which is no harm here.
-  const auto ask_mark = [&](NodeId node) { __builtin_prefetch(marks + node); };
+  const auto ask_mark = [&](NodeId node) {
+    if (node < seen.num_nodes) __builtin_prefetch(marks + node);  // else it is of a later version
+  };
   const bool is_large = seen.num_nodes >= kInCache;
   Ahead<kFirstSide, kLastSide> ahead(graph_.edges_);
   std::size_t i = 0;
