@@ -35,11 +35,43 @@ py::array_t<T> View(const std::vector<T>& values, py::handle owner) {
   return array;
 }
 
-// A property that is such an array.
-template <typename Owner, typename T>
-auto ViewOf(const std::vector<T>& (*values)(const Owner&)) {
-  return [values](py::object self) { return View(values(self.cast<const Owner&>()), self); };
+// The C++ object of a Python one whose type is known.
+template <typename T>
+T& ValueOf(PyObject* object) {
+  void* const value = reinterpret_cast<py::detail::instance*>(object)->get_value_and_holder().value_ptr();
+  if (value == nullptr) throw InvalidInputError("expected an object that was made by its __init__");
+  return *static_cast<T*>(value);
 }
+
+// Runs a function without pybind11's dispatcher, which takes longer than most of what is called here.
+template <typename Call>
+PyObject* Guarded(const Call& call) noexcept {
+  try {
+    return call();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (...) {
+    py::detail::try_translate_exceptions();
+  }
+  return nullptr;
+}
+
+// A property whose value `kGet` makes from the C++ object and its Python object.
+template <typename Owner, py::object (*kGet)(const Owner&, py::handle)>
+void DefineProperty(py::handle type, const char* name) {
+  static PyGetSetDef definition = {name, [](PyObject* self, void*) {
+                                     return Guarded([&] { return kGet(ValueOf<Owner>(self), self).release().ptr(); });
+                                   }, nullptr, nullptr, nullptr};
+  type.attr(name) = py::reinterpret_steal<py::object>(PyDescr_NewGetSet(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition));
+}
+
+// Such a property that is an array.
+template <typename Owner, auto kMember>
+py::object ViewOf(const Owner& self, py::handle object) { return View(self.*kMember, object); }
+template <auto kMember>
+py::object ViewOfApplied(const Related& self, py::handle object) { return View(self.applied.*kMember, object); }
+py::object NumFacts(const Subgraph& self, py::handle) { return py::int_(self.facts.size()); }
+py::object Around(const Related& self, py::handle) { return py::cast(self.around); }
 
 Node ToNode(const Items& row) {
   Node node{std::string(ToText(row[0], "nodes.name")), std::string(ToText(row[1], "nodes.type")), {}, kNoEmbedding};
@@ -186,36 +218,56 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
         sources.push_back(fact.subject);
         sources.push_back(fact.object);
       }
-      thread_local Subgraph subgraph;
       const Snapshot now(graph);
       // The batch is done, so nothing may fail on what another thread has forgotten since.
       if (now.num_forgotten_nodes() > 0)
         sources.erase(std::remove_if(sources.begin(), sources.end(), [&](NodeId node) { return !now.HasNode(node); }),
                       sources.end());
-      now.KHop(sources, *options, &ThreadScratch(), &subgraph);
-      related->around = std::make_shared<Subgraph>(subgraph);
+      related->around = std::make_shared<Subgraph>();
+      now.KHop(sources, *options, &ThreadScratch(), related->around.get());
     }
   }
   return related;
 }
 
+PyTypeObject* khop_options_type = nullptr;
+
+// `Relate` as a method.
+PyObject* RelateMethod(PyObject* self, PyObject* const* args, Py_ssize_t count) noexcept {
+  return Guarded([&] {
+    if (count != 8) throw InvalidInputError("relate: expected 8 arguments, got " + std::to_string(count));
+    const KHopOptions* options = nullptr;
+    if (args[7] != Py_None) {
+      if (Py_TYPE(args[7]) != khop_options_type)
+        throw InvalidInputError("options: expected KHopOptions or None, got " + std::string(py::repr(args[7])));
+      options = &ValueOf<KHopOptions>(args[7]);
+    }
+    auto related = Relate(ValueOf<KnowledgeGraph>(self), args[0], args[1], args[2], args[3], args[4], args[5], args[6], options);
+    return py::cast(std::move(related)).release().ptr();
+  });
+}
+
+PyMethodDef relate_method = {
+    "relate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&RelateMethod)), METH_FASTCALL,
+    "relate(relation, add, end, nodes, node_type, at, source, options) -> Related; see embodied_mem.memory.KnowledgeGraph."};
+
 }  // namespace
 
 py::object Extract(const Snapshot& snapshot, const std::vector<NodeId>& sources, const KHopOptions& options) {
-  thread_local Subgraph subgraph;
-  std::shared_ptr<Subgraph> result;
+  auto result = std::make_shared<Subgraph>();
   {
     const py::gil_scoped_release release;
-    snapshot.KHop(sources, options, &ThreadScratch(), &subgraph);
-    result = std::make_shared<Subgraph>(subgraph);  // what it needs and no more
+    snapshot.KHop(sources, options, &ThreadScratch(), result.get());
   }
   return py::cast(std::move(result));
 }
 
 void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPointer>& graph) {
-  py::class_<Subgraph, std::shared_ptr<Subgraph>>(module, "Subgraph", "See embodied_mem.memory.facts.Subgraph.")
-      .def_property_readonly("nodes", ViewOf<Subgraph, NodeId>([](const Subgraph& self) -> const auto& { return self.nodes; }))
-      .def_property_readonly("facts", ViewOf<Subgraph, FactId>([](const Subgraph& self) -> const auto& { return self.facts; }))
+  py::class_<Subgraph, std::shared_ptr<Subgraph>> subgraph(module, "Subgraph", "See embodied_mem.memory.facts.Subgraph.");
+  DefineProperty<Subgraph, &ViewOf<Subgraph, &Subgraph::nodes>>(subgraph, "nodes");
+  DefineProperty<Subgraph, &ViewOf<Subgraph, &Subgraph::facts>>(subgraph, "facts");
+  DefineProperty<Subgraph, &NumFacts>(subgraph, "num_facts");
+  subgraph
       .def_property_readonly("hops", [](const Subgraph& self) {
             py::array_t<std::uint32_t> hops(static_cast<py::ssize_t>(self.nodes.size()));
             std::uint32_t* begin = hops.mutable_data();
@@ -224,27 +276,27 @@ void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPoint
               std::fill(begin + from, begin + self.hop_ends[hop], static_cast<std::uint32_t>(hop));
             return hops;
           })
-      .def_property_readonly("num_facts", [](const Subgraph& self) { return self.facts.size(); })
       .def_readonly("truncated", &Subgraph::truncated)
       .def("__repr__", [](const Subgraph& self) {
             return "Subgraph(" + std::to_string(self.nodes.size()) + " nodes, " + std::to_string(self.facts.size()) + " facts" +
                    (self.truncated ? ", truncated)" : ")");
           });
 
-  py::class_<Related>(module, "Related", "See embodied_mem.memory.facts.Related.")
-      .def_property_readonly("nodes", ViewOf<Related, NodeId>([](const Related& self) -> const auto& { return self.applied.nodes; }))
-      .def_property_readonly("ended", ViewOf<Related, FactId>([](const Related& self) -> const auto& { return self.applied.ended; }))
-      .def_property_readonly("facts", ViewOf<Related, FactId>([](const Related& self) -> const auto& { return self.applied.facts; }))
-      .def_property_readonly("repeated", [](const Related& self) {
-            py::array_t<bool> repeated(static_cast<py::ssize_t>(self.applied.repeated.size()));
-            std::copy(self.applied.repeated.begin(), self.applied.repeated.end(), repeated.mutable_data());
-            return repeated;
-          })
-      .def_readonly("around", &Related::around);
+  py::class_<Related> related(module, "Related", "See embodied_mem.memory.facts.Related.");
+  DefineProperty<Related, &ViewOfApplied<&Applied::nodes>>(related, "nodes");
+  DefineProperty<Related, &ViewOfApplied<&Applied::ended>>(related, "ended");
+  DefineProperty<Related, &ViewOfApplied<&Applied::facts>>(related, "facts");
+  DefineProperty<Related, &Around>(related, "around");
+  related.def_property_readonly("repeated", [](const Related& self) {
+    py::array_t<bool> repeated(static_cast<py::ssize_t>(self.applied.repeated.size()));
+    std::copy(self.applied.repeated.begin(), self.applied.repeated.end(), repeated.mutable_data());
+    return repeated;
+  });
 
+  khop_options_type = reinterpret_cast<PyTypeObject*>(py::type::of<KHopOptions>().ptr());
+  graph.attr("relate") = py::reinterpret_steal<py::object>(
+      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(graph.ptr()), &relate_method));
   graph.def("apply", &Apply, py::arg("nodes"), py::arg("invalidate"), py::arg("add"))
-      .def("relate", &Relate, py::arg("relation"), py::arg("add"), py::arg("end"), py::arg("nodes"), py::arg("node_type"),
-           py::arg("at"), py::arg("source"), py::arg("options").none(true))
       .def("relation_ids", [](KnowledgeGraph& self, const std::vector<std::string>& words) {
             const py::gil_scoped_release release;
             return self.Intern(words);

@@ -23,6 +23,44 @@ struct CompiledRules {
   std::vector<std::vector<Place>> of_relation;  // the members that a relation appears in
 };
 
+// What a reader has to know of the version that it sees.
+struct SeenVersion {
+  const VersionedTable<FactRecord>& facts;
+  std::uint64_t version;
+  std::size_t num_nodes, num_facts, num_buckets;
+
+  const FactRecord& fact(FactId id) const { return *facts.Read(id, version); }
+  bool HasEnded(const EdgeList& list, const Edge& edge) const { return edge.ended() && HadEnded(list, edge); }
+  // Calls current(edge) or past(fact) for every edge of the list, by fact id; which of both is asked for marked ones only.
+  template <typename Current, typename Past>
+  void VisitEdges(const EdgeList& list, Current&& current, Past&& past) const {
+    const Edge* edge = list.edges();
+    for (const Edge* const end = edge + list.CountBelow(num_facts); edge != end; ++edge) {
+      if (HasEnded(list, *edge)) {
+        past(edge->fact);
+      } else {
+        current(*edge);
+      }
+    }
+  }
+  // Calls visit(fact) for the list's past facts, in no order; those that ended up to `until` may be missing.
+  template <typename Visit>
+  void VisitPast(const EdgeList& list, std::int64_t until, Visit&& visit) const {
+    VisitEdges(list, [](const Edge&) {}, visit);
+    VisitMoved(list, until, visit);
+  }
+  // The same for those that have left the list's edges.
+  template <typename Visit>
+  static void VisitMoved(const EdgeList& list, std::int64_t until, Visit&& visit) {
+    const auto& moved = list.rest().past;
+    if (moved.empty() || moved.back().latest <= until) return;
+    moved.VisitBackwards([&](const PastEdge& past) { visit(past.fact); });
+  }
+
+ private:
+  bool HadEnded(const EdgeList& list, const Edge& edge) const;  // of a marked one
+};
+
 // Holds the writer's lock. Nothing is visible before Commit; a batch that ends without it after it has written
 // to the tables closes the graph for writing.
 class GraphBatch {
@@ -33,6 +71,9 @@ class GraphBatch {
   GraphBatch& operator=(const GraphBatch&) = delete;
 
   const GraphState& state() const { return state_; }
+  SeenVersion seen() const {
+    return {graph_->facts_, state_.version, state_.num_nodes, state_.num_facts, state_.num_buckets};
+  }
   const EdgeList* list(NodeId node, bool incoming) const {
     return graph_->edges_.Read(2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0), state_.version);
   }
@@ -74,9 +115,13 @@ class GraphBatch {
  private:
   std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words>* words,
                        std::shared_ptr<Words>* own);
-  EdgeList* OwnList(std::size_t slot);
+  // A list to append `more` edges to and to mark edges of, in place where that can be.
+  EdgeList* OwnList(std::size_t slot, std::uint32_t more);
+  // A copy with room for `more` edges in place of the list there, which may be nullptr.
+  EdgeList* CopyList(std::atomic<EdgeList*>* place, std::uint32_t more);
+  // A record of this batch, to change at will.
   FactRecord* OwnFact(FactId fact);
-  NameBucket* OwnBucket(std::size_t bucket, std::uint32_t more);
+  NameBucket* CopyBucket(std::size_t bucket, std::uint32_t more);
   void InsertName(std::string_view name, NodeId node);
 
   KnowledgeGraph* graph_;
@@ -88,10 +133,11 @@ class GraphBatch {
   bool committed_ = false;
 };
 
-// The id of the node of this name as of `version`, or kNoNode.
+// The id of the node of this name, or kNoNode.
 NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<NodeRecord>& nodes, std::string_view name,
-                std::size_t num_buckets, std::uint64_t version);
+                const SeenVersion& seen);
 // The current fact in the shorter one of the subject's list out and the object's list in (each may be nullptr).
-FactId FindEdge(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object);
+FactId FindEdge(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object,
+                const SeenVersion& seen);
 
 }  // namespace embodied_mem

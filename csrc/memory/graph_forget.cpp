@@ -23,21 +23,13 @@ bool Contains(const std::vector<T>& sorted, T value) {
   return std::binary_search(sorted.begin(), sorted.end(), value);
 }
 
-std::vector<std::int64_t> SourcesOf(const FactRecord& fact) {
-  std::vector<std::int64_t> sources;
-  fact.more_sources.VisitBackwards([&](std::int64_t source) { sources.push_back(source); });
-  if (fact.num_sources > 0) sources.push_back(fact.first_source);
-  std::reverse(sources.begin(), sources.end());
-  return sources;
-}
-
 template <typename Visit>
 void VisitFacts(const GraphBatch& batch, NodeId node, const Visit& visit) {
   for (const bool incoming : {false, true}) {
     const EdgeList* list = batch.list(node, incoming);
     if (list == nullptr) continue;
-    for (std::uint32_t i = 0; i < list->count; ++i) visit(list->edges()[i].fact);
-    list->past.VisitBackwards([&](const PastEdge& past) { visit(past.fact); });
+    batch.seen().VisitEdges(*list, [&](const Edge& edge) { visit(edge.fact); }, visit);
+    SeenVersion::VisitMoved(*list, std::numeric_limits<std::int64_t>::min(), visit);
   }
 }
 
@@ -46,23 +38,19 @@ void VisitFacts(const GraphBatch& batch, NodeId node, const Visit& visit) {
 void GraphBatch::EraseFact(FactId id) {
   changed_ = touched_ = true;
   FactRecord* record = OwnFact(id);
-  if (record->invalid_at == kStillValid) --state_.num_current_facts;
+  if (record->InvalidAt(state_.version) == kStillValid) --state_.num_current_facts;
   record->subject = record->object = kNoNode;
-  record->relation = 0;
+  record->set_relation(0);
   record->valid_at = kStillValid;  // true at no time
-  record->invalid_at = std::numeric_limits<std::int64_t>::min();
-  record->more_sources = {};
-  record->first_source = 0;
-  record->num_sources = 0;
+  record->End(std::numeric_limits<std::int64_t>::min(), state_.version);
+  record->ClearSources();
   ++state_.num_erased_facts;
 }
 
 void GraphBatch::SetSources(FactId id, const std::vector<std::int64_t>& sources) {
   changed_ = touched_ = true;
   FactRecord* record = OwnFact(id);
-  record->more_sources = {};
-  record->first_source = 0;
-  record->num_sources = 0;
+  record->ClearSources();
   for (const std::int64_t source : sources) record->AddSource(source);
 }
 
@@ -72,17 +60,18 @@ bool GraphBatch::FilterLists(NodeId node, const std::vector<FactId>& erased) {
     const std::size_t slot = 2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0);
     if (graph_->edges_.Newest(slot) == nullptr) continue;
     changed_ = touched_ = true;
-    EdgeList* list = OwnList(slot);
-    Edge* const end = std::remove_if(list->edges(), list->edges() + list->count,
+    // In the copy, what has ended is among the past facts.
+    EdgeList* list = CopyList(graph_->edges_.Own(slot, state_.version, &graph_->versions_), 0);
+    Edge* const end = std::remove_if(list->edges(), list->edges() + list->count.load(std::memory_order_relaxed),
                                      [&](const Edge& edge) { return Contains(erased, edge.fact); });
-    list->count = static_cast<std::uint32_t>(end - list->edges());
+    list->count.store(static_cast<std::uint32_t>(end - list->edges()), std::memory_order_relaxed);
     std::vector<FactId> kept;
-    list->past.VisitBackwards([&](const PastEdge& past) {
-      if (!Contains(erased, past.fact)) kept.push_back(past.fact);
+    SeenVersion::VisitMoved(*list, std::numeric_limits<std::int64_t>::min(), [&](FactId id) {
+      if (!Contains(erased, id)) kept.push_back(id);
     });
-    list->past = {};
-    for (auto it = kept.rbegin(); it != kept.rend(); ++it) list->AppendPast(*it, fact(*it).invalid_at);
-    left = left || list->count > 0 || !kept.empty();
+    list->rest().past = {};
+    for (auto it = kept.rbegin(); it != kept.rend(); ++it) list->AppendPast(*it, fact(*it).InvalidAt(state_.version));
+    left = left || end != list->edges() || !kept.empty();
   }
   return left;
 }
@@ -90,10 +79,10 @@ bool GraphBatch::FilterLists(NodeId node, const std::vector<FactId>& erased) {
 void GraphBatch::ForgetNode(NodeId node) {
   changed_ = touched_ = true;
   const std::string name = graph_->nodes_.Newest(node)->name;
-  NameBucket* bucket = OwnBucket(BucketOf(NameHash(name), state_.num_buckets), 0);
-  NameBucket::Entry* const end = bucket->entries() + bucket->count;
+  NameBucket* bucket = CopyBucket(BucketOf(NameHash(name), state_.num_buckets), 0);
+  NameBucket::Entry* const end = bucket->entries() + bucket->count.load(std::memory_order_relaxed);
   const auto* const left = std::remove_if(bucket->entries(), end, [&](const auto& entry) { return entry.id == node; });
-  bucket->count = static_cast<std::uint32_t>(left - bucket->entries());
+  bucket->Truncate(static_cast<std::uint32_t>(left - bucket->entries()));
   graph_->nodes_.Put(node, NodeRecord::Make(state_.version, nullptr), &graph_->versions_);
   ++state_.num_forgotten_nodes;
 }
@@ -109,7 +98,7 @@ void GraphBatch::SkipFact() {
   FactRecord* record = FactRecord::Make(state_.version, nullptr);
   record->subject = record->object = kNoNode;
   record->valid_at = kStillValid;
-  record->invalid_at = std::numeric_limits<std::int64_t>::min();
+  record->End(std::numeric_limits<std::int64_t>::min(), state_.version);
   graph_->facts_.Put(state_.num_facts++, record, &graph_->versions_);
   ++state_.num_erased_facts;
 }
@@ -143,8 +132,8 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   if (!gone.empty()) {
     for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
       const FactRecord& fact = batch.fact(static_cast<FactId>(id));
-      if (fact.num_sources == 0) continue;
-      const std::vector<std::int64_t> all = SourcesOf(fact);
+      if (!fact.has_source()) continue;
+      const std::vector<std::int64_t> all = fact.Sources();
       const auto num_gone = std::count_if(all.begin(), all.end(), [&](std::int64_t s) { return Contains(gone, s); });
       if (num_gone == static_cast<std::ptrdiff_t>(all.size())) {
         result.erased.push_back(static_cast<FactId>(id));
@@ -163,13 +152,13 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   for (const FactId id : result.erased) {
     ends.push_back(batch.fact(id).subject);
     ends.push_back(batch.fact(id).object);
-    relations.push_back(batch.fact(id).relation);
+    relations.push_back(batch.fact(id).relation());
   }
   SortUnique(&ends);
   SortUnique(&relations);
   for (const FactId id : result.erased) batch.EraseFact(id);
   for (const FactId id : result.unsourced) {
-    std::vector<std::int64_t> left = SourcesOf(batch.fact(id));
+    std::vector<std::int64_t> left = batch.fact(id).Sources();
     left.erase(std::remove_if(left.begin(), left.end(), [&](std::int64_t s) { return Contains(gone, s); }), left.end());
     batch.SetSources(id, left);
   }
@@ -191,7 +180,7 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   if (!relations.empty() || !types.empty()) {
     for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
       const FactRecord& fact = batch.fact(static_cast<FactId>(id));
-      if (fact.subject != kNoNode) relation_used[fact.relation] = 1;
+      if (fact.subject != kNoNode) relation_used[fact.relation()] = 1;
     }
     for (std::size_t id = 0; id < batch.state().num_nodes; ++id) {
       const TypeId type = batch.node(static_cast<NodeId>(id)).type;

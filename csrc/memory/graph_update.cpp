@@ -38,7 +38,7 @@ class Merge {
     }
     const auto id = static_cast<FactId>(batch_.state().num_facts);
     for (const UpdateResult::Ended& conflict : conflicts_) {
-      if (batch_.fact(conflict.fact).invalid_at <= valid_at) continue;  // found by two rules
+      if (InvalidAt(batch_.fact(conflict.fact)) <= valid_at) continue;  // found by two rules
       batch_.EndFact(conflict.fact, valid_at);
       result_.ended.push_back({conflict.fact, id, conflict.rule});
     }
@@ -53,14 +53,16 @@ class Merge {
     if (current != kNoFact) return current;
     const EdgeList* list = batch_.list(subject, false);
     FactId found = kNoFact;
-    if (list == nullptr || list->past.empty() || list->past.back().latest <= time) return found;
-    list->past.VisitBackwards([&](const PastEdge& past) {
-      const FactRecord& fact = batch_.fact(past.fact);
-      if (fact.relation == relation && fact.object == object && fact.valid_at <= time && time < fact.invalid_at)
-        found = std::min(found, past.fact);  // kNoFact is the largest: the order of the list does not matter
+    if (list == nullptr) return found;
+    batch_.seen().VisitPast(*list, time, [&](FactId id) {
+      const FactRecord& fact = batch_.fact(id);
+      if (fact.relation() == relation && fact.object == object && fact.valid_at <= time && time < InvalidAt(fact))
+        found = std::min(found, id);  // kNoFact is the largest: the order of the list does not matter
     });
     return found;
   }
+
+  std::int64_t InvalidAt(const FactRecord& fact) const { return fact.InvalidAt(batch_.state().version); }
 
   bool Matches(std::size_t rule, std::size_t member, NodeId object) const {
     const auto& objects = batch_.state().rules->source.rules[rule].members[member].objects;
@@ -80,7 +82,7 @@ class Merge {
         const FactRecord& fact = batch_.fact(id);
         if (fact.valid_at > valid_at) {
           *invalid_at = std::min(*invalid_at, fact.valid_at);
-        } else if (fact.invalid_at > valid_at) {
+        } else if (InvalidAt(fact) > valid_at) {
           conflicts_.push_back({id, kNoFact, place.rule});
         }
       }
@@ -90,15 +92,11 @@ class Merge {
       const bool used = std::any_of(rule.members.begin(), rule.members.end(), [&](const auto& m) { return m.role == role; });
       const EdgeList* list = used ? batch_.list(owner, role == Role::kObject) : nullptr;
       if (list == nullptr) continue;
-      for (std::uint32_t i = 0; i < list->count; ++i) {
-        const Edge& edge = list->edges()[i];
-        consider(edge.fact, role == Role::kSubject ? edge.node : owner, edge.relation, role);
-      }
-      if (list->past.empty() || list->past.back().latest <= valid_at) continue;
-      list->past.VisitBackwards([&](const PastEdge& past) {
-        const FactRecord& fact = batch_.fact(past.fact);
-        consider(past.fact, fact.object, fact.relation, role);
-      });
+      const auto past = [&](FactId id) { consider(id, batch_.fact(id).object, batch_.fact(id).relation(), role); };
+      batch_.seen().VisitEdges(*list, [&](const Edge& edge) {
+        consider(edge.fact, role == Role::kSubject ? edge.node : owner, edge.relation(), role);
+      }, past);
+      SeenVersion::VisitMoved(*list, valid_at, past);
     }
     // Past facts come in the order in which they ended, which a graph that was read back does not know.
     std::sort(conflicts_.begin() + begin, conflicts_.end(), [](const auto& a, const auto& b) { return a.fact < b.fact; });

@@ -181,9 +181,9 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
     if (fact.subject == kNoNode)
       throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
                               ", which was forgotten");
-    if (fact.invalid_at != kStillValid)
+    if (const std::int64_t ended_at = fact.InvalidAt(state.version); ended_at != kStillValid)
       throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
-                              ", which ended at " + std::to_string(fact.invalid_at));
+                              ", which ended at " + std::to_string(ended_at));
     if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
       throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
                               " on, since when fact " + std::to_string(end.fact) + " is valid, got " +

@@ -7,9 +7,9 @@
 // Many readers, one writer at a time. A Snapshot sees one version, whole, for as long as it lives; taking and reading
 // it never waits for a writer. Writers wait for each other. A batch is visible at once or not at all: bad input throws
 // InvalidInputError before anything has changed. Fork is a copy in constant time that shares what neither has changed.
-// A batch costs the lists of facts of the nodes that it touches, which are copied: a microsecond per thousand facts at a
-// node. An extraction costs the facts at the nodes that it visits. What a batch replaces is kept while a Snapshot is
-// older than the batch, so snapshots are for calls and not for days.
+// A batch costs what it changes; a node's list of facts is copied only when it is full or a fork shares it. An extraction
+// costs the facts at the nodes that it visits. What a batch replaces is kept while a Snapshot is older than the batch, so
+// snapshots are for calls and not for days.
 //
 // One graph belongs to one scope (user, robot, environment); no call takes a scope.
 #pragma once
@@ -133,7 +133,6 @@ struct Subgraph {
 class KHopScratch {
  private:
   friend class Snapshot;
-  friend struct KHopWalk;
   struct Mark {
     std::uint32_t epoch = 0;
     std::uint32_t position = 0;  // in Subgraph::nodes
@@ -142,6 +141,13 @@ class KHopScratch {
   std::uint32_t epoch_ = 0;
   std::vector<std::uint8_t> allowed_;  // by relation
   std::vector<FactId> facts_;
+  // A result while it grows.
+  struct Ids {
+    std::unique_ptr<std::uint32_t[]> ids;
+    std::size_t capacity = 0;
+    void Reserve(std::size_t count, std::size_t more);
+  };
+  Ids nodes_, followed_;
 };
 
 struct EdgeList;
@@ -149,7 +155,7 @@ struct NodeRecord;
 struct FactRecord;
 struct NameBucket;
 struct CompiledRules;
-struct KHopWalk;
+struct SeenVersion;
 
 // Words that get small numbers; copied when one is added, so meant for vocabularies.
 struct Words {
@@ -209,9 +215,10 @@ class Snapshot {
   void KHop(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch, Subgraph* result) const;
 
  private:
-  template <bool kFiltered>
-  void Walk(const KHopWalk& walk, const KHopOptions& options, const KHopScratch& scratch) const;
-  void WalkAsOf(const KHopWalk& walk, const KHopOptions& options, KHopScratch* scratch) const;
+  enum class WalkKind { kAll, kFiltered, kAsOf };
+  template <WalkKind kKind, int kFirstSide, int kLastSide>
+  void Walk(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch, Subgraph* result) const;
+  SeenVersion Seen() const;
   void CheckKnown(NodeId node, const std::string& where) const;
   void AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const;
 

@@ -12,7 +12,9 @@
 namespace embodied_mem {
 namespace {
 
-bool TrueAt(const FactRecord& fact, std::int64_t time) { return fact.valid_at <= time && time < fact.invalid_at; }
+bool TrueAt(const FactRecord& fact, std::int64_t time, std::uint64_t version) {
+  return fact.valid_at <= time && time < fact.InvalidAt(version);
+}
 
 }  // namespace
 
@@ -20,6 +22,10 @@ Snapshot::Snapshot(const KnowledgeGraph& graph)
     : graph_(graph), pin_(graph.versions_.Acquire(graph.published_.load())), state_(graph.state_.load()) {}
 
 Snapshot::~Snapshot() { Versions::Release(pin_); }
+
+SeenVersion Snapshot::Seen() const {
+  return {graph_.facts_, state_->version, state_->num_nodes, state_->num_facts, state_->num_buckets};
+}
 
 std::uint64_t Snapshot::version() const { return state_->version; }
 std::size_t Snapshot::num_nodes() const { return state_->num_nodes; }
@@ -48,7 +54,7 @@ void Snapshot::CheckKnown(NodeId node, const std::string& where) const {
 }
 
 NodeId Snapshot::FindNode(std::string_view name) const {
-  return FindName(graph_.names_, graph_.nodes_, name, state_->num_buckets, state_->version);
+  return FindName(graph_.names_, graph_.nodes_, name, Seen());
 }
 
 RelationId Snapshot::KnownRelation(std::string_view relation) const { return state_->relations->Find(relation); }
@@ -68,7 +74,8 @@ FactId Snapshot::FindFact(NodeId subject, RelationId relation, NodeId object) co
   CheckKnown(subject, "subject");
   CheckKnown(object, "object");
   return FindEdge(graph_.edges_.Read(2 * static_cast<std::size_t>(subject), state_->version),
-                  graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation, object);
+                  graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation, object,
+                  Seen());
 }
 
 Node Snapshot::GetNode(NodeId node) const {
@@ -80,25 +87,23 @@ Node Snapshot::GetNode(NodeId node) const {
 Fact Snapshot::GetFact(FactId fact) const {
   if (!HasFact(fact)) throw InvalidInputError("fact: expected a known one, got " + std::to_string(fact) + ", which was forgotten");
   const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
-  Fact answer{record.subject, relations()[record.relation], record.object, record.valid_at, record.invalid_at, {}};
-  record.more_sources.VisitBackwards([&](std::int64_t source) { answer.sources.push_back(source); });
-  if (record.num_sources > 0) answer.sources.push_back(record.first_source);
-  std::reverse(answer.sources.begin(), answer.sources.end());
-  return answer;
+  return {record.subject, relations()[record.relation()], record.object, record.valid_at,
+          record.InvalidAt(state_->version), record.Sources()};
 }
 
 void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const {
   const EdgeList* list = graph_.edges_.Read(2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0), state_->version);
   if (list == nullptr) return;
+  const SeenVersion seen = Seen();
   const auto begin = static_cast<std::ptrdiff_t>(facts->size());
-  for (std::uint32_t i = 0; i < list->count; ++i) {
-    const FactId fact = list->edges()[i].fact;
-    if (!as_of || graph_.facts_.Read(fact, state_->version)->valid_at <= *as_of) facts->push_back(fact);
-  }
-  if (!as_of || list->past.empty() || list->past.back().latest <= *as_of) return;
-  list->past.VisitBackwards([&](const PastEdge& past) {
-    if (TrueAt(*graph_.facts_.Read(past.fact, state_->version), *as_of)) facts->push_back(past.fact);
-  });
+  const auto past = [&](FactId id) {
+    if (as_of && TrueAt(seen.fact(id), *as_of, seen.version)) facts->push_back(id);
+  };
+  seen.VisitEdges(*list, [&](const Edge& edge) {
+    if (!as_of || seen.fact(edge.fact).valid_at <= *as_of) facts->push_back(edge.fact);
+  }, past);
+  if (!as_of) return;
+  SeenVersion::VisitMoved(*list, *as_of, past);
   std::sort(facts->begin() + begin, facts->end());
 }
 
@@ -119,7 +124,7 @@ std::vector<FactId> Snapshot::AllFacts(std::optional<std::int64_t> as_of) const 
   std::vector<FactId> facts;
   for (std::size_t fact = 0; fact < num_facts(); ++fact) {
     const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
-    if (as_of ? TrueAt(record, *as_of) : record.invalid_at == kStillValid) facts.push_back(static_cast<FactId>(fact));
+    if (as_of ? TrueAt(record, *as_of, state_->version) : record.InvalidAt(state_->version) == kStillValid) facts.push_back(static_cast<FactId>(fact));
   }
   return facts;
 }

@@ -100,8 +100,9 @@ class Versions {
   std::size_t first_ = 0;
 };
 
-// `Record` has the members `version` (std::uint64_t), `prev` (Record*), `refs` (std::atomic<std::uint32_t>, 1 at first)
-// and a static Destroy(Record*). An empty slot reads as nullptr.
+// `Record` has `version` (std::uint64_t), `prev()` (a Record*&), `refs()` (a std::atomic<std::uint32_t>&, 1 at first) and a
+// static Destroy(Record*). An empty slot reads as nullptr. Who owns a slot may change its record in place while no other
+// table shares it, `refs()` being 1, if readers of older versions can tell.
 template <typename Record>
 class VersionedTable {
  public:
@@ -135,7 +136,7 @@ class VersionedTable {
   }
   static const Record* ReadAt(const std::atomic<Record*>& slot, std::uint64_t version) {
     const Record* record = slot.load(std::memory_order_acquire);
-    while (record != nullptr && record->version > version) record = record->prev;
+    while (record != nullptr && record->version > version) record = record->prev();
     return record;
   }
   // Where slot `index` lies, to prefetch it; nullptr when nothing was ever written near it.
@@ -160,7 +161,7 @@ class VersionedTable {
     const auto* record = reinterpret_cast<const char*>(Newest(index));
     if (record == nullptr) return;
     __builtin_prefetch(record);
-    __builtin_prefetch(record + 64);
+    if constexpr (sizeof(Record) != 64) __builtin_prefetch(record + 64);
   }
 
   // The writer's side: the newest record, which may belong to the batch at work.
@@ -184,13 +185,21 @@ class VersionedTable {
   // shares, with room to retire what is in it; and putting `fresh` there, which throws nothing.
   std::atomic<Record*>* Own(std::size_t index, std::uint64_t version, Versions* versions) {
     versions->Reserve(4);
+    Root* root = root_.load(std::memory_order_relaxed);
+    if (const std::size_t c = index / kChunkSlots; c < root->capacity) {
+      Chunk* chunk = root->chunks[c].load(std::memory_order_relaxed);
+      if (chunk != nullptr && chunk->refs.load(std::memory_order_acquire) == 1) {
+        Page* page = chunk->pages[index / kPageSlots % kChunkPages].load(std::memory_order_relaxed);
+        if (page != nullptr && page->refs.load(std::memory_order_acquire) == 1) return &page->slots[index % kPageSlots];
+      }
+    }
     return &OwnPage(index, version, versions)->slots[index % kPageSlots];
   }
   void Replace(std::atomic<Record*>* slot, Record* fresh, Versions* versions) {
     Record* old = slot->load(std::memory_order_relaxed);
     if (old != nullptr) versions->Retire(old, &DropRecordErased, fresh->version);
     // A record of the same batch was never visible: readers go past it.
-    fresh->prev = old != nullptr && old->version == fresh->version ? old->prev : old;
+    fresh->prev() = old != nullptr && old->version == fresh->version ? old->prev() : old;
     slot->store(fresh, std::memory_order_release);
   }
 
@@ -210,7 +219,7 @@ class VersionedTable {
   };
 
   static void DropRecord(Record* record) {
-    if (record != nullptr && DropReference(&record->refs)) Record::Destroy(record);
+    if (record != nullptr && DropReference(&record->refs())) Record::Destroy(record);
   }
   static void DropPage(Page* page) {
     if (page == nullptr || !DropReference(&page->refs)) return;
@@ -228,7 +237,7 @@ class VersionedTable {
   static void DropRootErased(void* what) { delete static_cast<Root*>(what); }
 
   // The page of slot `index`, shared with no copy of this table: what is shared on the way there is copied.
-  Page* OwnPage(std::size_t index, std::uint64_t version, Versions* versions) {
+  __attribute__((noinline)) Page* OwnPage(std::size_t index, std::uint64_t version, Versions* versions) {
     const std::size_t c = index / kChunkSlots;
     Root* root = root_.load(std::memory_order_relaxed);
     if (c >= root->capacity) {
@@ -263,7 +272,7 @@ class VersionedTable {
       auto* copy = new Page;
       for (std::size_t i = 0; i < kPageSlots; ++i) {
         Record* record = page->slots[i].load(std::memory_order_relaxed);
-        if (record != nullptr) record->refs.fetch_add(1, std::memory_order_relaxed);
+        if (record != nullptr) record->refs().fetch_add(1, std::memory_order_relaxed);
         copy->slots[i].store(record, std::memory_order_relaxed);
       }
       versions->Retire(page, &DropPageErased, version);

@@ -194,6 +194,34 @@ void TestAgainstModel() {
   }
 }
 
+// One that is larger than what a search takes for cached, with old versions of it.
+void TestLargeGraph() {
+  std::mt19937_64 rng(5);
+  KnowledgeGraph graph;
+  graph.Intern({"in", "on", "near"});
+  Model model;
+  model.num_nodes = 9000;
+  Changes changes;
+  for (std::size_t i = 0; i < model.num_nodes; ++i) changes.nodes.push_back({Name(i), "", {}, kNoEmbedding});
+  const auto any = [&] { return static_cast<NodeId>(rng() % 9000 * (rng() % 9000) / 9000); };  // some have long lists
+  std::set<std::pair<NodeId, NodeId>> pairs;
+  while (pairs.size() < 20000) pairs.emplace(any(), any());
+  for (const auto& [subject, object] : pairs) {
+    const auto relation = static_cast<RelationId>(rng() % 3);
+    changes.add.push_back({subject, relation, object, 0, std::nullopt});
+    model.facts.push_back({subject, relation, object, 0, kStillValid});
+  }
+  graph.Apply(changes);
+  const Snapshot before(graph);
+  const Model then = model;
+  KHopScratch scratch;
+  for (std::int64_t time = 1; time < 30; ++time) {
+    Step(&graph, &model, time, &rng);
+    CompareKHop(Snapshot(graph), model, &rng, &scratch);
+    CompareKHop(before, then, &rng, &scratch);
+  }
+}
+
 void TestForks() {
   KnowledgeGraph graph;
   const RelationId in = graph.Intern({"in"})[0];
@@ -450,6 +478,7 @@ void TestThreads() {
 
 void TestKnowledgeGraph() {
   TestAgainstModel();
+  TestLargeGraph();
   TestForks();
   TestUpdate();
   TestLateReports();
