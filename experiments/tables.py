@@ -78,6 +78,23 @@ def speed() -> str:
     )
 
 
+def graph_speed() -> str:
+    """The knowledge graph beside libraries, from Python."""
+    data = json.loads((RESULTS / "bench_memory.json").read_text())
+    update, khop = data["update_k2_us_p50"], data["khop2_us_p50"]
+    lines = ["| | " + " | ".join(update) + " |", "|---|" + "---|" * len(update)]
+    for what, row in (("update and 2 hops, us", update), ("2 hops, us", khop)):
+        lines.append(f"| {what} | " + " | ".join(f"{value:,.1f}" for value in row.values()) + " |")
+    lines += [
+        "",
+        f"{data['graph_nodes']:,} nodes, median. A whole step of `LifelongMemory` beside them and "
+        f"{data['episodic_entries']:,} episodes: p50 {data['lifelong_step_ms_p50']:.2f} ms, "
+        f"p99 {data['lifelong_step_ms_p99']:.2f} ms. {data['machine']}; commit {data['commit'][:10]}; "
+        f"`{data['command']}`",
+    ]
+    return "\n".join(lines)
+
+
 def planner_critic() -> str:
     """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
     data = json.loads((RESULTS / "planner_critic.json").read_text())
@@ -200,6 +217,7 @@ def scienceworld() -> str:
 
 TABLES = {
     "scienceworld": scienceworld,
+    "graph_speed": graph_speed,
     "eb_alfred": eb_alfred,
     "eb_alfred_deliveries": eb_alfred_deliveries,
     "eb_habitat": eb_habitat,
