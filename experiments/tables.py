@@ -95,6 +95,19 @@ def graph_speed() -> str:
     return "\n".join(lines)
 
 
+def sampling() -> str:
+    """Prefill and decode with SmolLM2's shape beside other programs."""
+    data = json.loads((RESULTS / "bench_models.json").read_text())
+    batches = [str(batch) for batch in data["settings"]["batches"]]
+    heads = [f"{what}, batch {batch}" for what in ("prefill", "decode") for batch in batches]
+    lines = ["| tokens/s | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    for name, version in data["contenders"].items():
+        values = [data[f"{what}_tokens_per_s"][name][batch][0] for what in ("prefill", "decode") for batch in batches]
+        lines.append(f"| {name} ({version}) | " + " | ".join(f"{value:,.0f}" for value in values) + " |")
+    source = f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+    return "\n".join([*lines, "", f"float32, median of {data['settings']['rounds']} rounds; {source}"])
+
+
 def planner_critic() -> str:
     """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
     data = json.loads((RESULTS / "planner_critic.json").read_text())
@@ -218,6 +231,7 @@ def scienceworld() -> str:
 TABLES = {
     "scienceworld": scienceworld,
     "graph_speed": graph_speed,
+    "sampling": sampling,
     "eb_alfred": eb_alfred,
     "eb_alfred_deliveries": eb_alfred_deliveries,
     "eb_habitat": eb_habitat,

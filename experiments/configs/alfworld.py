@@ -1,9 +1,9 @@
 """ALFWorld's own games: trained on the train split, chosen on valid_seen, 50 steps per episode; hours on two cores.
 
-`grpo_cpu` with more steps and four teacher passes with other detours each, and without GRPO, which has not been shown
-to add anything at this size. Scored with one seed; `evaluate.py --seeds 0 1 2` gives more.
+`grpo_cpu` with more steps and four teacher passes with other detours each, and without GRPO. Scored with three seeds at
+temperature 0.5: greedy play repeats refused commands, which costs the deliveries without guidance most.
 
-Result: none 51.4 %, static 51.4 %, compiled 93.6 % of valid_seen (`results/alfworld_valid_seen.json`; the executor was
+Result: none 73.1 %, static 74.0 %, compiled 95.5 % of valid_seen (`results/alfworld_valid_seen.json`; the executor was
 trained before the compiler's prompt had marks, see the log).
 """
 
@@ -29,5 +29,5 @@ def config() -> Config:
         compiler_sft=dataclasses.replace(small.compiler_sft, steps=2400),
         correction=rounds(small.correction, 2, 400),
         grpo=dataclasses.replace(small.grpo, steps=0),
-        evaluation=EvalConfig(seeds=(0,), batch_size=70),
+        evaluation=EvalConfig(seeds=(0, 1, 2), temperature=0.5, batch_size=70),
     )
