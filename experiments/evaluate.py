@@ -35,13 +35,14 @@ def _config_of(arguments: list[str]) -> str:
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     """The parsed command line."""
     from embodied_mem.agents.deliveries import DELIVERIES
+    from experiments.configs import EVALUATIONS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add(
         "--config",
         default="",
-        choices=["", "memento", "eb_alfred", "eb_habitat", "scienceworld"],
+        choices=["", *EVALUATIONS],
         help="each with its own options, see e.g. --config=memento --help",
     )
     add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")

@@ -22,6 +22,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 
 
+def _source(data: dict) -> str:
+    """Where a result comes from."""
+    return f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+
+
 def deliveries(name: str) -> str:
     """The comparison of deliveries in a report."""
     if not (RESULTS / f"{name}.json").exists():
@@ -46,7 +51,7 @@ def deliveries(name: str) -> str:
     lines += [
         "",
         f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data.get('max_steps', config['max_steps'])} "
-        f"steps; {data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+        f"steps; {_source(data)}",
     ]
     return "\n".join(lines)
 
@@ -89,8 +94,7 @@ def graph_speed() -> str:
         "",
         f"{data['graph_nodes']:,} nodes, median. A whole step of `LifelongMemory` beside them and "
         f"{data['episodic_entries']:,} episodes: p50 {data['lifelong_step_ms_p50']:.2f} ms, "
-        f"p99 {data['lifelong_step_ms_p99']:.2f} ms. {data['machine']}; commit {data['commit'][:10]}; "
-        f"`{data['command']}`",
+        f"p99 {data['lifelong_step_ms_p99']:.2f} ms. {_source(data)}",
     ]
     return "\n".join(lines)
 
@@ -104,8 +108,7 @@ def sampling() -> str:
     for name, version in data["contenders"].items():
         values = [data[f"{what}_tokens_per_s"][name][batch][0] for what in ("prefill", "decode") for batch in batches]
         lines.append(f"| {name} ({version}) | " + " | ".join(f"{value:,.0f}" for value in values) + " |")
-    source = f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
-    return "\n".join([*lines, "", f"float32, median of {data['settings']['rounds']} rounds; {source}"])
+    return "\n".join([*lines, "", f"float32, median of {data['settings']['rounds']} rounds; {_source(data)}"])
 
 
 def planner_critic() -> str:
@@ -125,7 +128,7 @@ def planner_critic() -> str:
     lines += [
         "",
         f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, {data['lives']} life; "
-        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+        f"{_source(data)}",
     ]
     return "\n".join(lines)
 
@@ -160,7 +163,7 @@ def memento() -> str:
         "",
         f"Missing rate of retrieval, no model but the embedder: {line['missing_at_3']:.1f} % at k = 3, "
         f"{line['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder {data['embedder']}; "
-        f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`",
+        f"{_source(data)}",
     ]
     return "\n".join(lines)
 
@@ -191,8 +194,8 @@ def planner_benchmark(world: str, name: str = "") -> str:
 
     data = json.loads((RESULTS / f"{name}.json").read_text())
     tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
-    source = f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
-    return f"{table(world, data['subsets'])}\n\n{max(tasks)} tasks a subset, at most 30 steps, one seed; {source}"
+    shown = table(world, data["subsets"])
+    return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, one seed; {_source(data)}"
 
 
 def eb_alfred() -> str:
@@ -224,7 +227,7 @@ def scienceworld() -> str:
     return (
         f"{table(data['agents'])}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
         f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of "
-        f"training variations; {data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+        f"training variations; {_source(data)}"
     )
 
 

