@@ -1,7 +1,7 @@
-"""Writes the README's tables from the files in experiments/results/, so that no number is typed.
+"""Writes the tables of README.md and docs/ from the files in experiments/results/, so that no number is typed.
 
-    python experiments/tables.py            # rewrite README.md
-    python experiments/tables.py --check    # exit with 1 if it is not up to date
+    python experiments/tables.py            # rewrite them
+    python experiments/tables.py --check    # exit with 1 if one is not up to date
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of the functions below.
 """
@@ -189,7 +189,6 @@ def planner_benchmark(world: str, name: str = "") -> str:
     name = name or world
     if not (RESULTS / f"{name}.json").exists():
         return "Not run yet; the log says what is known."
-    sys.path.insert(0, str(ROOT))
     from experiments.evaluate_planner import table
 
     data = json.loads((RESULTS / f"{name}.json").read_text())
@@ -203,22 +202,73 @@ def eb_alfred() -> str:
     return planner_benchmark("eb_alfred")
 
 
-def eb_alfred_deliveries() -> str:
-    """Deliveries of memory on EB-ALFRED by models trained on ALFWorld; the published rows stand in the table above."""
-    lines = planner_benchmark("eb_alfred", "eb_alfred_deliveries").split("\n")
-    return "\n".join(line for line in lines if not line.startswith("| *"))
-
-
 def eb_habitat() -> str:
     """EB-Habitat."""
     return planner_benchmark("eb_habitat")
+
+
+def deliveries_on(world: str, name: str) -> str:
+    """Deliveries of memory on EB-ALFRED or EB-Habitat; the published rows stand in the world's own table."""
+    lines = planner_benchmark(world, name).split("\n")
+    return "\n".join(line for line in lines if not line.startswith("| *"))
+
+
+def embodiedbench() -> str:
+    """Success on EB-ALFRED and EB-Habitat in one table: our agents and deliveries, and some published rows."""
+    from experiments.published import PUBLISHED
+
+    subsets = ("base", "common_sense", "long_horizon")
+    rows: dict[str, list[str]] = {}
+    for column, world in enumerate(("eb_alfred", "eb_habitat")):
+        files = [RESULTS / f"{name}.json" for name in (f"{world}_deliveries", world)]
+        ours = {
+            (
+                name,
+                subset,
+            ): f"{100 * row['success']:.0f} % [{100 * row['interval'][0]:.0f}, {100 * row['interval'][1]:.0f}]"
+            for file in files
+            if file.exists()
+            for subset, agents in json.loads(file.read_text())["subsets"].items()
+            for name, row in agents.items()
+        }
+        theirs = {
+            (f"*{published.name}*", subset): "-" if success is None else f"{success:g} %"
+            for published in PUBLISHED[world]
+            for subset, (success, _) in published.rows.items()
+        }
+        for (name, subset), text in {**ours, **theirs}.items():
+            name = _AGENTS.get(name, name)
+            rows.setdefault(name, ["-"] * 6)[3 * column + subsets.index(subset)] = text
+    heads = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in subsets]
+    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    shown = [*_AGENTS.values(), *(f"*{name}*" for name in _COMPARED)]
+    lines += [f"| {name} | {' | '.join(rows[name])} |" for name in shown if name in rows]
+    return "\n".join(lines)
+
+
+_AGENTS = {
+    "none": "small models, no memory",
+    "static": "small models, static injection",
+    "compiled": "small models, compiled",
+    "full": "planner-critic",
+    "no_critic": "planner-critic without critic",
+    "no_memory": "planner-critic without memory",
+}
+_COMPARED = (
+    "MemCompiler: Qwen-2.5-VL-32B, no memory",
+    "MemCompiler: Qwen-2.5-VL-32B, A-Mem",
+    "MemCompiler: Qwen-2.5-VL-32B, compiled",
+    "MemCompiler: Gemini, no memory",
+    "MemCompiler: Gemini, A-Mem",
+    "RoboMemory: Qwen2.5-VL-72B",
+    "RoboMemory without critic",
+)
 
 
 def scienceworld() -> str:
     """ScienceWorld."""
     if not (RESULTS / "scienceworld.json").exists():
         return "Not run yet; the log says what is known."
-    sys.path.insert(0, str(ROOT))
     from experiments.evaluate_scienceworld import table
 
     data = json.loads((RESULTS / "scienceworld.json").read_text())
@@ -236,8 +286,10 @@ TABLES = {
     "graph_speed": graph_speed,
     "sampling": sampling,
     "eb_alfred": eb_alfred,
-    "eb_alfred_deliveries": eb_alfred_deliveries,
     "eb_habitat": eb_habitat,
+    "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
+    "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
+    "embodiedbench": embodiedbench,
     "quick_start": quick_start,
     "worlds": worlds,
     "alfworld": alfworld,
@@ -258,14 +310,15 @@ def render(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if the README is out of date")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
     options = parser.parse_args()
-    path = ROOT / "README.md"
-    old = path.read_text()
-    new = render(old)
-    if options.check:
-        sys.exit(0 if old == new else "README.md is out of date; run: python experiments/tables.py")
-    path.write_text(new)
+    old = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+    stale = {path: new for path, text in old.items() if (new := render(text)) != text}
+    if options.check and stale:
+        names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
+        sys.exit(f"{names}: out of date; run: python experiments/tables.py")
+    for path, text in stale.items():
+        path.write_text(text)
 
 
 if __name__ == "__main__":
