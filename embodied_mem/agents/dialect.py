@@ -176,7 +176,7 @@ class DialectRow(abc.ABC):
         """Commands that change what is held, here."""
         return []
 
-    def _refused(self, command: Command, actions: Sequence[str]) -> None:
+    def _refused(self, command: Command, actions: Sequence[str]) -> None:  # noqa: B027 (nothing to learn is a default)
         """Learns from a command whose actions were not all done."""
 
 
