@@ -56,13 +56,18 @@ def training_records() -> list[dict[str, Any]]:
 
 def generate(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[Task]:
     """The tasks of `records`, each followed by `per_layout` more in its layout, named `<id>+1` and so on."""
+    episodes = episodes_of(records, per_layout, seed)
+    return list(read_tasks(json.dumps({"episodes": episodes}).encode(), "eb_habitat_generator", Scenes()))
+
+
+def episodes_of(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[dict[str, Any]]:
+    """The episodes behind `generate`, in the converted form."""
     episodes = []
     for record in records:
         random = np.random.default_rng((seed, zlib.crc32(record["id"].encode())))
         episodes.append(record)
         episodes += [_episode(record, number, random) for number in range(1, per_layout + 1)]
-    tasks = read_tasks(json.dumps({"episodes": episodes}).encode(), "eb_habitat_generator", Scenes())
-    return list(tasks)
+    return episodes
 
 
 def _episode(record: dict[str, Any], number: int, random: np.random.Generator) -> dict[str, Any]:

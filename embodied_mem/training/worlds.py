@@ -1,26 +1,62 @@
 """The games of a run as vector environments: one to teach, one for rollouts, one for validation.
 
 worlds = make_worlds(config)
-worlds.train, worlds.num_train, worlds.search_order
+worlds.train, worlds.num_train, worlds.make_teacher()
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
 from embodied_mem import envs
-from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords, training_sides
+from embodied_mem.agents import alfred_dialect, habitat_dialect
+from embodied_mem.agents.dialect import InAlfworldWords
 from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import Config, WorldConfig
+from embodied_mem.training.errand_teacher import ErrandTeacher
+from embodied_mem.training.teacher import RuleTeacher, SearchOrder
 
 TEACHER_STEPS = 50
-"""Of a training game; EB-ALFRED's limit of 30 holds where its tasks are scored."""
+"""Of a training game; a dialect's limit of 30 holds where its tasks are scored."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """A world that is spoken in ALFWorld's words.
+
+    Attributes:
+        sides: gives its training tasks, (to train on, held out).
+        envs: makes it of tasks, a number of rows and a limit of steps.
+        search_order: as for `RuleTeacher`.
+        kinds: likewise.
+    """
+
+    sides: Callable[[], tuple[list[Any], list[Any]]]
+    envs: type[InAlfworldWords]
+    search_order: SearchOrder
+    kinds: tuple[str, ...] | None = None
+
+    def teacher(self) -> ErrandTeacher:
+        """A teacher of an episode."""
+        return ErrandTeacher(self.search_order, kinds=self.kinds)
+
+
+DIALECTS = {
+    "eb_alfred": Dialect(alfred_dialect.training_sides, alfred_dialect.AlfredInAlfworldWords, household_order),
+    "eb_habitat": Dialect(
+        habitat_dialect.training_sides,
+        habitat_dialect.HabitatInAlfworldWords,
+        habitat_dialect.apartment_order,
+        tuple(habitat_dialect.KINDS),
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +70,7 @@ class Worlds:
         valid: validation games.
         num_train: number of training games.
         num_valid: number of validation games.
-        search_order: the order in which an executor without guidance should look, for the teacher.
+        make_teacher: makes a teacher of an episode.
     """
 
     train: Any
@@ -42,7 +78,7 @@ class Worlds:
     valid: Any
     num_train: int
     num_valid: int
-    search_order: Any
+    make_teacher: Callable[[], RuleTeacher]
 
 
 def make_worlds(config: Config) -> Worlds:
@@ -51,17 +87,15 @@ def make_worlds(config: Config) -> Worlds:
     Raises:
         DataNotFoundError: a split that is not installed.
     """
-    world = config.world
-    games = {}
-    if world.name == "eb_alfred":
-        sides = training_sides()
-        games = {
-            split: side[: getattr(world, f"num_{split}") or None] for split, side in zip(("train", "valid"), sides)
-        }
+    world, dialect = config.world, DIALECTS.get(config.world.name)
+    if dialect:
+        sides = zip(("train", "valid"), dialect.sides())
+        games = {split: side[: getattr(world, f"num_{split}") or None] for split, side in sides}
     else:
-        for split in ("train", "valid"):
-            source, count = getattr(world, split), getattr(world, f"num_{split}")
-            games[split] = games_of(source, count, split, world, config.seed)
+        games = {
+            split: games_of(getattr(world, split), getattr(world, f"num_{split}"), split, world, config.seed)
+            for split in ("train", "valid")
+        }
 
     def make_shared(split: str, num_envs: int, max_steps: int):
         count = jax.process_count()
@@ -69,8 +103,8 @@ def make_worlds(config: Config) -> Worlds:
         return SharedEnvs(own) if count > 1 else own
 
     def make(split: str, num_envs: int, max_steps: int):
-        if world.name == "eb_alfred":
-            return AlfredInAlfworldWords(games[split], num_envs, max_steps)
+        if dialect:
+            return dialect.envs(games[split], num_envs, max_steps)
         return envs.make(
             "alfworld", tasks=games[split], num_envs=num_envs, seed=config.seed, max_steps=max_steps,
             grammar=world.grammar,
@@ -83,7 +117,7 @@ def make_worlds(config: Config) -> Worlds:
         make_shared("valid", config.evaluation.batch_size, world.max_steps),
         len(games["train"]),
         len(games["valid"]),
-        household_order,
+        lambda: dialect.teacher() if dialect else RuleTeacher(household_order, world.grammar),
     )
 
 
