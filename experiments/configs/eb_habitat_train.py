@@ -20,15 +20,16 @@ def config() -> Config:
 
     def once(correction: CorrectionConfig) -> CorrectionConfig:
         return dataclasses.replace(
-            correction, num_games=400, rounds=1, sft=dataclasses.replace(correction.sft, steps=400)
+            correction, num_games=400, rounds=1, sft=dataclasses.replace(correction.sft, steps=300)
         )
 
     return dataclasses.replace(
         like,
         world=WorldConfig(name="eb_habitat", train="train", valid="held_out", max_steps=30),
+        model=dataclasses.replace(like.model, max_compiler_tokens=80),  # six subgoals are written down at once
         executor_sft=dataclasses.replace(like.executor_sft, steps=1000),
         executor_correction=once(like.executor_correction),
-        compiler_sft=dataclasses.replace(like.compiler_sft, steps=1200),
+        compiler_sft=dataclasses.replace(like.compiler_sft, steps=1100),
         correction=once(like.correction),
         evaluation=dataclasses.replace(like.evaluation, deliveries=("none", "static", "compiled"), batch_size=63),
     )
