@@ -88,7 +88,7 @@ class ErrandTeacher(RuleTeacher):
         left, known = self._left(state, held), (state.current, *state.pending)
         if not state.current:
             return [Create("now", left[0]), *(Create("next", goal) for goal in left[1:])]
-        for done in (0, 1):
+        for done in range(min(2, len(known))):
             if known[done:] == left[: len(known) - done]:
                 return [Fold()] * done + [Create("next", goal) for goal in left[len(known) - done :]]
         return [Update("now", left[0]), Delete("next"), *(Create("next", goal) for goal in left[1:])]

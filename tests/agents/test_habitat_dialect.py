@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from embodied_mem.agents.dialect import NOTHING
 from embodied_mem.agents.eb_habitat_words import understand
 from embodied_mem.agents.habitat_dialect import HabitatInAlfworldWords, apartment_order, goal_sentence
+from embodied_mem.compiler.brief_state import Create, Delete, Fold, Update, apply_all
 from embodied_mem.envs.alfworld_text import parse_goal, parse_observation, parse_room
 from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
 from embodied_mem.envs.errands import Errands, Move, parse_errands, render_errands
@@ -135,3 +137,46 @@ def test_subgoals_are_what_is_left():
     lesson, state = does("take cup 1 from sofa 1", state)  # what was delivered is taken back
     assert state.fact("placed") == ()
     assert lesson.output.guidance == "put cup 1 in sofa 1"
+
+
+def test_what_was_placed_in_vain_is_sought_again():
+    """Nobody says that another cup was meant: the last errand stays, with a subgoal that is worked on."""
+    goal = quantified("EXISTS", {"X": "apple"}, placed("X", SOFA), EMPTY_HAND)
+    envs, first, sentence = home("Move the cup from the sink to the sofa.", goal)
+    teacher = ErrandTeacher(apartment_order)
+    lesson, answers = teacher.begin(sentence, first, ()), []
+    for _ in range(8):
+        answers += envs.step([lesson.action])[0]
+        lesson = teacher.next(lesson.action, answers[-1], lesson.state)
+        assert lesson.state.current
+    assert [answer for answer in answers if " to the sofa 1" in answer] == [
+        "You move the cup 1 to the sofa 1.",
+        "You move the cup 2 to the sofa 1.",
+    ]
+
+
+BROKEN = (
+    Delete("now"), Delete("next"), Create("next", "find nothing"), Update("now", "use lamp"),
+    Create("holding", "mug 7"), Update("holding", "cup 9"), Create("placed", "cup in sofa"), Delete("placed"),
+    Create("seen", "cup 3", "sofa 1"), Create("seen", "thing 1", "nowhere 4"), Create("searched", "sink 1"), Delete("seen"), Fold(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["Move the cup to the sofa, then the apple to the fridge.", "Bring all cups to the sofa."]
+)
+def test_any_brief_state_can_be_taught_from(text):
+    """A compiler's own Brief States are labelled: whatever it wrote, subgoals of the task follow and a command."""
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        envs, first, goal = home(text, BOTH)
+        teacher = ErrandTeacher(apartment_order)
+        lesson = teacher.begin(goal, first, ())
+        for _ in range(15):
+            edits = [BROKEN[i] for i in random.choice(len(BROKEN), 2)]
+            [answer], *_ = envs.step([lesson.action])
+            lesson = teacher.next(lesson.action, answer, apply_all(edits, lesson.state)[0])
+            verb, _, rest = lesson.state.current.partition(" ")
+            assert verb in ("find", "put")
+            assert rest.split()[0] in ("cup", "apple")
+            assert lesson.action
