@@ -147,7 +147,7 @@ def progress_of(progress):
 
 
 def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dict]]:
-    """The numbers of each subset and agent, with 95 % intervals and paired differences to the full agent."""
+    """Numbers of each subset and agent: 95 % intervals, paired differences to the full agent or else to `none`."""
     import numpy as np
 
     from embodied_mem.evaluation.intervals import paired_difference, wilson
@@ -155,6 +155,7 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
     rows: dict[str, dict[str, dict]] = {}
     for subset, agents in played.items():
         columns = {name: np.array(outcomes, float).T for name, outcomes in agents.items()}
+        baseline = "full" if "full" in columns else "none"
         rows[subset] = {}
         for name, (won, progress, steps, plans, vetoes) in columns.items():
             mean, low, high = paired_difference(progress, np.zeros_like(progress))
@@ -168,9 +169,9 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
                 "vetoes": float(vetoes.mean()),
                 "tasks": len(won),
             }
-            if name != "full" and "full" in columns:
-                row["success_difference_to_full"] = list(paired_difference(won, columns["full"][0]))
-                row["steps_difference_to_full"] = list(paired_difference(steps, columns["full"][2]))
+            if name != baseline and baseline in columns:
+                row[f"success_difference_to_{baseline}"] = list(paired_difference(won, columns[baseline][0]))
+                row[f"steps_difference_to_{baseline}"] = list(paired_difference(steps, columns[baseline][2]))
             rows[subset][name] = row
     return rows
 

@@ -120,4 +120,5 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     whole = main(given)
     assert whole["outcomes"] == stopped["outcomes"]
     assert [len(row) for row in whole["outcomes"]["base"]["none"]] == [5, 5, 5]
+    assert len(whole["subsets"]["base"]["static"]["success_difference_to_none"]) == 3
     assert whole["subsets"]["base"]["none"]["tasks"] == 3  # two seeds on a task are one task
