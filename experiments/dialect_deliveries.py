@@ -1,84 +1,96 @@
-"""Deliveries of memory on EB-ALFRED, by models that were trained on ALFWorld: EB-ALFRED spoken in ALFWorld's words.
+"""Deliveries of memory on EmbodiedBench's worlds, spoken in ALFWorld's words, by models in a folder of weights.
 
-    rows = play_deliveries("experiments/weights/alfworld", ("none", "compiled"), training, tasks, on_task)
+    play_deliveries("eb_habitat", "runs/.../weights", left, tasks, seeds=(0, 1, 2), temperature=0.5, on_task=keep)
 
-Executor and compiler have never seen EB-ALFRED. The memory bank holds what the rule teacher won on EB-ALFRED's own
-training tasks, spoken alike, so that experiences come from the homes that are scored. What this cannot play is in
-`embodied_mem.agents.alfred_dialect`.
+The memory bank holds what the rule teacher wins on the world's own training side, so experiences are those that models
+trained there had. Other models, ALFWorld's for instance, can play, too: they have never seen the world then.
 """
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 BATCH = 25
-"""Tasks in lockstep."""
-TEACHER_ACTIONS = 100
-"""Of a training task; the original's limit of 30 holds where scores are counted."""
+"""Tasks in lockstep, with all seeds of each."""
 
 
-def bank_of(training: Sequence[Any]):
-    """The memory bank of the rule teacher's successes on training tasks."""
-    from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords
-    from embodied_mem.envs.alfworld_search import household_order
+def bank_of(world: str, num_tasks: int = 0):
+    """The memory bank of the rule teacher's successes on the first `num_tasks` training tasks of a world; 0: all."""
     from embodied_mem.memory import MemoryBank
     from embodied_mem.training.progress import Progress
-    from embodied_mem.training.teacher import RuleTeacher
     from embodied_mem.training.teacher_data import play_teacher
+    from embodied_mem.training.worlds import DIALECTS, TEACHER_STEPS
 
-    bank = MemoryBank()
-    if training:
-        envs = AlfredInAlfworldWords(training, num_envs=min(16, len(training)), max_steps=TEACHER_ACTIONS)
-        with Progress("memory bank", len(training), unit="task") as progress:
-            played = play_teacher(
-                envs, range(len(training)), MemoryBank(), lambda: RuleTeacher(household_order),
-                top_k=1, detour=0.0, seed=0, on_done=progress.update,
-            )  # fmt: skip
-        bank.add_many(played.episodes)
+    bank, dialect = MemoryBank(), DIALECTS[world]
+    training = [task for side in dialect.sides() for task in side][: num_tasks or None]
+    envs = dialect.envs(training, num_envs=min(16, len(training)), max_steps=TEACHER_STEPS)
+    with Progress("memory bank", len(training), unit="task") as progress:
+        played = play_teacher(
+            envs, range(len(training)), MemoryBank(), dialect.teacher,
+            top_k=1, detour=0.0, seed=0, on_done=progress.update,
+        )  # fmt: skip
+    bank.add_many(played.episodes)
     return bank
 
 
 def play_deliveries(
+    world: str,
     weights: str,
-    left: dict[str, Sequence[Any]],
-    training: Sequence[Any],
-    on_task: Callable[[str, str, list], None],
+    left: Mapping[tuple[str, str], Sequence[int]],
+    subsets: Mapping[str, Sequence[Any]],
+    *,
+    training_tasks: int,
+    seeds: Sequence[int],
+    temperature: float,
+    on_task: Callable[[str, str, Any, list], None],
 ) -> None:
-    """Plays tasks with each delivery.
+    """Plays tasks with each delivery, once per seed.
+
+    What is random in an episode depends on seed and number of the task in its subset, so it does not matter which tasks
+    are left.
 
     Args:
+        world: of `DIALECTS`.
         weights: folder with config, tokenizer and weights.
-        left: delivery -> tasks that it is to play.
-        training: tasks that the memory bank is made of.
-        on_task: gets delivery, name of the task, and [won, progress, steps, 0, 0].
+        left: (delivery, subset) -> numbers of the tasks that it is to play.
+        subsets: name -> tasks.
+        training_tasks: that the memory bank is made of; 0 takes all.
+        seeds: of the episodes.
+        temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
+        on_task: gets delivery, subset, task, and means over its seeds of [won, progress, steps], with 0, 0.
     """
     from embodied_mem.models.host import keep_freed_memory
 
     keep_freed_memory()
-    from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords
     from embodied_mem.agents.deliveries import make_delivery
     from embodied_mem.agents.player import play
     from embodied_mem.training import stages
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.weights import load_bundle
+    from embodied_mem.training.worlds import DIALECTS
 
     bundle = load_bundle(pathlib.Path(weights))
-    config, bank = bundle.config, bank_of(training)
-    settings = {"temperature": 0.0, "batch_buckets": (BATCH,), "placement": stages.placement(config)}
+    config, bank, rows = bundle.config, bank_of(world, training_tasks), BATCH * len(seeds)
+    settings = {"temperature": temperature, "batch_buckets": (rows,), "placement": stages.placement(config)}
     executor = stages.make_executor(config, bundle.executor, bundle.tokenizer, **settings)
     compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer, **settings)
-    for name, tasks in left.items():
-        with Progress(name, len(tasks), unit="task") as progress:
-            for first in range(0, len(tasks), BATCH):
-                part = tasks[first : first + BATCH]
-                envs = AlfredInAlfworldWords(part, num_envs=len(part))
+    worlds = {subset: DIALECTS[world].envs(tasks, num_envs=rows) for subset, tasks in subsets.items()}
+    for (name, subset), numbers in left.items():
+        with Progress(f"{name}: {subset}", len(numbers), unit="task") as progress:
+            for first in range(0, len(numbers), BATCH):
+                part = numbers[first : first + BATCH]
+                pairs = [(number, seed) for number in part for seed in seeds]
+                envs = worlds[subset]
                 play(
                     envs, executor, make_delivery(name, compiler), bank,
-                    tasks=range(len(part)), seeds=[0] * len(part),
+                    tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
                     top_k=config.memory.top_k, full_turns=config.memory.full_turns,
                 )  # fmt: skip
-                for task, (won, share, steps) in zip(part, envs.outcomes()):
-                    on_task(name, task.name, [int(won), share, steps, 0, 0])
-                progress.update(len(part))
+                outcomes = np.array(envs.outcomes()[: len(pairs)], float).reshape(len(part), len(seeds), 3).mean(1)
+                for number, (won, share, steps) in zip(part, outcomes.tolist()):
+                    on_task(name, subset, subsets[subset][number], [won, share, steps, 0, 0])
+                progress.update(len(part), won=float(outcomes[:, 0].mean()))

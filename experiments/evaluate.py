@@ -85,16 +85,16 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.weights import load_bundle
-    from embodied_mem.training.worlds import games_of
+    from embodied_mem.training.worlds import DIALECTS, games_of
     from experiments.scoring import score
 
     started = time.perf_counter()
     bundle = load_bundle(options.weights)
     config, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
-    if world.name == "eb_alfred":
+    if world.name in DIALECTS:
         raise InvalidInputError(
-            "--weights: expected some trained on ALFWorld, got some trained on EB-ALFRED; score them with: python "
-            f"experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled --weights "
+            f"--weights: expected some trained on ALFWorld, got some trained on {world.name}; score them with: python "
+            f"experiments/evaluate.py --config={world.name} --agents --deliveries none static compiled --weights "
             f"{options.weights}"
         )
     seeds = options.seeds or list(ev.seeds)

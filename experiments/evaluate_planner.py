@@ -3,10 +3,11 @@
     python experiments/evaluate.py --config=eb_alfred --result experiments/results/eb_alfred.json
     python experiments/evaluate.py --config=eb_habitat --agents full no_memory --num_tasks 10
 
-    python experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled
+    python experiments/evaluate.py --config=eb_habitat --agents --deliveries none static compiled --weights RUN/weights
 
-The last one scores deliveries of memory on EB-ALFRED, by the models that were trained on ALFWorld
-(`dialect_deliveries`).
+The last one scores deliveries of memory, by models that read ALFWorld's texts (`dialect_deliveries`): by default those
+that were trained on ALFWorld, with three seeds at temperature 0.5, since greedy play repeats refused commands. A task's
+outcome is its mean over the seeds, and intervals count tasks.
 
 An agent first lives through the training tasks, then every scored task starts from that memory. Each finished task is
 kept in `<result>.tasks.jsonl`: a command that is stopped goes on where it was when it is given again, with the same
@@ -30,15 +31,16 @@ NOTE = (
 
 def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     """(options, configuration with what the command line changes)."""
-    from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.planner_benchmark import AGENTS, BENCHMARKS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--config", required=True, choices=list(BENCHMARKS))
     add("--agents", nargs="*", choices=list(AGENTS), help="default: all")
-    add("--deliveries", nargs="*", choices=["none", "static", "compiled"], help="of the weights, on EB-ALFRED only")
+    add("--deliveries", nargs="*", choices=["none", "static", "compiled"], help="of the weights")
     add("--weights", help="folder with models that read ALFWorld's texts")
+    add("--seeds", nargs="+", type=int, help="of deliveries; default: 0 1 2")
+    add("--temperature", type=float, help="of deliveries; default: 0.5, 0 is greedy")
     add("--subsets", nargs="+", help="default: all at hand")
     add("--training_tasks", type=int, help="the first so many; default: all")
     add("--num_tasks", type=int, help="of each subset, the first so many; default: all")
@@ -47,12 +49,7 @@ def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     config = importlib.import_module(f"experiments.configs.{options.config}").config()
     changes = {field.name: getattr(options, field.name, None) for field in dataclasses.fields(config)}
     given = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items() if v is not None}
-    config = dataclasses.replace(config, **given)
-    if config.deliveries and config.world != "eb_alfred":
-        raise InvalidInputError(
-            f"--deliveries: expected none on {config.world}: only EB-ALFRED is spoken in ALFWorld's words"
-        )
-    return options, config
+    return options, dataclasses.replace(config, **given)
 
 
 class Finished:
@@ -72,7 +69,7 @@ class Finished:
         path.write_text("\n".join([head, *kept]) + "\n")
 
     def add(self, agent: str, subset: str, task: str, outcome: list) -> None:
-        """Keeps one outcome: won, progress, steps, plans, vetoes."""
+        """Keeps one outcome: won, progress, steps, plans, vetoes; of a delivery means over seeds."""
         self.rows[agent, subset, task] = outcome
         with self._path.open("a") as file:
             file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
@@ -103,18 +100,22 @@ def play_all(config, finished: Finished) -> dict[str, dict[str, list[list]]]:
             for task in tasks
             if (name, subset, task.name) not in rows
         ]
-        for name in (*config.deliveries, *config.agents)
+        for name in config.agents
     }
-    if any(left[name] for name in config.deliveries):
+    open_parts = {
+        (name, subset): numbers
+        for name in config.deliveries
+        for subset, tasks in subsets.items()
+        if (numbers := [number for number, task in enumerate(tasks) if (name, subset, task.name) not in rows])
+    }
+    if open_parts:
         from experiments.dialect_deliveries import play_deliveries
 
-        subset_of = {task.name: subset for subset, tasks in subsets.items() for task in tasks}
         play_deliveries(
-            config.weights,
-            {name: [task for _, task in left[name]] for name in config.deliveries},
-            training,
-            lambda name, task, row: finished.add(name, subset_of[task], task, row),
-        )
+            config.world, config.weights, open_parts, subsets, training_tasks=config.training_tasks,
+            seeds=config.seeds, temperature=config.temperature,
+            on_task=lambda name, subset, task, row: finished.add(name, subset, task.name, row),
+        )  # fmt: skip
     memories: dict[tuple, object] = {}
     for name in config.agents:
         agent = AGENTS[name]
@@ -146,7 +147,7 @@ def progress_of(progress):
 
 
 def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dict]]:
-    """The numbers of each subset and agent, with 95 % intervals and paired differences to the full agent."""
+    """Numbers of each subset and agent: 95 % intervals, paired differences to the full agent or else to `none`."""
     import numpy as np
 
     from embodied_mem.evaluation.intervals import paired_difference, wilson
@@ -154,6 +155,7 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
     rows: dict[str, dict[str, dict]] = {}
     for subset, agents in played.items():
         columns = {name: np.array(outcomes, float).T for name, outcomes in agents.items()}
+        baseline = "full" if "full" in columns else "none"
         rows[subset] = {}
         for name, (won, progress, steps, plans, vetoes) in columns.items():
             mean, low, high = paired_difference(progress, np.zeros_like(progress))
@@ -167,9 +169,9 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
                 "vetoes": float(vetoes.mean()),
                 "tasks": len(won),
             }
-            if name != "full" and "full" in columns:
-                row["success_difference_to_full"] = list(paired_difference(won, columns["full"][0]))
-                row["steps_difference_to_full"] = list(paired_difference(steps, columns["full"][2]))
+            if name != baseline and baseline in columns:
+                row[f"success_difference_to_{baseline}"] = list(paired_difference(won, columns[baseline][0]))
+                row[f"steps_difference_to_{baseline}"] = list(paired_difference(steps, columns[baseline][2]))
             rows[subset][name] = row
     return rows
 
@@ -210,11 +212,10 @@ def main(arguments: list[str]) -> dict:
     from embodied_mem.evaluation.report import manifest
 
     started = time.perf_counter()
-    facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
+    facts = manifest(config=dataclasses.asdict(config), planner="rules", note=NOTE)
     belongs_to = {key: facts[key] for key in ("commit", "config")}
-    belongs_to["config"] = {
-        k: v for k, v in belongs_to["config"].items() if k in ("world", "training_tasks", "weights")
-    }
+    shown = ("world", "training_tasks", "weights", "seeds", "temperature")
+    belongs_to["config"] = {k: v for k, v in belongs_to["config"].items() if k in shown}
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(f"{options.result}.tasks.jsonl" if options.result else f"{scratch}/tasks.jsonl")
         played = play_all(config, Finished(path, belongs_to))

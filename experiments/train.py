@@ -48,7 +48,6 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training.metrics import read_metrics
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.runs import claim_run
-    from embodied_mem.training.teacher import RuleTeacher
     from embodied_mem.training.teacher_data import play_teacher
     from embodied_mem.training.vocabulary import make_tokenizer
     from embodied_mem.training.weights import save_bundle
@@ -78,14 +77,10 @@ def main(arguments: list[str] | None = None) -> dict | None:
     with first_alone("bank"):
         bank = teach_bank(config, run_dir / "bank.jsonl.gz", worlds)
     say(f"memory bank: {len(bank)} successful episodes")
-
     #
     # ---- Teacher data ------------------------------------------------------------------------------------------------
     #
-    def teacher() -> RuleTeacher:
-        return RuleTeacher(worlds.search_order, config.world.grammar)
-
-    train_tasks, samples, lost = range(worlds.num_train), [], 0
+    teacher, train_tasks, samples, lost = worlds.make_teacher, range(worlds.num_train), [], 0
     games = worlds.num_train * config.data.passes
     with Progress("teacher", games, unit="game", silent=not is_first()) as progress:
         for number in range(config.data.passes):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import types
 
 import pytest
 
-from embodied_mem.errors import InvalidInputError
 from experiments import evaluate_planner
 from experiments.evaluate import main
 from experiments.evaluate_planner import Finished, rows_of, table
@@ -72,6 +72,53 @@ def test_rows_and_published_figures():
     assert evaluate_planner.NOTE.startswith("The native world is symbolic")
 
 
-def test_deliveries_are_for_eb_alfred_only():
-    with pytest.raises(InvalidInputError, match="expected none on eb_habitat"):
-        main(["--config=eb_habitat", "--deliveries", "none"])
+def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
+    """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
+    from embodied_mem.agents import player
+    from embodied_mem.training import stages, weights
+    from experiments import dialect_deliveries
+    from experiments.configs import load
+
+    calls = []
+
+    def play(envs, *_, tasks, seeds, **__):
+        calls.append((tuple(tasks), tuple(seeds)))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        idle = envs.num_envs - len(tasks)
+        _, info = envs.reset(options={"task_indices": [*tasks, *[0] * idle]})
+        for _ in range(3):
+            draws = [(3 * task + seed) % len(info["admissible_commands"][0]) for task, seed in zip(tasks, seeds)]
+            commands = [info["admissible_commands"][row][draw % 11] for row, draw in enumerate(draws)]
+            *_, info = envs.step([*commands, *["look"] * idle])
+
+    bundle = types.SimpleNamespace(config=load("eb_habitat_train"), executor=None, model=None, tokenizer=None)
+    monkeypatch.setattr(player, "play", play)
+    monkeypatch.setattr(weights, "load_bundle", lambda folder: bundle)
+    monkeypatch.setattr(dialect_deliveries, "bank_of", lambda *_: None)
+    monkeypatch.setattr(dialect_deliveries, "BATCH", 2)
+    for name in ("make_executor", "make_compiler"):
+        monkeypatch.setattr(stages, name, lambda *_, **__: None)
+    given = [
+        "--config=eb_habitat",
+        "--agents",
+        "--deliveries",
+        "none",
+        "static",
+        "--subsets",
+        "base",
+        "--seeds",
+        "0",
+        "1",
+    ]
+    given += ["--num_tasks", "3", "--result", str(tmp_path / "report.json")]
+    with pytest.raises(KeyboardInterrupt):
+        main(given)
+    assert calls[0] == ((0, 0, 1, 1), (0, 1, 0, 1))
+    stopped = main(given)
+    assert calls[3][0] == (0, 0, 1, 1)  # the third call was `static`'s first; nothing of `none` is played again
+    whole = main(given)
+    assert whole["outcomes"] == stopped["outcomes"]
+    assert [len(row) for row in whole["outcomes"]["base"]["none"]] == [5, 5, 5]
+    assert len(whole["subsets"]["base"]["static"]["success_difference_to_none"]) == 3
+    assert whole["subsets"]["base"]["none"]["tasks"] == 3  # two seeds on a task are one task

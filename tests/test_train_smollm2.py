@@ -10,7 +10,6 @@ import pytest
 from embodied_mem.models.gguf import load_gguf
 from embodied_mem.training import grpo, stages
 from embodied_mem.training.bank import teach_bank
-from embodied_mem.training.teacher import RuleTeacher
 from embodied_mem.training.teacher_data import play_teacher
 from embodied_mem.training.vocabulary import make_tokenizer
 from embodied_mem.training.worlds import make_worlds
@@ -54,8 +53,7 @@ def prepared(name, weights, folder):
     _, config = cli([f"--config={name}", f"--model.weights={weights}", *arguments], "")
     worlds = make_worlds(config)
     bank = teach_bank(config, worlds=worlds)
-    teacher = RuleTeacher(worlds.search_order, config.world.grammar)
-    samples = play_teacher(worlds.train, [0], bank, lambda: teacher, top_k=1, detour=0.0, seed=1).samples
+    samples = play_teacher(worlds.train, [0], bank, worlds.make_teacher, top_k=1, detour=0.0, seed=1).samples
     tokenizer = make_tokenizer(config, folder / "tokenizer.json", samples)
     assert (tokenizer.vocab_size, tokenizer.token(tokenizer.soft_id)) == (49_152, "<empty_output>")
     return config, worlds, bank, samples, tokenizer

@@ -5,11 +5,9 @@
     info["goal"][0]                                      # "put a clean mug in coffeemachine."
     observations, _, terminations, truncations, info = envs.step(["go to sinkbasin 1"] * 16)
 
-A command becomes one or more of EB-ALFRED's actions ("heat" takes eight), all of which count for its limits; a command
-that makes no sense counts as an invalid action, as an unusable answer does there. The first text lists the fixed
-places, as ALFWorld's does. The instruction becomes one of ALFWorld's task sentences by its words (`eb_alfred_words`)
-and by what places and lamps the room has: nothing of the episode's goal is read. `find` of a thing that was not seen,
-EB-ALFRED's short cut, does not exist here: things have to be searched for.
+What all dialects share is in `dialect`; "heat" takes eight actions here. The instruction becomes one of ALFWorld's task
+sentences by its words (`eb_alfred_words`) and by what places and lamps the room has. `find` of a thing that was not
+seen, EB-ALFRED's short cut, does not exist here: things have to be searched for.
 
 ALFWorld has no words for slices and for things carried in others. Where the instruction wants a slice, "take apple 1"
 cuts it first, and its slices are apples; where it wants the thing in something ("in a bowl"), "move" of that thing to a
@@ -24,16 +22,13 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from embodied_mem import envs
-from embodied_mem.agents.eb_alfred_scene import BASINS, RECEPTACLES, SUCCESS
+from embodied_mem.agents.dialect import DialectRow, InAlfworldWords
+from embodied_mem.agents.eb_alfred_scene import BASINS, RECEPTACLES
 from embodied_mem.agents.eb_alfred_words import MOVABLE, Goal, understand
-from embodied_mem.envs.alfworld_text import Command, Task, parse_command, render_goal
+from embodied_mem.envs.alfworld_text import Command, Task, render_goal
 from embodied_mem.envs.eb_alfred import MAX_STEPS, load_tasks
 from embodied_mem.memory.observations import class_of
 
-NOTHING = "Nothing happens."
 _TYPES = {
     "clean": "pick_clean_then_place_in_recep",
     "heat": "pick_heat_then_place_in_recep",
@@ -79,23 +74,17 @@ def training_sides() -> tuple[list[Any], list[Any]]:
     return sides
 
 
-class _Row:
-    """One env and what has to be known to translate."""
+class _Row(DialectRow):
+    world = "eb_alfred"
 
     def __init__(self, tasks: Sequence[Any], max_actions: int):
-        self._env = envs.make("eb_alfred", tasks=list(tasks), num_envs=1, max_steps=max_actions)
-
-    def begin(self, index: int) -> str:
-        """Starts a task and returns the first text."""
-        observations, info = self._env.reset(options={"task_indices": [index]})
-        task = self._env.load(index)
-        self._known = frozenset(task.actions)
+        super().__init__(tasks, max_actions)
         self._carriers: list[str] = []  # things to put the object in, the next to be tried first
-        self.steps, self.over, self.truncated = 0, False, False
-        self.goal_text, self.task_id = info["goal"][0], info["task_id"][0]
+
+    def _prepare(self, task: Any) -> None:
+        self._known = frozenset(task.actions)
         if self.task_id.startswith(task.trial):  # a training task: other instructions of its trial are no other home
             self.task_id = task.trial
-        self._take(observations[0], info)
         finds = {action.removeprefix("find a ") for action in task.actions if action.startswith("find a ")}
         findable = {basin: kind for kind, basin in BASINS.items()}
         self._places: dict[str, tuple[str, str]] = {}  # spoken -> (name in views, name to find)
@@ -103,90 +92,44 @@ class _Row:
             target = findable.get(name, name)
             if class_of(name) in RECEPTACLES and class_of(name) not in MOVABLE and target in finds:
                 self._places[spoken(name)] = name, target
-        self._at, self._fresh = "", False
-        lamps = [class_of(name) for name in task.names.values() if class_of(name) in ("DeskLamp", "FloorLamp")]
-        kinds = [*lamps, *(class_of(name) for name, _ in self._places.values())]
+        kinds = [class_of(name) for name in task.names.values() if class_of(name) in ("DeskLamp", "FloorLamp")]
+        kinds += [class_of(name) for name, _ in self._places.values()]
         self._meant = understand(self.goal_text) or Goal(())
         self._cut = self._meant.objects[0] if self._meant.sliced else ""
         self._carriers = [
             n for kind in self._meant.carriers for n in sorted(task.names.values()) if class_of(n) == kind
         ]
         self.goal = goal_sentence(self._meant if self._meant.objects else None, kinds)
-        listed = _listing(sorted(self._places, key=lambda name: (name.split()[0], -int(name.split()[1]))))
-        return (
-            "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
-            f"you see {listed}.\n\nYour task is to: {self.goal}"
-        )
 
-    def _take(self, observation: str, info: dict[str, Any]) -> None:
-        self.won, self.progress = bool(info["won"][0]), float(info["progress"][0])
+    def _see(self, observation: str) -> None:
         if view := _VIEW.search(observation):
             self._view, self._hand = view[1], view[2].partition(" with ")[0].partition(" (")[0]
             seen = set(_NAME.findall(self._view))
             self._carriers.sort(key=lambda name: name not in seen)  # stable: what was seen last is tried first
 
-    def _act(self, *actions: str) -> bool:
-        """Whether all of these actions were done; the first that is refused is the last."""
-        for action in actions:
-            if self.over:
-                return False
-            observations, _, ended, cut, info = self._env.step([action])
-            self.steps += action in self._known
-            self._take(observations[0], info)
-            self.over, self.truncated = bool(ended[0] or cut[0]), bool(cut[0])
-            self._fresh = action.startswith(("find ", "open "))
-            if not observations[0].startswith(SUCCESS):
-                return False
-        return True
+    def _listed(self) -> list[str]:
+        return sorted(self._places, key=lambda name: (name.split()[0], -int(name.split()[1])))
 
-    def do(self, command: str) -> str:
-        """Plays a command and returns ALFWorld's words for what came of it."""
-        parsed = parse_command(command)
-        actions = self._actions(parsed)
-        held = self._spoken(self._hand)
-        if actions is None:
-            self._act(f"unusable: {command}")
-            return NOTHING
-        if not self._act(*actions):
-            if parsed.verb == "put" and len(actions) > 2:  # it cannot be put into this one, behind a door perhaps
-                self._carriers.append(self._carriers.pop(self._carriers.index(actions[0].removeprefix("find a "))))
-            return NOTHING
-        place = parsed.receptacle
-        match parsed.verb:
-            case "go":
-                self._at = place
-                return f"You arrive at {place}. {self._describe()}"
-            case "open":
-                return f"You open the {place}. {self._describe()}"
-            case "close":
-                return f"You close the {place}."
-            case "take":
-                return f"You pick up the {self._spoken(self._hand)} from the {place}."
-            case "put":
-                return f"You move the {held} to the {place}."
-            case "use":
-                return f"You turn on the {parsed.object}."
-            case "clean" | "heat" | "cool":
-                return f"You {parsed.verb} the {held} using the {place}."
-        return self._describe()
+    def _is_known(self, action: str) -> bool:
+        return action in self._known
+
+    def _walk(self, place: str) -> str:
+        return f"find a {self._places[place][1]}"
 
     def _actions(self, command: Command) -> list[str] | None:
-        """EB-ALFRED's actions for a command; None for one that makes no sense here and now."""
-        place = command.receptacle
-        if command.verb == "go":
-            return [f"find a {self._places[place][1]}"] if place in self._places and place != self._at else None
         if command.verb == "use":
             kind = command.object.split()[0]
             return {"desklamp": ["turn on the DeskLamp"], "floorlamp": ["turn on the FloorLamp"]}.get(kind)
-        if not self._at or (place and place != self._at):
-            return None
+        return super()._actions(command)
+
+    def _actions_here(self, command: Command) -> list[str] | None:
         name, target = self._places[self._at]
-        return_there = [] if self._fresh else [f"find a {target}"]
+        return_there = [] if self._last.startswith(("find ", "open ")) else [f"find a {target}"]
         match command.verb:
             case "open" | "close":
                 return [f"{command.verb} the {name}"]
             case "take":
-                things = [class_of(t) for t in self._contents() if self._spoken(t) == command.object]
+                things = [class_of(t) for t in self._names() if self._spoken(t) == command.object]
                 cut = [f"slice the {self._cut}"] if things and things[0] == self._cut else []
                 return [*cut, f"pick up the {things[0].removesuffix('Sliced')}"] if things else None
             case "put":
@@ -200,9 +143,24 @@ class _Row:
                 if self._spoken(self._hand) != command.object or class_of(name) != _TOOLS[command.verb]:
                     return None
                 return [*return_there, *self._change(command.verb, name)]
-            case "examine" | "look":
-                return [f"find a {target}"]
         return None
+
+    def _refused(self, command: Command, actions: Sequence[str]) -> None:
+        if command.verb == "put" and len(actions) > 2:  # it cannot be put into this one, behind a door perhaps
+            self._carriers.append(self._carriers.pop(self._carriers.index(actions[0].removeprefix("find a "))))
+
+    def _held(self) -> str:
+        return "" if self._hand == "nothing" else self._spoken(self._hand)
+
+    def _state(self) -> str:
+        return self._items().get(self._places[self._at][0], ("", []))[0]
+
+    def _contents(self) -> list[str]:
+        return [self._spoken(name) for name in self._names()]
+
+    def _treatments(self, held: str) -> list[str]:
+        name = class_of(self._places[self._at][0])
+        return [f"{verb} {held} with {self._at}" for verb, tool in _TOOLS.items() if tool == name]
 
     def _spoken(self, name: str) -> str:
         """ALFWorld's name for a thing; a slice of what is to be sliced is called as the whole."""
@@ -219,23 +177,9 @@ class _Row:
         put, take = "put down the object in hand", f"pick up the {class_of(self._hand).removesuffix('Sliced')}"
         if verb == "clean":
             return [put, "turn on the Faucet", "turn off the Faucet", take]
-        door = [f"open the {name}"] if self._state(name) == "closed" else []
+        door = [f"open the {name}"] if self._state() == "closed" else []
         heat = ["turn on the Microwave", "turn off the Microwave"] if verb == "heat" else []
         return [*door, put, f"close the {name}", *heat, f"open the {name}", take]
-
-    def commands(self) -> list[str]:
-        """Commands that make sense here and now."""
-        found = [f"go to {place}" for place in self._places if place != self._at]
-        if not self._at:
-            return found
-        here, held = self._at, self._spoken(self._hand)
-        found += [f"examine {here}", f"open {here}", f"close {here}"]
-        if self._hand == "nothing":
-            return found + [f"take {self._spoken(thing)} from {here}" for thing in self._contents()]
-        name = class_of(self._places[here][0])
-        return [*found, f"move {held} to {here}"] + [
-            f"{verb} {held} with {here}" for verb, tool in _TOOLS.items() if tool == name
-        ]
 
     # Views.
 
@@ -249,10 +193,7 @@ class _Row:
             found[name] = state.rstrip(")").partition(",")[0], things
         return found
 
-    def _state(self, name: str) -> str:
-        return self._items().get(name, ("", []))[0]
-
-    def _contents(self) -> list[str]:
+    def _names(self) -> list[str]:
         """What lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
         floor, and things in holders, which are no places."""
         items = self._items()
@@ -264,58 +205,9 @@ class _Row:
         lamps = [name for name in items if class_of(name) in ("DeskLamp", "FloorLamp")]
         return [] if state == "closed" else [*things, *lamps, *loose, *held]
 
-    def _describe(self) -> str:
-        """ALFWorld's text about the place where the agent stands."""
-        state = self._state(self._places[self._at][0])
-        if state == "closed":
-            return f"The {self._at} is closed."
-        where = f"The {self._at} is open. In it" if state == "open" else f"On the {self._at}"
-        return f"{where}, you see {_listing([self._spoken(name) for name in self._contents()])}."
 
-
-def _listing(names: Sequence[str]) -> str:
-    """A list as ALFWorld writes it."""
-    if len(names) < 2:
-        return f"a {names[0]}" if names else "nothing"
-    return ", ".join(f"a {name}" for name in names[:-1]) + f", and a {names[-1]}"
-
-
-class AlfredInAlfworldWords:
+class AlfredInAlfworldWords(InAlfworldWords):
     """EB-ALFRED's tasks side by side, in ALFWorld's words; see the module."""
 
-    def __init__(self, tasks: Sequence[Any], num_envs: int = 1, max_steps: int = MAX_STEPS):
-        """Make the envs.
-
-        Args:
-            tasks: EB-ALFRED's.
-            num_envs: rows.
-            max_steps: of EB-ALFRED's actions per episode, so that there are no more commands than that; a teacher on
-                training tasks may have more than the original's limit.
-        """
-        self.num_envs, self.max_steps, self.num_tasks = num_envs, max_steps, len(tasks)
-        self._rows = [_Row(tasks, max_steps) for _ in range(num_envs)]
-
-    def reset(self, *, options: dict[str, Any]):
-        """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
-        texts = [row.begin(int(index)) for row, index in zip(self._rows, options["task_indices"], strict=True)]
-        return texts, self._info()
-
-    def step(self, commands: Sequence[str]):
-        """One command per row; a row whose episode is over does nothing. As `gymnasium.vector.VectorEnv.step`."""
-        texts = [NOTHING if row.over else row.do(command) for row, command in zip(self._rows, commands, strict=True)]
-        truncations = np.array([row.truncated for row in self._rows])
-        ended = np.array([row.over for row in self._rows]) & ~truncations
-        return texts, np.array([float(row.won) for row in self._rows]), ended, truncations, self._info()
-
-    def outcomes(self) -> list[tuple[bool, float, int]]:
-        """(won, progress, EB-ALFRED's steps) of each row's episode as it stands."""
-        return [(row.won, row.progress, row.steps) for row in self._rows]
-
-    def _info(self) -> dict[str, Any]:
-        return {
-            "goal": [row.goal for row in self._rows],
-            "task_id": [row.task_id for row in self._rows],
-            "won": np.array([row.won for row in self._rows]),
-            "progress": np.array([row.progress for row in self._rows]),
-            "admissible_commands": [row.commands() for row in self._rows],
-        }
+    row = _Row
+    max_steps = MAX_STEPS

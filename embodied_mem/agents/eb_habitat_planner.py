@@ -30,7 +30,7 @@ _PLACE = re.compile(r"(?:On the |The )(.+?)(?:, you see| is )")
 _SEEN = re.compile(r"(On the .+?, you see|The .+? is open\. In it, you see) (.*)\.\Z")
 _HELD = re.compile(r"You are holding an? (.+)\.\Z")
 _LISTED = re.compile(r"Its places are (.*?)\. You")
-_DOORS = {
+DOORS = {
     "refrigerator": ("refrigerator push point", "refrigerator"),
     "left drawer of the kitchen counter": ("cabinet 7", "cabinet 7"),
     "right drawer of the kitchen counter": ("cabinet 5", "cabinet 5"),
@@ -167,7 +167,7 @@ class EbHabitatPlanner:
             options = [p for p in now.working.receptacles if p != place] if again else [place]
             return Plan((PlanStep(_go(options[0]), (), "the goal is to be there"),))
         if meant.close or meant.open:
-            stand, door = _DOORS[meant.close or meant.open]
+            stand, door = DOORS[meant.close or meant.open]
             verb = "close" if meant.close else "open"
             return Plan((PlanStep(_go(stand), (), f"to {verb} it"), PlanStep(f"{verb} the {door}", (), "the goal")))
         order = _search_order(situation)
@@ -203,7 +203,7 @@ def _search_order(situation: Situation) -> list[str]:
             total = sum(found.values()) + _UNSEEN * len(now.working.receptacles)
             for place in now.working.receptacles:
                 worth[place] += (found.get(place, 0) + _UNSEEN) / total
-    return sorted(now.working.receptacles, key=lambda place: (place in _DOORS, -worth[place]))
+    return sorted(now.working.receptacles, key=lambda place: (place in DOORS, -worth[place]))
 
 
 class _Imagined:
@@ -243,7 +243,7 @@ class _Imagined:
         if not errand.place:
             return errand.source in now.searched and errand.source not in places
         if errand.all:
-            open_air = [p for p in now.working.receptacles if p not in _DOORS]
+            open_air = [p for p in now.working.receptacles if p not in DOORS]
             return set(open_air) <= now.searched and all(place == errand.place for place in places)
         return errand.place in places
 
@@ -283,7 +283,7 @@ class _Imagined:
         for place in order:
             if place in now.searched:
                 continue
-            stand, door = _DOORS.get(place, (place, ""))
+            stand, door = DOORS.get(place, (place, ""))
             needs = (("sought", errand.kind), ("unsearched", place))
             steps += self._walk(stand, f"to look for a {errand.kind}", *needs)
             if door:

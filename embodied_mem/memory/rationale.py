@@ -15,7 +15,7 @@ import re
 from ..types import Episode
 
 _GOAL = re.compile(
-    r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine)\s+(?:(?:some|an?|the|two)\s+)?"
+    r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine)\s+(?:(?:some|an?|the|two|all)\s+)?"
     r"(?:(?:clean|hot|cool|cold|warm)\s+)?(.+?)\s+(?:in|on|under|with|to|and)\b"
 )
 _TAKE = re.compile(r"take (.+?) from (.+)\Z")

@@ -11,7 +11,6 @@ import pathlib
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
-from embodied_mem.training.teacher import RuleTeacher
 from embodied_mem.training.teacher_data import play_teacher
 from embodied_mem.training.worlds import Worlds, make_worlds
 
@@ -27,7 +26,7 @@ def teach_bank(config: Config, path: str | os.PathLike = "", worlds: Worlds | No
             worlds.train,
             range(worlds.num_train),
             MemoryBank(),
-            lambda: RuleTeacher(worlds.search_order, config.world.grammar),
+            worlds.make_teacher,
             top_k=1,
             detour=0.0,
             seed=config.seed,

@@ -104,6 +104,8 @@ class ChatTeacher:
         max_tokens: longest answer.
     """
 
+    kinds = None
+
     def __init__(self, model: ChatModel, statistics: TeacherStatistics | None = None, max_tokens: int = 512):
         self._model = model
         self._max_tokens = max_tokens

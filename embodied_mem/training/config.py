@@ -21,16 +21,22 @@ def _require(condition: bool, field: str, expected: str, got: object, why: str =
         raise InvalidInputError(f"{field}: expected {expected}, got {got!r}" + (f"; {why}" if why else ""))
 
 
+EVERY_WORLD = "all"
+WORLDS = ("alfworld", "eb_alfred", "eb_habitat", EVERY_WORLD)
+"""Where games can come from, see `training.worlds`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class WorldConfig:
     """Which games are played.
 
     Attributes:
-        name: `alfworld`, or `eb_alfred`: EB-ALFRED's training side in ALFWorld's words, which is `train` without the
-            trials of `held_out`, and those; no trial of an evaluation subset.
+        name: `alfworld`, or `eb_alfred`, `eb_habitat`: the training side of that world in ALFWorld's words, which is
+            `train` without the trials or layouts of `held_out`, and those; nothing of an evaluation subset. `all`: all
+            of these together; `train` and `valid` are ALFWorld's then.
         train: a split of installed ALFWorld data, a folder of game files, or `generated`.
         valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen.
-        num_train: number of training games; 0 takes all of a split. Needed for `generated`.
+        num_train: number of training games, of each world; 0 takes all of a split. Needed for `generated`.
         num_valid: number of validation games, likewise.
         num_scenes: scenes of the generator.
         habit: share of a generated scene's objects that are in their usual places; 0.3 is as concentrated as ALFRED's.
@@ -49,10 +55,12 @@ class WorldConfig:
     grammar: str = "0.4"
 
     def __post_init__(self) -> None:
-        _require(self.name in ("alfworld", "eb_alfred"), "world.name", "alfworld or eb_alfred", self.name)
-        if self.name == "eb_alfred":
+        _require(self.name in WORLDS, "world.name", f"one of {', '.join(WORLDS)}", self.name)
+        if self.name == EVERY_WORLD:
+            _require(self.grammar == "0.4", "world.grammar", f"0.4 with {self.name}", self.grammar)
+        elif self.name != "alfworld":
             given = (self.train, self.valid, self.grammar)
-            _require(given == ("train", "held_out", "0.4"), "world", "train, held_out, 0.4 with eb_alfred", given)
+            _require(given == ("train", "held_out", "0.4"), "world", f"train, held_out, 0.4 with {self.name}", given)
         _require(self.max_steps >= 1, "world.max_steps", ">= 1", self.max_steps)
         _require(self.num_scenes >= 1, "world.num_scenes", ">= 1", self.num_scenes)
         _require(self.grammar in ("0.3", "0.4"), "world.grammar", "'0.3' or '0.4'", self.grammar)

@@ -64,7 +64,13 @@ class Lesson:
 
 
 class Teacher(Protocol):
-    """Labels the steps of one episode; a new object, or `begin`, per episode."""
+    """Labels the steps of one episode; a new object, or `begin`, per episode.
+
+    Attributes:
+        kinds: of things in its world; None for those of households.
+    """
+
+    kinds: Sequence[str] | None
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson: ...
 
@@ -91,24 +97,35 @@ class RuleTeacher:
         search_order: (type of thing, receptacles not looked into) -> the order in which an executor without guidance
             tries them; None takes the order of the room's text.
         grammar: wording of commands, see `embodied_mem.envs`.
+        kinds: of things in the world, as `Teacher`'s.
     """
 
-    def __init__(self, search_order: SearchOrder | None = None, grammar: str = "0.4"):
+    def __init__(
+        self, search_order: SearchOrder | None = None, grammar: str = "0.4", kinds: Sequence[str] | None = None
+    ):
+        self.kinds = kinds
         self._order = search_order or (lambda thing, places: places)
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
         """The lesson of the first step."""
-        self.task = parse_goal(goal)
-        self.subgoals = subgoals_of(self.task)
         self.room = tuple(parse_room(first_observation))
-        self._remembered = _remember(self.task, experiences, self.room)
+        self._set_task(goal)
+        self._remembered = self._remember(experiences)
         self._here: dict[str, None] = {}
         self._closed: set[str] = set()
         self._looked: dict[str, None] = {}
         self._tried_down: list[str] = []
         room = compact_room(first_observation.partition("Your task is to:")[0])
         return self._lesson(start_state(goal, room), Percept("room"))
+
+    def _set_task(self, goal: str) -> None:
+        self.task = parse_goal(goal)
+        self.subgoals = subgoals_of(self.task)
+
+    def _remember(self, experiences: Sequence[Experience]) -> dict[str, list[str]]:
+        """Places of this room where memory found things, best first; see `remembered_places`."""
+        return remembered_places(self.task, experiences, self.room)
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
         """The lesson after `action` was answered with `observation`.
@@ -167,7 +184,7 @@ class RuleTeacher:
         `doubted` is a refused `take` of what the Brief State has in that place: the belief goes, and the place counts
         as not searched, so that it is looked at again.
         """
-        task, place, held = self.task, percept.receptacle, percept.held
+        place, held = percept.receptacle, percept.held
         before = state.agent_value("holding")
         if held is None:
             held = before
@@ -183,12 +200,7 @@ class RuleTeacher:
                     state = after
 
         for thing in percept.contents or ():
-            wanted = type_of(thing) == task.lamp_type or (
-                type_of(thing) == task.object_type
-                and place not in state.fact("used")
-                and len([o for o, _ in state.locations if type_of(o) == task.object_type]) < task.count
-            )
-            if wanted and state.place_of(thing) != place:
+            if self._is_wanted(thing, place, state) and state.place_of(thing) != place:
                 write((Update if state.place_of(thing) else Create)("seen", thing, place))
         if doubted:
             write(Delete("seen", doubted.object), Delete("searched", doubted.receptacle))
@@ -199,21 +211,37 @@ class RuleTeacher:
         for thing, where in state.locations:
             if percept.contents is not None and where == place and thing not in percept.contents and thing != held:
                 write(Delete("seen", thing))
-        if percept.took and task.count == 2 and type_of(percept.object) == task.object_type:
-            write(Delete("used", place))  # what was delivered is taken back
-        if percept.put and type_of(percept.object) == task.object_type:
-            if task.count == 2 and type_of(place) == task.receptacle_type and not state.fact("used"):
-                write(Create("used", place))
-            else:
-                write(Create("seen", percept.object, place))
-            if treated:
-                write(Create(_TREATED[task.change], percept.object))
-        elif task.change and held and not treated:
-            write(Delete(_TREATED[task.change], held))
+        write(*self._deliveries(state, percept, held, treated))
         write(*self._progress(state, held, treated))
         searching = any(goal.startswith("find ") for goal in (state.current, *state.pending))
         if percept.contents is not None and searching:
             write(Create("searched", place))
+        return edits
+
+    def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
+        """Whether it is worth noting that `thing` is at `place`."""
+        task, kind = self.task, type_of(thing)
+        return kind == task.lamp_type or (
+            kind == task.object_type
+            and place not in state.fact("used")
+            and len([o for o, _ in state.locations if type_of(o) == kind]) < task.count
+        )
+
+    def _deliveries(self, state: BriefState, percept: Percept, held: str, treated: bool) -> list[Edit]:
+        """Edits about what was put where it belongs, or taken from there."""
+        task, place, thing = self.task, percept.receptacle, percept.object
+        edits: list[Edit] = []
+        if percept.took and task.count == 2 and type_of(thing) == task.object_type:
+            edits.append(Delete("used", place))  # what was delivered is taken back
+        if percept.put and type_of(thing) == task.object_type:
+            if task.count == 2 and type_of(place) == task.receptacle_type and not state.fact("used"):
+                edits.append(Create("used", place))
+            else:
+                edits.append(Create("seen", thing, place))
+            if treated:
+                edits.append(Create(_TREATED[task.change], thing))
+        elif task.change and held and not treated:
+            edits.append(Delete(_TREATED[task.change], held))
         return edits
 
     def _is_treated(self, state: BriefState, percept: Percept, thing: str) -> bool:
@@ -356,7 +384,7 @@ def _number(place: str) -> int:
     return int(place.rpartition(" ")[2])
 
 
-def _remember(task: Task, experiences: Sequence[Experience], room: Sequence[str]) -> dict[str, list[str]]:
+def remembered_places(task: Task, experiences: Sequence[Experience], room: Sequence[str]) -> dict[str, list[str]]:
     """Places of this room that the experiences name, best first: by kind of thing found, `change` and `put`.
 
     Only what their rationales tell counts, since that is what the compiler reads of them.

@@ -229,15 +229,17 @@ def _mislead(
 def _imagined_sample(view: View, teacher: Teacher, random: np.random.Generator) -> list[Sample]:
     """The newest turn of a search with other contents in its answer, as a sample; none if it shows no contents."""
     action, observation = view.turns[-1]
-    answer = imagined_answer(observation, view.state.current.removeprefix("find "), random)
+    answer = imagined_answer(observation, view.state.current.removeprefix("find "), random, teacher.kinds)
     if not answer:
         return []
     lesson = copy.deepcopy(teacher).next(action, answer, view.state)
     return [sample_of(dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)]), lesson)]
 
 
-def imagined_answer(observation: str, thing: str, random: np.random.Generator) -> str:
-    """`observation` with other contents, or empty if it shows none.
+def imagined_answer(
+    observation: str, thing: str, random: np.random.Generator, kinds: Sequence[str] | None = None
+) -> str:
+    """`observation` with other contents of these kinds (None: those of households), or empty if it shows none.
 
     `thing` is there half of the time and its number is uniform, while everything else is drawn from all types of
     objects. In the world's own answers it is mostly there where experiences found it, and mostly number 1, so a model
@@ -245,7 +247,8 @@ def imagined_answer(observation: str, thing: str, random: np.random.Generator) -
     """
     if parse_observation(observation).contents is None:
         return ""
-    others = [kind for kind in map(str.lower, household_statistics()["object_types"]) if kind != thing]
+    kinds = kinds or [kind.lower() for kind in household_statistics()["object_types"]]
+    others = [kind for kind in kinds if kind != thing]
     drawn = [others[i] for i in random.choice(len(others), int(random.integers(8)))]
     if random.random() < 0.5:
         drawn += [thing] * (1 + int(random.random() < 0.15))

@@ -1,26 +1,65 @@
 """The games of a run as vector environments: one to teach, one for rollouts, one for validation.
 
 worlds = make_worlds(config)
-worlds.train, worlds.num_train, worlds.search_order
+worlds.train, worlds.num_train, worlds.make_teacher()
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from embodied_mem import envs
-from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords, training_sides
+from embodied_mem.agents import alfred_dialect, habitat_dialect
+from embodied_mem.agents.dialect import InAlfworldWords
 from embodied_mem.envs.alfworld import find_games
+from embodied_mem.envs.alfworld_household import household_statistics
 from embodied_mem.envs.alfworld_search import household_order
+from embodied_mem.envs.alfworld_text import type_of
 from embodied_mem.parallel.processes import SharedEnvs
-from embodied_mem.training.config import Config, WorldConfig
+from embodied_mem.training.config import EVERY_WORLD, WORLDS, Config, WorldConfig
+from embodied_mem.training.errand_teacher import ErrandTeacher
+from embodied_mem.training.mixed_worlds import MixedEnvs
+from embodied_mem.training.teacher import RuleTeacher, SearchOrder
 
 TEACHER_STEPS = 50
-"""Of a training game; EB-ALFRED's limit of 30 holds where its tasks are scored."""
+"""Of a training game; a dialect's limit of 30 holds where its tasks are scored."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """A world that is spoken in ALFWorld's words.
+
+    Attributes:
+        sides: gives its training tasks, (to train on, held out).
+        envs: makes it of tasks, a number of rows and a limit of steps.
+        search_order: as for `RuleTeacher`.
+        kinds: likewise.
+    """
+
+    sides: Callable[[], tuple[list[Any], list[Any]]]
+    envs: type[InAlfworldWords]
+    search_order: SearchOrder
+    kinds: tuple[str, ...] | None = None
+
+    def teacher(self) -> ErrandTeacher:
+        """A teacher of an episode."""
+        return ErrandTeacher(self.search_order, kinds=self.kinds)
+
+
+DIALECTS = {
+    "eb_alfred": Dialect(alfred_dialect.training_sides, alfred_dialect.AlfredInAlfworldWords, household_order),
+    "eb_habitat": Dialect(
+        habitat_dialect.training_sides,
+        habitat_dialect.HabitatInAlfworldWords,
+        habitat_dialect.apartment_order,
+        tuple(habitat_dialect.KINDS),
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +73,7 @@ class Worlds:
         valid: validation games.
         num_train: number of training games.
         num_valid: number of validation games.
-        search_order: the order in which an executor without guidance should look, for the teacher.
+        make_teacher: makes a teacher of an episode.
     """
 
     train: Any
@@ -42,7 +81,7 @@ class Worlds:
     valid: Any
     num_train: int
     num_valid: int
-    search_order: Any
+    make_teacher: Callable[[], RuleTeacher]
 
 
 def make_worlds(config: Config) -> Worlds:
@@ -52,16 +91,16 @@ def make_worlds(config: Config) -> Worlds:
         DataNotFoundError: a split that is not installed.
     """
     world = config.world
-    games = {}
-    if world.name == "eb_alfred":
-        sides = training_sides()
-        games = {
-            split: side[: getattr(world, f"num_{split}") or None] for split, side in zip(("train", "valid"), sides)
-        }
-    else:
-        for split in ("train", "valid"):
-            source, count = getattr(world, split), getattr(world, f"num_{split}")
-            games[split] = games_of(source, count, split, world, config.seed)
+    names = WORLDS[:-1] if world.name == EVERY_WORLD else (world.name,)
+    games: dict[str, dict[str, list]] = {"train": {}, "valid": {}}
+    for name in names:
+        sides = DIALECTS[name].sides() if name in DIALECTS else (None, None)
+        for (split, found), side in zip(games.items(), sides):
+            count = getattr(world, f"num_{split}")
+            if side is None:
+                found[name] = games_of(getattr(world, split), count, split, world, config.seed)
+            else:
+                found[name] = side[: count or None]
 
     def make_shared(split: str, num_envs: int, max_steps: int):
         count = jax.process_count()
@@ -69,22 +108,41 @@ def make_worlds(config: Config) -> Worlds:
         return SharedEnvs(own) if count > 1 else own
 
     def make(split: str, num_envs: int, max_steps: int):
-        if world.name == "eb_alfred":
-            return AlfredInAlfworldWords(games[split], num_envs, max_steps)
+        parts = [make_one(name, tasks, num_envs, max_steps) for name, tasks in games[split].items()]
+        return parts[0] if len(parts) == 1 else MixedEnvs(parts, [len(tasks) for tasks in games[split].values()])
+
+    def make_one(name: str, tasks: list, num_envs: int, max_steps: int):
+        if name in DIALECTS:
+            return DIALECTS[name].envs(tasks, num_envs, max_steps)
         return envs.make(
-            "alfworld", tasks=games[split], num_envs=num_envs, seed=config.seed, max_steps=max_steps,
-            grammar=world.grammar,
-        )  # fmt: skip
+            "alfworld", tasks=tasks, num_envs=num_envs, seed=config.seed, max_steps=max_steps, grammar=world.grammar
+        )
 
     rollout = config.grpo.num_tasks * config.grpo.group_size
     return Worlds(
         make("train", 64, TEACHER_STEPS),
         make_shared("train", rollout, config.grpo.max_steps),
         make_shared("valid", config.evaluation.batch_size, world.max_steps),
-        len(games["train"]),
-        len(games["valid"]),
-        household_order,
+        sum(map(len, games["train"].values())),
+        sum(map(len, games["valid"].values())),
+        _teachers(world),
     )
+
+
+def _teachers(world: WorldConfig) -> Callable[[], RuleTeacher]:
+    if world.name in DIALECTS:
+        return DIALECTS[world.name].teacher
+    if world.name != EVERY_WORLD:
+        return lambda: RuleTeacher(household_order, world.grammar)
+    kinds = [kind.lower() for kind in household_statistics()["object_types"]]
+    kinds = sorted({*kinds, *(kind for dialect in DIALECTS.values() for kind in dialect.kinds or ())})
+    return lambda: ErrandTeacher(_order_of_any, world.grammar, kinds)
+
+
+def _order_of_any(thing: str, places: Sequence[str]) -> Sequence[str]:
+    """The order of an apartment of EB-Habitat or of a household, whichever these places are of."""
+    apartment = all(type_of(place) in habitat_dialect.PLACES for place in places)
+    return (habitat_dialect.apartment_order if apartment else household_order)(thing, places)
 
 
 def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int) -> list:

@@ -11,8 +11,10 @@ class PlannerConfig:
         world: id of the environment.
         agents: of `planner_benchmark.AGENTS`.
         subsets: that are scored; empty takes all at hand.
-        deliveries: of memory, by the models in `weights`; on EB-ALFRED only.
+        deliveries: of memory, by the models in `weights`.
         weights: folder with models that read ALFWorld's texts.
+        seeds: of the deliveries; each task is played once per seed.
+        temperature: of the deliveries; 0 is greedy.
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
     """
@@ -22,6 +24,8 @@ class PlannerConfig:
     subsets: tuple[str, ...] = ()
     deliveries: tuple[str, ...] = ()
     weights: str = "experiments/weights/alfworld"
+    seeds: tuple[int, ...] = (0, 1, 2)
+    temperature: float = 0.5
     training_tasks: int = 0
     num_tasks: int = 0
 

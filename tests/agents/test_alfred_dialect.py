@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embodied_mem.agents.alfred_dialect import NOTHING, AlfredInAlfworldWords, goal_sentence, spoken
+from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords, goal_sentence, spoken
+from embodied_mem.agents.dialect import NOTHING
 from embodied_mem.agents.eb_alfred_words import understand
 from embodied_mem.envs.alfworld_text import parse_goal, parse_observation, parse_room
 from embodied_mem.training.teacher import RuleTeacher

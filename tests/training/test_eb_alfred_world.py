@@ -54,7 +54,7 @@ def test_alfworlds_runs_keep_their_fingerprints(config):
 
 
 def test_worlds_that_do_not_exist_are_refused():
-    with pytest.raises(InvalidInputError, match=r"world\.name: expected alfworld or eb_alfred"):
-        WorldConfig(name="eb_habitat", num_train=1, num_valid=1)
+    with pytest.raises(InvalidInputError, match=r"world\.name: expected one of alfworld, eb_alfred"):
+        WorldConfig(name="robothor", num_train=1, num_valid=1)
     with pytest.raises(InvalidInputError, match="world: expected train, held_out"):
         WorldConfig(name="eb_alfred", train="train", valid="base")

@@ -1,0 +1,233 @@
+"""Other worlds spoken in ALFWorld's words, so that what was made for ALFWorld's texts can act and teach there.
+
+    class MyRow(DialectRow): ...                # how commands become actions, and views ALFWorld's texts
+    class MyWorldInAlfworldWords(InAlfworldWords):
+        row = MyRow
+
+What all dialects share: a command becomes one or more of the world's own actions, all of which count for its limits; a
+command that makes no sense counts as an invalid action, as an unusable answer does there. The first text lists the
+fixed places, as ALFWorld's does. The instruction becomes a task sentence by its words: nothing of the episode's goal is
+read.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from embodied_mem import envs
+from embodied_mem.envs.alfworld_text import Command, parse_command
+
+NOTHING = "Nothing happens."
+SUCCESS = "Last action executed successfully"
+"""How EmbodiedBench's worlds begin their answer to an action that was done."""
+
+
+class DialectRow(abc.ABC):
+    """One env and what has to be known to translate. Places are spoken names -> what the world's own actions need.
+
+    A subclass sets `_places` and `goal` in `_prepare` and reads views in `_see`.
+    """
+
+    world: str
+    """Id of the environment."""
+
+    def __init__(self, tasks: Sequence[Any], max_actions: int):
+        self._env = envs.make(self.world, tasks=list(tasks), num_envs=1, max_steps=max_actions)
+
+    def begin(self, index: int) -> str:
+        """Starts a task and returns the first text."""
+        observations, info = self._env.reset(options={"task_indices": [index]})
+        self.steps, self.over, self.truncated = 0, False, False
+        self.goal_text, self.task_id = info["goal"][0], info["task_id"][0]
+        self._at, self._last = "", ""
+        self._note(observations[0], info)
+        self._places: dict[str, Any] = {}
+        self._prepare(self._env.load(index))
+        return (
+            "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
+            f"you see {listing(self._listed())}.\n\nYour task is to: {self.goal}"
+        )
+
+    def do(self, command: str) -> str:
+        """Plays a command and returns ALFWorld's words for what came of it."""
+        parsed = parse_command(command)
+        actions = self._actions(parsed)
+        held = self._held()
+        if actions is None:
+            self._act(f"unusable: {command}")
+            return NOTHING
+        if not self._act(*actions):
+            self._refused(parsed, actions)
+            return NOTHING
+        place = parsed.receptacle
+        match parsed.verb:
+            case "go":
+                self._at = place
+                return f"You arrive at {place}. {self._describe()}"
+            case "open":
+                return f"You open the {place}. {self._describe()}"
+            case "close":
+                return f"You close the {place}."
+            case "take":
+                return f"You pick up the {self._held()} from the {place}."
+            case "put":
+                return f"You move the {held} to the {place}."
+            case "use":
+                return f"You turn on the {parsed.object}."
+            case "clean" | "heat" | "cool":
+                return f"You {parsed.verb} the {held} using the {place}."
+        return self._describe()
+
+    def commands(self) -> list[str]:
+        """Commands that make sense here and now."""
+        found = [f"go to {place}" for place in self._places if place != self._at]
+        if not self._at:
+            return found
+        here, held = self._at, self._held()
+        found.append(f"examine {here}")
+        if self._has_door(here):
+            found += [f"open {here}", f"close {here}"]
+        if not held:
+            return found + [f"take {thing} from {here}" for thing in self._contents()]
+        return [*found, f"move {held} to {here}", *self._treatments(held)]
+
+    def _note(self, observation: str, info: dict[str, Any]) -> None:
+        self.won, self.progress = bool(info["won"][0]), float(info["progress"][0])
+        self._see(observation)
+
+    def _act(self, *actions: str) -> bool:
+        """Whether all of these actions were done; the first that is refused is the last."""
+        for action in actions:
+            if self.over:
+                return False
+            observations, _, ended, cut, info = self._env.step([action])
+            self.steps += self._is_known(action)
+            self._note(observations[0], info)
+            self.over, self.truncated = bool(ended[0] or cut[0]), bool(cut[0])
+            self._last = action
+            if not observations[0].startswith(SUCCESS):
+                return False
+        return True
+
+    def _actions(self, command: Command) -> list[str] | None:
+        """The world's actions for a command; None for one that makes no sense here and now."""
+        place = command.receptacle
+        if command.verb == "go":
+            return [self._walk(place)] if place in self._places and place != self._at else None
+        if not self._at or (place and place != self._at):
+            return None
+        if command.verb in ("examine", "look"):
+            return [self._walk(self._at)]
+        return self._actions_here(command)
+
+    def _describe(self) -> str:
+        """ALFWorld's text about the place where the agent stands."""
+        state = self._state()
+        if state == "closed":
+            return f"The {self._at} is closed."
+        where = f"The {self._at} is open. In it" if state == "open" else f"On the {self._at}"
+        return f"{where}, you see {listing(self._contents())}."
+
+    @abc.abstractmethod
+    def _prepare(self, task: Any) -> None:
+        """Makes `goal`, `_places` and what else is known when an episode has begun."""
+
+    @abc.abstractmethod
+    def _see(self, observation: str) -> None:
+        """Keeps what an answer shows."""
+
+    @abc.abstractmethod
+    def _is_known(self, action: str) -> bool:
+        """Whether the world has this action, so that it takes a step."""
+
+    @abc.abstractmethod
+    def _walk(self, place: str) -> str:
+        """The action that leads to a place, or shows it again."""
+
+    @abc.abstractmethod
+    def _actions_here(self, command: Command) -> list[str] | None:
+        """As `_actions`, for a command about the place where the agent stands, which is somewhere."""
+
+    @abc.abstractmethod
+    def _held(self) -> str:
+        """The spoken name of what is in the hand; empty for nothing."""
+
+    @abc.abstractmethod
+    def _state(self) -> str:
+        """Whether the place where the agent stands is `open` or `closed`; something else if it has no door."""
+
+    @abc.abstractmethod
+    def _contents(self) -> list[str]:
+        """Spoken names of what can be seen at the place where the agent stands."""
+
+    def _listed(self) -> list[str]:
+        """Places in the order of the first text."""
+        return list(self._places)
+
+    def _has_door(self, place: str) -> bool:
+        """Whether opening a place is worth a try."""
+        return True
+
+    def _treatments(self, held: str) -> list[str]:
+        """Commands that change what is held, here."""
+        return []
+
+    def _refused(self, command: Command, actions: Sequence[str]) -> None:  # noqa: B027 (nothing to learn is a default)
+        """Learns from a command whose actions were not all done."""
+
+
+def listing(names: Sequence[str]) -> str:
+    """A list as ALFWorld writes it."""
+    if len(names) < 2:
+        return f"a {names[0]}" if names else "nothing"
+    return ", ".join(f"a {name}" for name in names[:-1]) + f", and a {names[-1]}"
+
+
+class InAlfworldWords:
+    """A world's tasks side by side, in ALFWorld's words; see the module."""
+
+    row: type[DialectRow]
+    max_steps: int
+    """The world's own limit."""
+
+    def __init__(self, tasks: Sequence[Any], num_envs: int = 1, max_steps: int | None = None):
+        """Make the envs.
+
+        Args:
+            tasks: the world's.
+            num_envs: rows.
+            max_steps: of the world's actions per episode, so that there are no more commands than that; a teacher on
+                training tasks may have more than the original's limit, which None takes.
+        """
+        self.num_envs, self.num_tasks = num_envs, len(tasks)
+        self.max_steps = max_steps or self.max_steps
+        self._rows = [self.row(tasks, self.max_steps) for _ in range(num_envs)]
+
+    def reset(self, *, options: dict[str, Any]):
+        """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
+        texts = [row.begin(int(index)) for row, index in zip(self._rows, options["task_indices"], strict=True)]
+        return texts, self._info()
+
+    def step(self, commands: Sequence[str]):
+        """One command per row; a row whose episode is over does nothing. As `gymnasium.vector.VectorEnv.step`."""
+        texts = [NOTHING if row.over else row.do(command) for row, command in zip(self._rows, commands, strict=True)]
+        truncations = np.array([row.truncated for row in self._rows])
+        ended = np.array([row.over for row in self._rows]) & ~truncations
+        return texts, np.array([float(row.won) for row in self._rows]), ended, truncations, self._info()
+
+    def outcomes(self) -> list[tuple[bool, float, int]]:
+        """(won, progress, the world's steps) of each row's episode as it stands."""
+        return [(row.won, row.progress, row.steps) for row in self._rows]
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "goal": [row.goal for row in self._rows],
+            "task_id": [row.task_id for row in self._rows],
+            "won": np.array([row.won for row in self._rows]),
+            "progress": np.array([row.progress for row in self._rows]),
+            "admissible_commands": [row.commands() for row in self._rows],
+        }

@@ -1,0 +1,165 @@
+"""EB-Habitat spoken in ALFWorld's words, so that what was made for ALFWorld's texts can act and teach there.
+
+    envs = HabitatInAlfworldWords(tasks, num_envs=16)
+    observations, info = envs.reset(options={"task_indices": range(16)})
+    info["goal"][0]                                      # "put a plate in sofa from sink, then a cup in blacktable."
+    observations, _, terminations, truncations, info = envs.step(["go to blacktable 1"] * 16)
+
+What all dialects share is in `dialect`. The instruction becomes one of ALFWorld's task sentences or of `errands` by its
+words (`eb_habitat_words`): of several kinds or places that a word may mean the likeliest is taken, since nothing tells
+later that another one was meant; what is only to be taken away goes to the sofa, or to the brown table if it lies
+there. Things get numbers in the order in which they are seen, since the world's texts name kinds only.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from embodied_mem.agents import eb_habitat_words as words
+from embodied_mem.agents.dialect import DialectRow, InAlfworldWords
+from embodied_mem.agents.eb_habitat_planner import DOORS
+from embodied_mem.envs.alfworld_text import Command, type_of
+from embodied_mem.envs.eb_habitat import MAX_STEPS
+from embodied_mem.envs.eb_habitat_data import ACTIONS
+from embodied_mem.envs.eb_habitat_generator import PER_LAYOUT, generate, training_records
+from embodied_mem.envs.errands import Errands, Move, render_errands
+
+PLACES = {
+    "blacktable": "table 1",
+    "browntable": "table 2",
+    "tvstand": "TV stand",
+    "sink": "sink in the kitchen",
+    "leftcounter": "left counter in the kitchen",
+    "rightcounter": "right counter in the kitchen",
+    "sofa": "sofa",
+    "chair": "chair 1",
+    "fridge": "refrigerator",
+    "leftdrawer": "left drawer of the kitchen counter",
+    "rightdrawer": "right drawer of the kitchen counter",
+}
+"""Kind of place as it is spoken -> EB-Habitat's name; there is one of each. In the order in which they are searched: on
+the training side nothing lies on the chair or behind a door at the start."""
+
+_SPOKEN = {name: kind for kind, name in PLACES.items()}
+KINDS = {
+    action.removeprefix("pick up the ").replace(" ", ""): action.removeprefix("pick up the ")
+    for action in ACTIONS
+    if action.startswith("pick up the ")
+}
+"""Kind of thing as it is spoken -> EB-Habitat's name."""
+_VIEW = re.compile(r"(?:On the|The) .+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.")
+_HELD = re.compile(r"You are holding an? (.+)\.\Z", re.MULTILINE)
+_HELD_OUT = 7
+"""One layout in so many is held out."""
+
+
+def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
+    """The order in which to look through an apartment: open places first (`PLACES`)."""
+    order = list(PLACES)
+    return sorted(places, key=lambda place: order.index(type_of(place)))
+
+
+def goal_sentence(goal: words.Goal) -> str:
+    """A task sentence for what an instruction asks for."""
+    if goal.go:
+        return render_errands(Errands(visit=f"go to {_SPOKEN[goal.go]}"))
+    if goal.close or goal.open:
+        return render_errands(Errands(visit=f"{'close' if goal.close else 'open'} {_SPOKEN[goal.close or goal.open]}"))
+    return render_errands(Errands(tuple(map(_move, goal.moves)) or (Move("thing", "sofa"),)))
+
+
+def _move(move: words.Move) -> Move:
+    source = _SPOKEN.get(move.source, "")
+    place = _SPOKEN[move.places[0]] if move.places else "browntable" if source == "sofa" else "sofa"
+    return Move(move.kinds[0].replace(" ", ""), place, source, move.all)
+
+
+def training_sides() -> tuple[list[Any], list[Any]]:
+    """EB-Habitat's training tasks and `PER_LAYOUT` more made in the layout of each: (to train on, held out to choose
+    by). A layout in seven is held out, by a hash of its name; none is of an evaluation subset.
+
+    Raises:
+        DataNotFoundError: the data is not installed.
+    """
+    sides: tuple[list[Any], list[Any]] = ([], [])
+    for task in generate(training_records(), PER_LAYOUT):
+        if not task.satisfied_at_start:
+            sides[zlib.crc32(task.name.partition("+")[0].encode()) % _HELD_OUT == 0].append(task)
+    return sides
+
+
+class _Row(DialectRow):
+    world = "eb_habitat"
+
+    def _prepare(self, task: Any) -> None:
+        self.task_id = self.task_id.partition("+")[0]  # tasks of one layout are no other homes
+        self._places = {f"{kind} 1": name for kind, name in PLACES.items()}
+        self._where: dict[str, str] = {}  # spoken name of a thing -> place
+        self._numbers: Counter[str] = Counter()
+        self._taking = ""
+        self.goal = goal_sentence(words.understand(self.goal_text))
+
+    def _see(self, observation: str) -> None:
+        view = _VIEW.search(observation.partition("\n")[2])
+        names = (view["things"] or "") if view else ""
+        self._view = [re.sub(r"^(and )?an? ", "", name) for name in names.split(", ") if name not in ("", "nothing")]
+        self._open = "closed" if view and view["shut"] else "open" if view and view["open"] else ""
+        self._hand = held[1] if (held := _HELD.search(observation)) else ""
+
+    def _is_known(self, action: str) -> bool:
+        return action in ACTIONS
+
+    def _walk(self, place: str) -> str:
+        return f"navigate to the {self._places[place]}"
+
+    def _actions_here(self, command: Command) -> list[str] | None:
+        here, name = self._at, self._places[self._at]
+        match command.verb:
+            case "open" | "close" if self._has_door(here):
+                return [f"{command.verb} the {DOORS[name][1]}"]
+            case "take" if command.object in self._contents():
+                self._taking = command.object
+                del self._where[command.object]
+                return [f"pick up the {KINDS[type_of(command.object)]}"]
+            case "put" if command.object == self._held():
+                self._where[command.object] = here
+                return [f"place at the {name}"]
+        return None
+
+    def _held(self) -> str:
+        return self._taking if self._hand else ""
+
+    def _state(self) -> str:
+        return self._open
+
+    def _has_door(self, place: str) -> bool:
+        return self._places[place] in DOORS
+
+    def _contents(self) -> list[str]:
+        """Names for the kinds in view: those that were given at this place before, new ones for what is new."""
+        known = [name for name, place in self._where.items() if place == self._at]
+        names = []
+        for kind in self._view:
+            spoken = kind.replace(" ", "")
+            name = next((n for n in known if type_of(n) == spoken), "")
+            if name:
+                known.remove(name)
+            else:
+                self._numbers[spoken] += 1
+                name = f"{spoken} {self._numbers[spoken]}"
+                self._where[name] = self._at
+            names.append(name)
+        for gone in known:
+            del self._where[gone]
+        return names
+
+
+class HabitatInAlfworldWords(InAlfworldWords):
+    """EB-Habitat's tasks side by side, in ALFWorld's words; see the module."""
+
+    row = _Row
+    max_steps = MAX_STEPS

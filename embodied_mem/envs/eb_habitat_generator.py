@@ -1,0 +1,124 @@
+"""More tasks for EB-Habitat's training side: other errands in the layouts of its training episodes.
+
+    records = training_records()
+    tasks = generate(records, per_layout=8)          # the episodes themselves and 8 more in the layout of each
+
+The episodes are few (89) and ask for two things at the most, while the goals that EB-Habitat's documentation lists have
+up to three and all of a kind. What is made here takes things and where they lie from a training episode, draws kinds,
+places and wording by a seed, and asks for what cannot hold at the start. Nothing is taken from an evaluation subset.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from embodied_mem.envs.eb_habitat_data import Scenes, Task, load_records, read_tasks
+
+PER_LAYOUT = 8
+_FORMS = ("one", "one from", "two", "two together", "three", "all")
+"""What is asked for; the tasks of a layout take them in turn."""
+_OPEN = {
+    "receptacle_aabb_Tbl1_Top1_frl_apartment_table_01": "black table",
+    "receptacle_aabb_Tbl2_Top1_frl_apartment_table_02": "brown table",
+    "receptacle_aabb_TvStnd1_Top1_frl_apartment_tvstand": "TV stand",
+    "receptacle_aabb_sink_kitchen_counter": "sink",
+    "receptacle_aabb_counter_right_kitchen_counter": "right counter",
+    "receptacle_aabb_counter_left_kitchen_counter": "left counter",
+    "receptacle_aabb_Sofa_frl_apartment_sofa": "sofa",
+}
+_OTHERS = {
+    "receptacle_aabb_Chr1_Top1_frl_apartment_chair_01": "chair",
+    "receptacle_aabb_middle_topfrl_apartment_refrigerator": "fridge",
+    "receptacle_aabb_drawer_left_top_frl_apartment_kitchen_counter": "left drawer",
+    "receptacle_aabb_drawer_right_top_frl_apartment_kitchen_counter": "right drawer",
+}
+_NAMES = _OPEN | _OTHERS
+_OTHER = 0.15
+"""Share of targets that are the chair or behind a door."""
+
+
+def training_records() -> list[dict[str, Any]]:
+    """EB-Habitat's training episodes without those that an evaluation subset has, too, or that hold at the start.
+
+    Raises:
+        DataNotFoundError: the data is not installed.
+    """
+    records = load_records("train_validation")
+    return [r for r in records if not r.get("same_layout_as") and not r.get("start_satisfies_goal")]
+
+
+def generate(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[Task]:
+    """The tasks of `records`, each followed by `per_layout` more in its layout, named `<id>+1` and so on."""
+    episodes = episodes_of(records, per_layout, seed)
+    return list(read_tasks(json.dumps({"episodes": episodes}).encode(), "eb_habitat_generator", Scenes()))
+
+
+def episodes_of(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[dict[str, Any]]:
+    """The episodes behind `generate`, in the converted form."""
+    episodes = []
+    for record in records:
+        random = np.random.default_rng((seed, zlib.crc32(record["id"].encode())))
+        episodes.append(record)
+        episodes += [_episode(record, number, random) for number in range(1, per_layout + 1)]
+    return episodes
+
+
+def _episode(record: dict[str, Any], number: int, random: np.random.Generator) -> dict[str, Any]:
+    form = _FORMS[(number - 1 + zlib.crc32(record["id"].encode())) % len(_FORMS)]
+    counts = Counter(thing["category"] for thing in record["objects"])
+    where = {thing["category"]: thing["receptacle"] for thing in record["objects"]}
+    single = sorted(kind for kind, count in counts.items() if count == 1)
+    several = sorted(kind for kind, count in counts.items() if count > 1)
+    if form == "all" and several:
+        kinds = [several[int(random.integers(len(several)))]]
+    else:
+        form = "one" if form == "all" else form
+        number_of = {"one": 1, "one from": 1, "two": 2, "two together": 2, "three": 3}[form]
+        kinds = [single[i] for i in random.choice(len(single), number_of, replace=False)]
+    taken = {where[kind] for kind in kinds} if form != "all" else set()
+    targets = [_target(random, taken) for _ in kinds]
+    if form == "two together":
+        targets[1] = targets[0]
+    variables = "XYZ"[: len(kinds)]
+    goal = {
+        "op": "AND",
+        "quantifier": "FORALL" if form == "all" else "EXISTS",
+        "vars": [{"name": name, "category": kind} for name, kind in zip(variables, kinds)],
+        "args": [{"pred": "on_top", "args": [name, place]} for name, place in zip(variables, targets)],
+    }
+    if form != "all":
+        goal["args"].append({"pred": "not_holding", "args": []})
+    parts = [
+        f"{'every' if form == 'all' else 'the'} {kind}"
+        + (f" from the {_NAMES[where[kind]]}" if form == "one from" else "")
+        + f" to the {_NAMES[place]}"
+        for kind, place in zip(kinds, targets)
+    ]
+    handles = {thing["category"]: thing["handle"] for thing in record["objects"]}
+    subgoals, placed = [], []
+    for kind, place in zip(kinds, targets):
+        subgoals.append([*placed, ["holding", handles[kind]]])
+        placed.append(["on_top", handles[kind], place])
+        subgoals.append(list(placed))
+    episode = {key: copy.deepcopy(record[key]) for key in ("scene", "objects")}
+    parts_closed = dict.fromkeys(record["initial_articulated"], "closed")
+    return episode | {
+        "id": f"{record['id']}+{number}",
+        "instruction": f"Move {', then '.join(parts)}.",
+        "initial_articulated": parts_closed,
+        "goal": goal,
+        "subgoals_symbolic": subgoals,
+    }
+
+
+def _target(random: np.random.Generator, taken: set[str]) -> str:
+    """A place where none of the things that are asked for lies, mostly an open one."""
+    places = [place for place in (_OTHERS if random.random() < _OTHER else _OPEN) if place not in taken]
+    return places[int(random.integers(len(places)))]

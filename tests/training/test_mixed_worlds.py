@@ -1,0 +1,39 @@
+"""Several worlds in one vector environment: each row is what it would be in its own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from embodied_mem import envs
+from embodied_mem.agents.habitat_dialect import HabitatInAlfworldWords
+from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
+from embodied_mem.training.mixed_worlds import MixedEnvs
+from tests.envs.eb_habitat_home import episode
+
+
+def worlds(rows: int) -> list:
+    content = json.dumps({"episodes": [episode()]}).encode()
+    habitat = HabitatInAlfworldWords(list(read_tasks(content, "home.json", Scenes())), num_envs=rows)
+    games = [game.load() for game in generate(2, seed=0, num_scenes=2, prove=False)]
+    return [envs.make("alfworld", tasks=games, num_envs=rows, seed=0), habitat]
+
+
+def test_rows_are_those_of_their_worlds():
+    mixed = MixedEnvs(worlds(3), [2, 1])
+    assert (mixed.num_tasks, mixed.num_envs, mixed.max_steps) == (3, 3, 50)
+    alfworld, habitat = worlds(1)
+    texts, info = mixed.reset(options={"task_indices": [1, 2, 2]})
+    [text], own = alfworld.reset(options={"task_indices": np.array([1])})
+    assert (texts[0], info["goal"][0], info["task_id"][0]) == (text, own["goal"][0], own["task_id"][0])
+    [text], _ = habitat.reset(options={"task_indices": [0]})
+    assert texts[1] == texts[2] == text
+    place = next(c for c in info["admissible_commands"][0] if c.startswith("go to "))
+    texts, _, ended, _, info = mixed.step([place, "go to blacktable 1", "go to sofa 1"])
+    assert texts[0] == alfworld.step([place])[0][0]
+    assert texts[1] == "You arrive at blacktable 1. On the blacktable 1, you see a cup 1."
+    for command in ("take cup 1 from blacktable 1", "go to sofa 1", "move cup 1 to sofa 1"):
+        texts, rewards, ended, _, info = mixed.step(["look", command, "look"])
+    assert (list(info["won"]), list(ended), list(rewards)) == ([False, True, False], [False, True, False], [0, 1, 0])
