@@ -90,7 +90,8 @@ class _Row(DialectRow):
         self._places: dict[str, tuple[str, str]] = {}  # spoken -> (name in views, name to find)
         for name in task.names.values():
             target = findable.get(name, name)
-            if class_of(name) in RECEPTACLES and class_of(name) not in MOVABLE and target in finds:
+            kind = class_of(name)
+            if (kind == "FloorLamp" or (kind in RECEPTACLES and kind not in MOVABLE)) and target in finds:
                 self._places[spoken(name)] = name, target
         kinds = [class_of(name) for name in task.names.values() if class_of(name) in ("DeskLamp", "FloorLamp")]
         kinds += [class_of(name) for name, _ in self._places.values()]

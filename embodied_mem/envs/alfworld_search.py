@@ -67,11 +67,12 @@ def kind_of_room(receptacles: Iterable[str]) -> str:
 def household_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
     """Return the receptacles by how often households keep such an object there, per command that looking costs.
 
-    Ties keep the order of the room text. Uses `household_statistics` (train split) and nothing of the present game.
+    Ties keep the order of the room text; a place that is itself what is looked for (a floor lamp) comes first. Uses
+    `household_statistics` (train split) and nothing of the present game.
     """
     rates = _rates()
     known = rates.get(kind_of_room(receptacles), {}).get(object_type) or rates[""].get(object_type, {})
-    return sorted(receptacles, key=lambda receptacle: -known.get(type_of(receptacle), 0.0))
+    return sorted(receptacles, key=lambda p: (type_of(p) != object_type, -known.get(type_of(p), 0.0)))
 
 
 @functools.lru_cache(maxsize=1)
