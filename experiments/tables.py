@@ -193,8 +193,11 @@ def planner_benchmark(world: str, name: str = "") -> str:
 
     data = json.loads((RESULTS / f"{name}.json").read_text())
     tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
-    shown = table(world, data["subsets"])
-    return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, one seed; {_source(data)}"
+    shown, config = table(world, data["subsets"]), data["config"]
+    played = "nothing is drawn"
+    if config.get("deliveries") and "seeds" in config:
+        played = f"{len(config['seeds'])} seeds of play at temperature {config['temperature']:g}"
+    return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, {played}; {_source(data)}"
 
 
 def eb_alfred() -> str:
@@ -222,10 +225,7 @@ def embodiedbench() -> str:
     for column, world in enumerate(("eb_alfred", "eb_habitat")):
         files = [RESULTS / f"{name}.json" for name in (f"{world}_deliveries", world)]
         ours = {
-            (
-                name,
-                subset,
-            ): f"{100 * row['success']:.0f} % [{100 * row['interval'][0]:.0f}, {100 * row['interval'][1]:.0f}]"
+            (name, subset): "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * v for v in (row["success"], *row["interval"])))
             for file in files
             if file.exists()
             for subset, agents in json.loads(file.read_text())["subsets"].items()
@@ -288,6 +288,7 @@ TABLES = {
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
+    "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
