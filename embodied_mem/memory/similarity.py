@@ -19,6 +19,7 @@ import numpy as np
 from .lexical import Embedder
 
 _MAX_QUERIES = 64
+_MANY, _GROUPS = 1024, 64
 
 
 class QueryEmbedder:
@@ -125,6 +126,11 @@ class Similarity:
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
         scores = np.einsum("d,dn->n", values, rows)
         ids = self._ids[:count]
+        if count >= _MANY and k <= _GROUPS:
+            # At least `k` scores are as good as the k-th best of the bests of groups: what is worse need not be sorted.
+            bests = scores[: count // _GROUPS * _GROUPS].reshape(-1, _GROUPS).max(axis=0)
+            good = (scores >= np.sort(bests)[-k]).nonzero()[0]
+            scores, ids, count = scores[good], ids[good], len(good)
         # Sorted, not partitioned: most scores of a lexical embedder are 0, and numpy partitions ties ten times slower.
         worst = np.sort(scores)[max(count - k, 0)]
         above = (scores > worst).nonzero()[0]
