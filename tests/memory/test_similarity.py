@@ -53,21 +53,23 @@ def test_search_is_exact(embedder, script, query, k):
     assert [score for _, score in same.search(query, k)] == pytest.approx([score for _, score in found], abs=1e-5)
 
 
-@pytest.mark.parametrize("embedder", [LexicalEmbedder(), Dense()], ids=["lexical", "dense"])
-def test_the_best_of_many_are_those_of_a_full_sort(embedder):
-    rng = np.random.default_rng(0)
-    similarity = Similarity(embedder)
-    similarity.add_many((int(n), " ".join(rng.choice(WORDS, rng.integers(1, 8)))) for n in rng.permutation(1500))
-    for query in ("mug", "hot apple shelf", "no such words"):
-        ranked = sorted(similarity.search(query, 1500), key=lambda found: (-found[1], found[0]))
-        for k in (1, 12, 64, 65):
-            assert similarity.search(query, k) == ranked[:k]
-
-
 def test_ties_go_to_the_lower_id():
     similarity = Similarity(LexicalEmbedder())
     similarity.add_many([(9, "mug"), (3, "mug"), (5, "mug"), (4, "pen")])
     assert [number for number, _ in similarity.search("mug", 2)] == [3, 5]
     similarity.remove(3)
     assert [number for number, _ in similarity.search("mug", 2)] == [5, 9]
-    assert not similarity._vectors[:, len(similarity) :].any()
+    similarity.remove(4)
+    assert not similarity._vectors[:, 1:].any()
+
+
+def test_equal_texts_are_compared_once():
+    similarity = Similarity(LexicalEmbedder())
+    similarity.add_many((number, WORDS[number % 3]) for number in range(99))
+    similarity.add_many([(0, "pen"), (1, "mug")])  # of "mug" and "apple"
+    fork = similarity.fork()
+    fork.add(2, "pen")
+    assert similarity._vectors.shape[1] < 20
+    assert [number for number, _ in similarity.search("mug apple pen", 99)[:3]] == [0, 1, 3]
+    assert [number for number, _ in fork.search("pen", 99)] == [0, 2, *(n for n in range(99) if n not in (0, 2))]
+    assert len(similarity.search("pen", 98)) == 98
