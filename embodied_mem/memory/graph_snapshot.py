@@ -143,7 +143,7 @@ class Snapshot:
         if numbers is None and as_of is None:
             options = around_options(hops, direction, max_nodes)
         else:
-            options = khop_options(hops, direction, numbers, max_nodes, as_of)
+            options = _kept_options(hops, direction, None if numbers is None else tuple(numbers), max_nodes, as_of)
         return self._native.khop(sources, options)
 
 
@@ -171,6 +171,13 @@ def khop_options(
     if max_nodes is not None and max_nodes < 1:
         raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
     return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)
+
+
+@functools.lru_cache(256)
+def _kept_options(
+    hops: int, direction: str, relations: tuple[int, ...] | None, max_nodes: int | None, as_of: int | None
+) -> Any:
+    return khop_options(hops, direction, None if relations is None else list(relations), max_nodes, as_of)
 
 
 @functools.lru_cache(256)

@@ -18,7 +18,7 @@ PLACED = "placed"
 """Relation of something put down; whether it is "in" or "on" depends on what else is known of the receptacle."""
 
 _ROOM_MARK = "Looking quickly around you, you see "
-_ARTICLES = ("a ", "an ", "some ")
+_ARTICLES = ("a", "an", "some")
 _SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
 _SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
@@ -77,10 +77,8 @@ def names_in(text: str) -> tuple[str, ...]:
 def _without_article(name: str) -> str:
     if name.startswith("and ") and len(name) > 4:
         name = name[4:]
-    for article in _ARTICLES:
-        if name.startswith(article) and len(name) > len(article):
-            return name[len(article) :]
-    return name
+    article, _, rest = name.partition(" ")
+    return rest if rest and article in _ARTICLES else name
 
 
 def is_refusal(text: str) -> bool:

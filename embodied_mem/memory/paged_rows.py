@@ -1,7 +1,7 @@
 """Rows of numbers that count up from 0, in pages that forks share until one of them writes.
 
 rows = PagedRows(3)
-rows.lengthen(1, 0)
+rows.lengthen(1, (0, 0, 0))
 rows.set(0, 2, 5); rows[0]             # [0, 0, 5]
 other = rows.fork()                    # the list of pages is copied, no page
 """
@@ -38,19 +38,22 @@ class PagedRows:
     def get(self, row: int, column: int) -> int:
         return self._views[row // PAGE][column, row % PAGE]
 
-    def lengthen(self, count: int, value: int) -> None:
-        """Add rows of this number at the end, until there are `count`."""
+    def lengthen(self, count: int, row: Sequence[int]) -> None:
+        """Add rows like this one at the end, until there are `count`."""
+        if count <= self._count:
+            return
+        column = np.array(row, _TYPE)[:, None]
         while self._count < count:
             page = self._count // PAGE
             if page == len(self._pages):
                 self._add_page(np.zeros((self.width, PAGE), _TYPE))
             self._writable(page)
             end = min(count, (page + 1) * PAGE)
-            self._pages[page][:, self._count - page * PAGE : end - page * PAGE] = value
+            self._pages[page][:, self._count - page * PAGE : end - page * PAGE] = column
             self._count = end
 
     def put(self, row: int, values: Sequence[int]) -> None:
-        """Replace a row."""
+        """Replace a row, or its first numbers."""
         view, position = self._writable(row // PAGE), row % PAGE
         for column, value in enumerate(values):
             view[column, position] = value

@@ -123,7 +123,7 @@ def knowledge_in(text: str) -> list[Knowledge]:
     sentences = sentences_of(text)
     named, personal, described, preferences, commands = [], [], {}, [], []
     last: list[str] = []
-    for sentence in sentences:
+    for position, sentence in enumerate(sentences, 1):
         if found := _ADD.match(sentence):
             things = tuple(Thing(name) for name in names_in(found["things"]))
             alias = found["alias"].strip()
@@ -141,11 +141,13 @@ def knowledge_in(text: str) -> list[Knowledge]:
                 described |= _descriptions(sentence)
         else:
             commands.append(sentence)
+        if position == len(sentences):
+            break  # what it names would be for the next one
         if (placed := _PLACEMENT.search(sentence)) and not set(names_in(placed["things"])) & _PRONOUNS:
             last = names_in(placed["things"])
         elif (found := _IS.match(sentence)) and names_in(found["things"]):
             last = names_in(found["things"])
-    actions = _actions(commands, described)
+    actions = _actions(commands, described) if preferences else []
     found_patterns = [_preference(sentence, actions, described, len(preferences)) for sentence in preferences]
     return named + [_semantics(things, what, described) for things, what in personal] + found_patterns
 

@@ -8,6 +8,7 @@ recollection.explain()         # why each item was found, and what was left out 
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -37,10 +38,24 @@ class Item(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """An item that was found and not given, and the reason."""
+    """An item that was found and not given.
+
+    Attributes:
+        item: as found.
+        cost: its tokens; None if another item says the same.
+        left: tokens that were left of the budget.
+    """
 
     item: Item
-    reason: str
+    cost: int | None
+    left: int
+
+    @property
+    def reason(self) -> str:
+        """Why it is not given."""
+        if self.cost is None:
+            return "another item says the same"
+        return f"needs {self.cost} tokens, {self.left} were left"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,27 +119,29 @@ def pack(
         counter: tokens of one text.
     """
     ranked = sorted(items, key=operator.attrgetter("score"), reverse=True)
-    first: dict[str, int] = {}
+    heads: dict[str, int] = {}
     for position, item in enumerate(ranked):
-        first.setdefault(item.module, position)
-    heads = list(first.values())
+        if item.module not in heads:
+            heads[item.module] = position
+    first = list(heads.values())
+    rest = [position for position in range(len(ranked)) if position not in first]  # one head for each module
+    limit = math.inf if budget_tokens is None else budget_tokens
     kept: list[int] = []
-    left: list[tuple[int, str]] = []
+    left: dict[int, LeftOut] = {}
     texts: set[str] = set()
     used = 0
-    rest = [position for position in range(len(ranked)) if position not in heads]  # one head for each module
-    for position in heads + rest:
-        text = ranked[position].text
+    for position in first + rest:
+        item = ranked[position]
+        text = item.text
         if text in texts:
-            left.append((position, "another item says the same"))
+            left[position] = LeftOut(item, None, 0)
             continue
         cost = counter(text)
-        if budget_tokens is not None and used + cost > budget_tokens:
-            left.append((position, f"needs {cost} tokens, {budget_tokens - used} were left"))
+        if used + cost > limit:
+            left[position] = LeftOut(item, cost, limit - used)
         else:
             used += cost
             texts.add(text)
             kept.append(position)
-    chosen = tuple(ranked[position] for position in sorted(kept))
-    dropped = tuple(LeftOut(ranked[position], reason) for position, reason in sorted(left))
-    return Recollection(query, chosen, dropped, used, budget_tokens)
+    chosen = tuple([ranked[position] for position in sorted(kept)])
+    return Recollection(query, chosen, tuple([left[position] for position in sorted(left)]), used, budget_tokens)

@@ -268,7 +268,10 @@ class SemanticMemory(EntryMemory):
         words = set(_WORD.findall(query.lower()))
         words |= {word.removesuffix("s") for word in words} | {_WORKS[word] for word in words if word in _WORKS}
         scores: dict[int, tuple[float, str]] = {}
-        hits: Counter[int] = Counter(number for word in sorted(words) for number in self._by_term.get(word, ()))
+        hits: dict[int, int] = {}
+        for word in sorted(words):
+            for number in self._by_term.get(word, ()):
+                hits[number] = hits.get(number, 0) + 1
         for number, count in hits.items():
             share = count / len(self.entries[number].data["terms"])
             scores[number] = (0.3 + 0.6 * share, f"the query names {count} of its words")

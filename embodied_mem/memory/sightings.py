@@ -12,6 +12,7 @@ cost little. What is asked for often is kept in dictionaries that can be made an
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..errors import InvalidInputError
 from .durable import Selector
-from .facts import Scope, Triple
+from .facts import Scope
 from .graph import KnowledgeGraph, Snapshot
 from .observations import class_of
 from .paged_rows import PAGE, PagedRows
@@ -34,7 +35,8 @@ _PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fa
 _TIME, _EPISODE, _STEP, _THING = range(4)  # columns of facts: last sighting, and the node whose place it tells
 _NONE = -1
 _EMPTY = (_NONE,) * 4
-_MAX_KNOWN = 65536
+_MAX_KNOWN, _DROPPED = 16384, 128
+"""Facts, and names, that are kept at hand; of more, so many go at a time."""
 
 
 class Seen(NamedTuple):
@@ -117,60 +119,66 @@ class Sightings:
 
     def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> None:
         """Write facts between nodes, and when they were seen, to the graph and the rows."""
+        time, episode, _ = seen
         kinds: dict[str, str] = {}  # of the nodes that have one, each worked out once
+        triples = []
         for subject, relation, object_ in facts:
-            if subject not in kinds:
-                kinds[subject] = _kind(subject)
-            if relation != STATE and object_ not in kinds:
-                kinds[object_] = _kind(object_)
-        change = self.graph.update(
-            [
-                Triple(s, relation, o, seen.time, seen.episode, kinds[s], "" if relation == STATE else kinds[o])
-                for s, relation, o in facts
-            ],
-            extract=False,
-        )
-        if len(self._known) + len(facts) > _MAX_KNOWN:
-            self._known.clear()
-            self._names.clear()
-        self._nodes.lengthen(max(*change.subjects, *change.objects) + 1, _NONE)
-        self._facts.lengthen(max(change.facts) + 1, _NONE)
+            if (kind := kinds.get(subject)) is None:
+                kind = kinds[subject] = _kind(subject)
+            if relation == STATE:
+                other = ""
+            elif (other := kinds.get(object_)) is None:
+                other = kinds[object_] = _kind(object_)
+            triples.append((subject, relation, object_, time, episode, kind, other, (), ()))
+        change = self.graph.update(triples, extract=False)
+        first_new = len(self._facts)
+        self._nodes.lengthen(max(*change.subjects, *change.objects) + 1, _EMPTY)
+        self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
         numbers: dict[str, int] = {}
         last: dict[int, int] = {}
         for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
             thing = s if relation in PLACING else o if relation == HOLDS else _NONE
-            known = self._known.get(fact)
-            if known is None:
+            if (known := self._known.get(fact)) is None:
                 self._known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
                 known.seen = seen
-            self._facts.put(fact, (*seen, thing))
+            if fact < first_new:
+                self._facts.put(fact, (*seen, thing))
+            elif thing != _NONE:
+                self._facts.set(fact, _THING, thing)
             numbers[subject] = s
             if relation != STATE:
                 numbers[object_] = o
             if thing != _NONE:
                 last[thing] = fact
-        for node, number in numbers.items():
-            if self._nodes.get(number, _PLACE) == _NONE:
-                self._register(number, node, kinds[node].lower())
+        self._register((node, number, kinds[node]) for node, number in numbers.items())
         for thing, fact in last.items():
             self._nodes.set(thing, _LAST, fact)
+        _shorten(self._known)
+        _shorten(self._names)
 
-    def _register(self, number: int, node: str, kind: str) -> None:
-        place = split(node)[0]
-        code = self._places.code(place)
-        if code == len(self._place_pages):
-            self._place_pages.append(0)
-        self._place_pages[code] |= 1 << (number // PAGE)
-        self._nodes.set(number, _PLACE, code)
-        self._nodes.set(number, _KIND, self._kinds.code(kind))
-        self._names[number] = node
-        if self._here is not None and self._here[0] == place:
-            its = self._here[1].setdefault(kind, [])
-            if its and its[-1] > number:
-                self._here = None  # they stand in the order of their numbers
-            else:
-                its.append(number)
+    def _register(self, nodes: Iterable[tuple[str, int, str]]) -> None:
+        """Give the (name, id, class) that are new their place and class."""
+        last, code, here = None, _NONE, None
+        for node, number, kind in nodes:
+            if self._nodes.get(number, _PLACE) != _NONE:
+                continue
+            place, kind = node.rpartition(SEPARATOR)[0], kind.lower()
+            if place != last:
+                last, code = place, self._places.code(place)
+                if code == len(self._place_pages):
+                    self._place_pages.append(0)
+                    self._here = place, {}  # the first thing of a place: nobody has to look for others
+                here = self._here[1] if self._here is not None and self._here[0] == place else None
+            self._place_pages[code] |= 1 << (number // PAGE)
+            self._nodes.put(number, (code, self._kinds.code(kind)))  # the first columns
+            self._names[number] = node
+            if here is not None:
+                its = here.setdefault(kind, [])
+                if its and its[-1] > number:
+                    self._here = here = None  # they stand in the order of their numbers
+                else:
+                    its.append(number)
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -199,9 +207,8 @@ class Sightings:
     def _read(self, now: Snapshot, fact: int) -> Known:
         found = now.fact(fact)
         ends = self.name(found.subject, now), found.relation, self.name(found.object, now)
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-            self._names.clear()
+        _shorten(self._known)
+        _shorten(self._names)
         known = self._known[fact] = Known(*ends, found.subject, found.object, Seen(*self._facts[fact][:_THING]))
         return known
 
@@ -343,3 +350,10 @@ class Sightings:
 
 def _kind(node: str) -> str:
     return class_of(node.rpartition(SEPARATOR)[2])
+
+
+def _shorten(kept: dict[int, Any]) -> None:
+    """Drop the oldest entries if there are too many, a few at a time: all at once would take a step 20 milliseconds."""
+    while len(kept) > _MAX_KNOWN:
+        for number in list(itertools.islice(kept, _DROPPED)):
+            del kept[number]

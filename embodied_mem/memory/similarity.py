@@ -11,6 +11,8 @@ query has are read, which is exact and, for a short query, some ten times less w
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -58,65 +60,83 @@ class QueryEmbedder:
 
 
 class Similarity:
-    """Cosine similarity of a query to texts under ids; ties go to the lower id."""
+    """Cosine similarity of a query to texts under ids; ties go to the lower id. Equal texts are compared once."""
 
     def __init__(self, embedder: Embedder):
         self.embedder = QueryEmbedder.of(embedder)
-        self._shared = False  # whether a fork has the same arrays
-        self._rows: dict[int, int] = {}
-        self._ids = np.zeros(0, np.int64)
-        self._vectors = np.zeros((0, 0), np.float32)  # [dimension, text]
+        self._shared = False  # whether a fork has the same array
+        self._texts: dict[int, str] = {}
+        self._columns: dict[str, int] = {}
+        self._in_columns: list[str] = []
+        self._ids: list[list[int]] = []  # by column: who has the text, ascending
+        self._vectors = np.zeros((0, 0), np.float32)  # [dimension, column]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._texts)
 
     def add(self, number: int, text: str) -> None:
         """Put a text under an id, in place of the one that had it."""
         self.add_many([(number, text)])
 
     def add_many(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts under ids; they are embedded in one call."""
-        pairs = list(dict(texts).items())
-        if not pairs:
-            return
-        vectors = self.embedder.embed([text for _, text in pairs])
-        needed = len(self._rows) + len(pairs)
-        if needed > len(self._ids):
-            grown = np.zeros((vectors.shape[1], max(needed, 2 * len(self._ids), 16)), np.float32)
-            ids = np.zeros(grown.shape[1], np.int64)
-            if self._rows:
-                grown[:, : len(self._rows)] = self._vectors[:, : len(self._rows)]
-                ids[: len(self._rows)] = self._ids[: len(self._rows)]
-            self._vectors, self._ids, self._shared = grown, ids, False
+        """Put texts under ids; those that are new are embedded in one call."""
+        pairs = dict(texts)
+        if new := [text for text in dict.fromkeys(pairs.values()) if text not in self._columns]:
+            self._append(new)
+        changed = [number for number, text in pairs.items() if self._texts.get(number) != text]
+        for number in changed:  # before the old ones are removed: what one loses another may get
+            bisect.insort(self._ids[self._columns[pairs[number]]], number)
+        for number in changed:
+            if number in self._texts:
+                self.remove(number)
+            self._texts[number] = pairs[number]
+
+    def _append(self, texts: Sequence[str]) -> None:
+        """Make columns for texts that have none."""
+        vectors = self.embedder.embed(texts)
+        first, needed = len(self._ids), len(self._ids) + len(texts)
+        if needed > self._vectors.shape[1]:
+            grown = np.zeros((vectors.shape[1], max(needed, 2 * self._vectors.shape[1], 16)), np.float32)
+            if first:
+                grown[:, :first] = self._vectors[:, :first]
+            self._vectors, self._shared = grown, False
         self._unshare()
-        for (number, _), vector in zip(pairs, vectors):
-            column = self._rows.setdefault(number, len(self._rows))
-            self._vectors[:, column], self._ids[column] = vector, number
+        self._vectors[:, first:needed] = vectors.T
+        self._columns.update(zip(texts, range(first, needed)))
+        self._in_columns += texts
+        self._ids.extend([] for _ in texts)
 
     def remove(self, number: int) -> None:
-        """Take a text away; the last one moves into its place, and nothing of it stays in memory."""
+        """Take a text away; where nobody else has it, nothing of it stays in memory."""
+        text = self._texts.pop(number)
+        column, last = self._columns[text], len(self._ids) - 1
+        self._ids[column].remove(number)
+        if self._ids[column]:
+            return
         self._unshare()
-        column, last = self._rows.pop(number), len(self._rows)
-        if column != last:
-            moved = int(self._ids[last])
-            self._vectors[:, column], self._ids[column] = self._vectors[:, last], moved
-            self._rows[moved] = column
+        del self._columns[text]
+        moved, ids = self._in_columns.pop(), self._ids.pop()
+        if column != last:  # the last one moves into its place
+            self._columns[moved], self._in_columns[column], self._ids[column] = column, moved, ids
+            self._vectors[:, column] = self._vectors[:, last]
         self._vectors[:, last] = 0
 
     def fork(self) -> Similarity:
         """An independent copy; the vectors are copied by whoever writes first."""
         other = Similarity(self.embedder)
-        other._rows, other._ids, other._vectors = dict(self._rows), self._ids, self._vectors
+        other._texts, other._columns, other._vectors = dict(self._texts), dict(self._columns), self._vectors
+        other._in_columns = list(self._in_columns)
+        other._ids = [list(ids) for ids in self._ids]
         self._shared = other._shared = True
         return other
 
     def _unshare(self) -> None:
         if self._shared:
-            self._vectors, self._ids, self._shared = self._vectors.copy(), self._ids.copy(), False
+            self._vectors, self._shared = self._vectors.copy(), False
 
     def search(self, query: str, k: int) -> list[tuple[int, float]]:
         """The `k` best (id, cosine), best first."""
-        count = len(self._rows)
+        count = len(self._ids)
         if not count or k < 1:
             return []
         vector, used = self.embedder.query(query)
@@ -124,11 +144,16 @@ class Similarity:
         values, rows = (vector[used], self._vectors[used, :count]) if sparse else (vector, self._vectors[:, :count])
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
         scores = np.einsum("d,dn->n", values, rows)
-        ids = self._ids[:count]
         # Sorted, not partitioned: most scores of a lexical embedder are 0, and numpy partitions ties ten times slower.
         worst = np.sort(scores)[max(count - k, 0)]
         above = (scores > worst).nonzero()[0]
-        order = above[np.lexsort((ids[above], -scores[above]))]
-        tied = np.sort(ids[scores == worst])[: k - len(above)]
-        found = list(zip(ids[order].tolist(), scores[order].tolist()))
-        return found + [(number, float(worst)) for number in tied.tolist()]
+        found: list[tuple[float, int]] = []  # (minus the score, id)
+        for score, column in sorted(zip((-scores[above]).tolist(), above.tolist())):
+            if len(found) >= k and score > found[-1][0]:
+                break
+            found += [(score, number) for number in self._ids[column][:k]]
+        found = sorted(found)[:k]
+        if missing := k - len(found):
+            tied = [self._ids[column][:missing] for column in (scores == worst).nonzero()[0].tolist()]
+            found += [(-float(worst), number) for number in sorted(itertools.chain(*tied))[:missing]]
+        return [(number, -score) for score, number in found]

@@ -19,6 +19,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ from .graph import KnowledgeGraph, Snapshot
 from .graph_snapshot import MAX_HOPS
 from .observations import AGENT, PLACED, ROOM, class_of, read_observation
 from .recollection import Item
-from .sightings import HOLDS, PLACING, STATE, Known, Seen, Sightings, joined, split
+from .sightings import HOLDS, PLACING, SEPARATOR, STATE, Known, Seen, Sightings, joined, split
 
 SPATIAL_RULES = (
     *HOUSEHOLD_RULES,
@@ -81,13 +82,11 @@ class Sighting:
 def _phrases(query: str) -> list[tuple[str, str]]:
     """(phrase, class it may name) for every one to three words of a query, the longest first."""
     words = _WORD.findall(query.lower())
-    phrases = []
-    for length in (3, 2, 1):
-        for start in range(len(words) - length + 1):
-            phrase = " ".join(words[start : start + length])
-            kind, _, number = phrase.rpartition(" ")
-            phrases.append((phrase, kind if kind and number.isdigit() else phrase))
-    return phrases
+    pairs = [f"{one} {two}" for one, two in itertools.pairwise(words)]
+    phrases = [(f"{pair} {word}", pair if word.isdigit() else "") for pair, word in zip(pairs, words[2:])]
+    phrases += [(pair, word if number.isdigit() else "") for pair, word, number in zip(pairs, words, words[1:])]
+    phrases += [(word, "") for word in words]
+    return [(phrase, kind or phrase) for phrase, kind in phrases]
 
 
 class SpatialMemory:
@@ -166,8 +165,7 @@ class SpatialMemory:
             self._sightings.end(self._agent_facts(), time)
             return
         self._sightings.end((f for name, names in event["complete"] for f in self._gone(name, set(names))), time)
-        facts = [self._resolved(*fact) for fact in event["facts"]]
-        if facts:
+        if facts := self._resolved(event["facts"]):
             self._sightings.note(facts, Seen(time, event["episode"], event["step"]))
         for name, _ in event["complete"]:
             if name != AGENT:
@@ -176,14 +174,20 @@ class SpatialMemory:
     def _node(self, name: str) -> str:
         return name if name == AGENT else joined(self.place, name)
 
-    def _resolved(self, subject: str, relation: str, object_: str) -> tuple[str, str, str]:
-        """The fact with node names; something put down is in what has a door and on what has none."""
-        if relation == STATE:
-            return self._node(subject), relation, object_
-        subject, object_ = self._node(subject), self._node(object_)
-        if relation == PLACED:
-            relation = "in" if self._states(object_) & {"open", "closed"} else "on"
-        return subject, relation, object_
+    def _resolved(self, facts: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+        """The facts with node names; something put down is in what has a door and on what has none."""
+        here = joined(self.place, "")
+        found = []
+        for subject, relation, object_ in facts:
+            one = AGENT if subject == AGENT else here + subject
+            if relation == STATE:
+                found.append((one, relation, object_))
+                continue
+            other = AGENT if object_ == AGENT else here + object_
+            if relation == PLACED:
+                relation = "in" if self._states(other) & {"open", "closed"} else "on"
+            found.append((one, relation, other))
+        return found
 
     def _of_node(self, node: str, direction: str, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
         """Current facts at a node that have these relations."""
@@ -353,7 +357,7 @@ class SpatialMemory:
         seen, episode, step = known.seen
         relation = known.relation
         if known.data is None:
-            subject, object_ = split(known.subject)[1], split(known.object)[1]
+            subject, object_ = known.subject.rpartition(SEPARATOR)[2], known.object.rpartition(SEPARATOR)[2]
             verb = relation if relation in (STATE, HOLDS) else f"is {relation}"
             known.text = f"{subject} is in the room" if relation == "in room" else f"{subject} {verb} {object_}"
             known.data = (subject, relation, object_)

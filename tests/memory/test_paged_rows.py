@@ -38,8 +38,8 @@ def test_rows_equal_lists(script):
         row = which % max(len(model), 1)
         if what == "lengthen":
             count = len(model) + which % 8 - 1  # over several pages, and to less than there is
-            rows.lengthen(count, a)
-            model.extend([a, a] for _ in range(count - len(model)))
+            rows.lengthen(count, (a, b))
+            model.extend([a, b] for _ in range(count - len(model)))
         elif what == "fork":
             kept.append((rows.fork(), [list(values) for values in model]))
         elif what == "bytes":
@@ -64,6 +64,6 @@ def test_rows_equal_lists(script):
 
 def test_bytes_that_are_cut():
     rows = PagedRows(2)
-    rows.lengthen(1, 2)
+    rows.lengthen(1, (2, 2))
     with pytest.raises(InvalidInputError, match="multiple of 16 bytes, got 15"):
         PagedRows.from_bytes(rows.to_bytes()[:-1], 2)

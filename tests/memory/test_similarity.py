@@ -59,4 +59,17 @@ def test_ties_go_to_the_lower_id():
     assert [number for number, _ in similarity.search("mug", 2)] == [3, 5]
     similarity.remove(3)
     assert [number for number, _ in similarity.search("mug", 2)] == [5, 9]
-    assert not similarity._vectors[:, len(similarity) :].any()
+    similarity.remove(4)
+    assert not similarity._vectors[:, 1:].any()
+
+
+def test_equal_texts_are_compared_once():
+    similarity = Similarity(LexicalEmbedder())
+    similarity.add_many((number, WORDS[number % 3]) for number in range(99))
+    similarity.add_many([(0, "pen"), (1, "mug")])  # of "mug" and "apple"
+    fork = similarity.fork()
+    fork.add(2, "pen")
+    assert similarity._vectors.shape[1] < 20
+    assert [number for number, _ in similarity.search("mug apple pen", 99)[:3]] == [0, 1, 3]
+    assert [number for number, _ in fork.search("pen", 99)] == [0, 2, *(n for n in range(99) if n not in (0, 2))]
+    assert len(similarity.search("pen", 98)) == 98

@@ -14,7 +14,7 @@ from embodied_mem.envs.alfworld import Env
 from embodied_mem.envs.alfworld_experts import ObservingExpert
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory import Scope, Selector, sightings
 from embodied_mem.memory.observations import names_in
 from embodied_mem.memory.spatial import SpatialMemory
 
@@ -124,6 +124,22 @@ def test_a_second_day_in_the_same_home():
         for receptacle, names in before.items():
             if receptacle not in seen.looked:
                 assert memory.inside(receptacle) == [name for name in names if name not in placed]
+
+
+def test_what_is_kept_at_hand_is_bounded_and_changes_no_answer(monkeypatch):
+    def played() -> tuple[list, bytes, int]:
+        memory = SpatialMemory()
+        play(memory, GAMES[0], 0, "0.4", random.Random(0), num_steps=20)
+        found = [memory.retrieve(GAMES[0].goal), memory.retrieve("drawer 1 and a shelf"), memory.seen_after(0)]
+        return found, memory.state(), len(memory._sightings._known)
+
+    found, state, count = played()
+    monkeypatch.setattr(sightings, "_MAX_KNOWN", 20)
+    monkeypatch.setattr(sightings, "_DROPPED", 4)
+    assert count > 40
+    *same, fewer = played()
+    assert same == [found, state]
+    assert fewer <= 21
 
 
 def test_places_do_not_mix():
