@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "memory/exact_store.h"
 #include "memory/hnsw_store.h"
+#include "memory/ivf_store.h"
 #include "memory/vector_file.h"
 
 namespace embodied_mem {
@@ -62,6 +63,7 @@ VectorIndex::VectorIndex(const VectorIndexOptions& options)
 
 std::unique_ptr<VectorStore> VectorIndex::MakeStore(IndexKind kind) const {
   if (kind == IndexKind::kExact) return std::make_unique<ExactStore>(options_.dim);
+  if (kind == IndexKind::kIvf) return std::make_unique<IvfStore>(options_.dim);
   return std::make_unique<HnswStore>(options_.dim, options_.connectivity, options_.ef_construction);
 }
 
@@ -195,6 +197,8 @@ void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num
 
 void VectorIndex::Search(const float* queries, std::size_t count, const SearchOptions& asked, Neighbour* out) const {
   CheckRange("k", asked.k, 1, kMaxSize);
+  if (!(asked.slack >= 0 && std::isfinite(asked.slack)))
+    throw InvalidInputError("slack: expected a number of 0 or more, got " + std::to_string(asked.slack));
   SearchOptions options = asked;
   if (options.ef_search == 0) options.ef_search = DefaultEfSearch(options.k);
   const std::size_t stride = Padded(options_.dim);

@@ -1,5 +1,5 @@
-// Vectors by id, searched by cosine similarity or inner product: exactly, or through an HNSW graph, or the first until
-// there are kAutoLimit and the second from then on.
+// Vectors by id, searched by cosine similarity or inner product: exactly, through an HNSW graph or through an inverted
+// file; or by size, exactly until there are kAutoLimit and through a graph from then on.
 //
 // Any number of threads search at a time, beside each other; one adds or removes, alone. A writer that waits lets no new
 // readers in before it. Calls check all of their input before they change anything.
@@ -17,7 +17,7 @@
 namespace embodied_mem {
 
 enum class Metric : std::uint32_t { kCosine = 0, kInnerProduct = 1 };
-enum class IndexKind : std::uint32_t { kExact = 1, kHnsw = 2 };
+enum class IndexKind : std::uint32_t { kExact = 1, kHnsw = 2, kIvf = 3 };
 
 struct VectorIndexOptions {
   std::size_t dim = 0;                // 1 to 65536
@@ -49,7 +49,7 @@ class VectorIndex {
   // rows: float[count][dim]. Ids that exist are replaced.
   void Add(const VectorId* ids, const float* rows, std::size_t count, std::size_t num_threads);
   void Remove(const VectorId* ids, std::size_t count, std::size_t num_threads);
-  // queries: float[count][dim]; to out[count][k]. ef_search 0: DefaultEfSearch(k).
+  // queries: float[count][dim]; to out[count][k]. ef_search 0: DefaultEfSearch(k). slack: 0 or more.
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
   static std::size_t DefaultEfSearch(std::size_t k) { return k < 32 ? 64 : 2 * k; }
 
