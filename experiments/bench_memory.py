@@ -24,8 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("suite memory").add_argument
     add("--parts", nargs="+", choices=PARTS, default=PARTS)
     add("--vectors", nargs="+", type=int, default=[10_000, 100_000], help="sizes of the vector indexes")
-    add("--vector-data", nargs="+", default=["clustered", "unclustered"], choices=["clustered", "unclustered"],
-        help="what the vectors are like (default both)")
+    add(
+        "--vector-data",
+        nargs="+",
+        default=["clustered", "unclustered"],
+        choices=["clustered", "unclustered"],
+        help="what the vectors are like (default both)",
+    )
     add("--dim", type=int, default=384, help="numbers in a vector (default 384)")
     add("--queries", type=int, default=1000, help="queries in a batch (default 1000)")
     add("--limit-sizes", nargs="+", type=int, default=[2500, 5000, 10_000, 20_000, 40_000], help="for `auto_limit`")

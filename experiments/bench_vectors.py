@@ -1,9 +1,10 @@
 """Vector search beside hnswlib, usearch, faiss and numpy; the vector part of `bench.py --suite memory`.
 
 All hold the same unit vectors: in groups, as encoders make them of sentences about alike things, or (`unclustered`)
-without any. Each contender comes with the indexes that a good user of it would try; of each, the cheapest search setting
-that reaches the recall asked for with one half of the queries is timed with the other half, and a contender counts with
-its best index. Batches of all queries (on one thread and on all cores) and one query per call, in turns over several rounds.
+without any. Each contender comes with the indexes that a good user of it would try; of each, the cheapest search
+setting that reaches the recall asked for with one half of the queries is timed with the other half, and a contender
+counts with its best index. Batches of all queries (on one thread and on all cores) and one query per call, in turns
+over several rounds.
 """
 
 from __future__ import annotations
@@ -301,7 +302,7 @@ def bench_size(num_vectors: int, data: str, args: Any) -> dict[str, Any]:
 
 
 def bench_vectors(args: Any) -> dict[str, Any]:
-    """Returns `search_qps_at_recall_<r>` (size and data -> mode -> contender), every index, our rate by the best other."""
+    """Returns `search_qps_at_recall_<r>` (size, data -> mode -> contender), every index, our rate by the best other."""
     sizes = [bench_size(size, data, args) for size in args.vectors for data in args.vector_data]
     ratios = {}
     for size in sizes:

@@ -10,10 +10,16 @@ namespace {
 constexpr int kZero = 128, kMaxCode = 127;
 static_assert(4 * kCodeRows == kAlignment, "a line holds four coordinates of a block");
 
-float Largest(const float* row, std::size_t count) {
-  float largest = 0;
-  for (std::size_t d = 0; d < count; ++d) largest = std::max(largest, std::fabs(row[d]));
-  return largest;
+// By lanes, since compilers keep to the order of comparisons as to that of sums.
+float Largest(const float* row, std::size_t padded_dim) {
+  float lanes[kLanes] = {};
+  for (std::size_t d = 0; d < padded_dim; d += kLanes) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      const float size = std::fabs(row[d + i]);
+      lanes[i] = size > lanes[i] ? size : lanes[i];
+    }
+  }
+  return *std::max_element(lanes, lanes + kLanes);
 }
 
 // What a row is multiplied by so that its largest number becomes `code`; rows as good as zero become zeros.

@@ -31,12 +31,28 @@ struct Candidate {
 };
 bool Better(const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; }
 
-void Offer(const Candidate& candidate, std::size_t limit, std::vector<Candidate>* best) {
-  if (best->size() == limit) {
-    if (!Better(candidate, best->back())) return;
-    best->pop_back();
+// Where the largest is, the first of equal ones; 0 without any.
+std::uint32_t Largest(const std::vector<float>& values) {
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, -__builtin_inff());
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
   }
-  best->insert(std::upper_bound(best->begin(), best->end(), candidate, Better), candidate);
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  const auto at = std::find(values.begin(), values.end(), *std::max_element(lanes, lanes + kLanes));
+  return at == values.end() ? 0 : static_cast<std::uint32_t>(at - values.begin());
+}
+
+void Offer(const Candidate& candidate, std::size_t limit, std::vector<Candidate>* best) {
+  if (best->size() < limit) {
+    best->push_back(candidate);
+  } else if (!Better(candidate, best->back())) {
+    return;
+  }
+  std::size_t at = best->size() - 1;
+  for (; at > 0 && Better(candidate, (*best)[at - 1]); --at) (*best)[at] = (*best)[at - 1];
+  (*best)[at] = candidate;
 }
 
 }  // namespace
@@ -57,8 +73,7 @@ IvfStore::IvfStore(std::size_t dim, std::vector<VectorId> ids, const IvfParts& p
     require(slots_.emplace(ids[slot], slot).second, "an id is there twice");
   }
   ids_ = std::move(ids);
-  require((parts.num_lists == 0) == ids_.empty() && parts.num_lists <= ids_.size() * 4, "a wrong number of lists");
-  require(parts.num_trained <= 4 * ids_.size() && ids_.size() <= 2 * parts.num_trained, "a wrong number of trained vectors");
+  require((parts.num_lists == 0) == (parts.num_trained == 0) && parts.num_trained <= ~Slot{0}, "a wrong number of lists");
   num_trained_ = parts.num_trained;
   std::vector<float> centroid(padded_dim_, 0.0F);
   std::size_t at = 0;
@@ -87,7 +102,7 @@ void IvfStore::AppendRow() {
 // The caller brings the list's spread up to date.
 void IvfStore::Put(Slot slot, std::uint32_t list, const Centroids& centroids, std::vector<List>* lists, std::vector<Place>* places) const {
   List& to = (*lists)[list];
-  to.members.push_back({slot, SquaredDistance(Row(slot), centroids.Row(list), padded_dim_)});
+  to.members.push_back({ids_[slot], slot, SquaredDistance(Row(slot), centroids.Row(list), padded_dim_)});
   try {
     to.codes.Append(Row(slot));
   } catch (...) {
@@ -97,6 +112,7 @@ void IvfStore::Put(Slot slot, std::uint32_t list, const Centroids& centroids, st
   (*places)[slot] = {list, static_cast<std::uint32_t>(to.members.size() - 1)};
 }
 
+// Like RemoveOne it allocates nothing, so that both can undo what lacked memory.
 void IvfStore::TakeOut(Slot slot) {
   const Place place = places_[slot];
   if (place.list == kNowhere) return;
@@ -106,7 +122,7 @@ void IvfStore::TakeOut(Slot slot) {
   places_[list.members[place.position].slot].position = place.position;
   list.members.pop_back();
   places_[slot].list = kNowhere;
-  touched_.push_back(place.list);
+  list.lost_one = true;
 }
 
 // The mean of the members; zeros for a list without any.
@@ -123,13 +139,13 @@ void IvfStore::Recentre(std::uint32_t list) {
   centroids_.Set(list, mean.data());
   for (Member& member : members) member.square = SquaredDistance(Row(member.slot), centroids_.Row(list), padded_dim_);
   lists_[list].UpdateSpread();
+  lists_[list].lost_one = false;
 }
 
-void IvfStore::RecentreTouched() {
-  std::sort(touched_.begin(), touched_.end());
-  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (const std::uint32_t list : touched_) Recentre(list);
-  touched_.clear();
+void IvfStore::RecentreLosers() {
+  for (std::uint32_t list = 0; list < lists_.size(); ++list) {
+    if (lists_[list].lost_one) Recentre(list);
+  }
 }
 
 // Into the slot of the id, which is in no list then.
@@ -156,7 +172,7 @@ void IvfStore::Add(const Rows& rows, std::size_t num_threads) {
   try {
     for (std::size_t i = 0; i < rows.count; ++i) AddRow(rows.ids[i], rows.values + i * dim_, rows.scales[i]);
     if (size() > 2 * num_trained_) return Train(num_threads);
-    RecentreTouched();
+    RecentreLosers();
     std::vector<const float*> added;
     for (std::size_t i = 0; i < rows.count; ++i) added.push_back(Row(slots_.at(rows.ids[i])));
     const std::vector<std::uint32_t> nearest = centroids_.Nearest(added, num_threads);
@@ -188,7 +204,6 @@ void IvfStore::Train(std::size_t num_threads) {
   lists_ = std::move(lists);
   places_ = std::move(places);
   num_trained_ = rows.size();
-  touched_.clear();
   for (std::uint32_t list = 0; list < lists_.size(); ++list) Recentre(list);
 }
 
@@ -213,93 +228,96 @@ void IvfStore::RemoveOne(VectorId id) {
 void IvfStore::Remove(const std::vector<VectorId>& ids, std::size_t num_threads) {
   for (const VectorId id : ids) RemoveOne(id);
   if (4 * size() < num_trained_) return Train(num_threads);
-  RecentreTouched();
+  RecentreLosers();
 }
 
 void IvfStore::CopySlot(Slot slot, float* out) const { std::copy_n(Row(slot), dim_, out); }
 
-struct IvfStore::Scratch {
+struct IvfStore::Query {
+  const float* row;
   QueryCode code;
-  std::vector<std::pair<float, std::uint32_t>> promises;  // of lists
-  std::vector<Candidate> best;
-  std::vector<const float*> rows;
-  std::vector<float> distances;
+  std::vector<float> promises;  // by list
+  std::uint32_t first = 0;      // the list that promises most
 };
 
-void IvfStore::SearchOne(const float* query, const SearchOptions& options, const std::uint8_t* allowed, Scratch* scratch,
-                         Neighbour* out) const {
+void IvfStore::Promises(const float* row, float slack, Query* query) const {
+  query->row = row;
+  query->code.Encode(row, padded_dim_);
+  query->promises.resize((lists_.size() + CodeList::kGroup - 1) / CodeList::kGroup * CodeList::kGroup);
+  for (std::size_t begin = 0; begin < lists_.size(); begin += CodeList::kGroup)
+    centroids_.codes().Score(query->code, begin, query->promises.data() + begin);
+  query->promises.resize(lists_.size());
+  const float reach = slack * query->code.norm;
+  for (std::size_t list = 0; list < lists_.size(); ++list) query->promises[list] += reach * lists_[list].spread;
+  query->first = Largest(query->promises);
+}
+
+void IvfStore::SearchOne(Query* query, std::size_t k, const std::uint8_t* allowed, Neighbour* out) const {
+  thread_local std::vector<Candidate> best;
+  thread_local std::vector<const float*> rows;
+  thread_local std::vector<float> distances;
   const SimdKernels& kernels = Kernels();
-  auto& [code, promises, best, rows, distances] = *scratch;
   alignas(kAlignment) float scores[CodeList::kGroup] = {};
-  code.Encode(query, padded_dim_);
-  promises.clear();
-  for (std::uint32_t list = 0; list < lists_.size(); ++list) {
-    if (list % CodeList::kGroup == 0) centroids_.codes().Score(code, list, scores);
-    promises.emplace_back(scores[list % CodeList::kGroup] + options.slack * code.norm * lists_[list].spread, list);
-  }
-  const auto after = [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
-  std::make_heap(promises.begin(), promises.end(), after);
   // Some more than k, since codes may order near ones wrongly.
-  const std::size_t limit = options.k + options.k / 4 + 4;
+  const std::size_t limit = k + k / 4 + 4;
   best.clear();
-  for (; !promises.empty(); promises.pop_back()) {
-    if (best.size() >= options.k && promises.front().first < best[options.k - 1].score) break;
-    const List& list = lists_[promises.front().second];
-    std::pop_heap(promises.begin(), promises.end(), after);
+  std::uint32_t next = query->first;
+  for (std::size_t searched = 0; searched < lists_.size(); ++searched, next = Largest(query->promises)) {
+    const float least = best.size() < k ? -__builtin_inff() : best[k - 1].score;
+    if (!(query->promises[next] >= least) || query->promises[next] == -__builtin_inff()) break;
+    query->promises[next] = -__builtin_inff();
+    const List& list = lists_[next];
     for (std::size_t begin = 0; begin < list.members.size(); begin += CodeList::kGroup) {
       const std::size_t count = std::min(CodeList::kGroup, list.members.size() - begin);
-      list.codes.Score(code, begin, scores);
+      list.codes.Score(query->code, begin, scores);
       const float threshold = best.size() == limit ? best.back().score : -__builtin_inff();
       std::uint64_t bits = kernels.at_least(scores, threshold) & (~std::uint64_t{0} >> (CodeList::kGroup - count));
       for (; bits != 0; bits &= bits - 1) {
         const auto lane = static_cast<std::size_t>(__builtin_ctzll(bits));
-        const Slot slot = list.members[begin + lane].slot;
-        if (allowed == nullptr || allowed[slot] != 0) Offer({scores[lane], slot, ids_[slot]}, limit, &best);
+        const Member& member = list.members[begin + lane];
+        if (allowed == nullptr || allowed[member.slot] != 0) Offer({scores[lane], member.slot, member.id}, limit, &best);
       }
     }
   }
-  if (best.empty()) {
-    std::fill_n(out, options.k, Neighbour{});
-    return;
-  }
   rows.clear();
-  for (const Candidate& candidate : best) rows.push_back(Row(candidate.slot));
-  rows.resize((rows.size() + 3) / 4 * 4, rows.back());
+  for (const Candidate& candidate : best) {
+    rows.push_back(Row(candidate.slot));
+    for (std::size_t d = 0; d < std::min<std::size_t>(padded_dim_, 128); d += kLanes) __builtin_prefetch(rows.back() + d);
+  }
+  while (rows.size() % 4 != 0) rows.push_back(rows.back());
   distances.resize(rows.size());
-  for (std::size_t i = 0; i < rows.size(); i += 4) kernels.distance4(query, rows.data() + i, padded_dim_, distances.data() + i);
+  for (std::size_t i = 0; i < rows.size(); i += 4) kernels.distance4(query->row, rows.data() + i, padded_dim_, distances.data() + i);
   for (std::size_t i = 0; i < best.size(); ++i) best[i].score = -distances[i];
   std::sort(best.begin(), best.end(), Better);
-  for (std::size_t i = 0; i < options.k; ++i) out[i] = i < best.size() ? Neighbour{best[i].score, best[i].id} : Neighbour{};
+  for (std::size_t i = 0; i < k; ++i) out[i] = i < best.size() ? Neighbour{best[i].score, best[i].id} : Neighbour{};
 }
 
 void IvfStore::Search(const Queries& queries, const SearchOptions& options, Neighbour* out) const {
-  constexpr std::size_t kShare = 16;
+  constexpr std::size_t kAtATime = 1024, kShare = 16;
   std::size_t num_allowed = 0;
   std::vector<std::uint8_t> allowed;
   if (options.allowed != nullptr) allowed = AllowedSlots(*options.allowed, &num_allowed);
   const double work = static_cast<double>(queries.count) * static_cast<double>(padded_dim_) *
                       static_cast<double>(std::min(ids_.size(), 8 * lists_.size())) / 8;
-  const std::size_t shares = (queries.count + kShare - 1) / kShare;
-  const std::size_t threads = std::min(WorthThreads(work, options.num_threads), std::max<std::size_t>(shares, 1));
-  // Those that search the same list first come one after the other, while it is in the cache.
-  std::vector<std::pair<std::uint32_t, std::size_t>> order(queries.count);
-  std::vector<const float*> rows;
-  for (std::size_t q = 0; q < queries.count; ++q) rows.push_back(queries.values + q * queries.stride);
-  const std::vector<std::uint32_t> nearest =
-      queries.count > 1 && !lists_.empty() ? centroids_.Nearest(rows, threads) : std::vector<std::uint32_t>(queries.count, 0);
-  for (std::size_t q = 0; q < queries.count; ++q) order[q] = {nearest[q], q};
-  std::sort(order.begin(), order.end());
-  const auto search = [&](std::size_t share) {
-    thread_local Scratch scratch;
-    for (std::size_t i = share * kShare; i < std::min(queries.count, (share + 1) * kShare); ++i) {
-      const std::size_t q = order[i].second;
-      SearchOne(rows[q], options, options.allowed == nullptr ? nullptr : allowed.data(), &scratch, out + q * options.k);
-    }
-  };
-  if (threads == 1) {
-    for (std::size_t share = 0; share < shares; ++share) search(share);
-  } else {
-    ThreadPool(threads).Run(shares, search);
+  ThreadPool pool(std::min(WorthThreads(work, options.num_threads), queries.count / kShare + 1));
+  std::vector<Query> batch(std::min(queries.count, kAtATime));
+  std::vector<std::size_t> order;
+  for (std::size_t from = 0; from < queries.count; from += kAtATime) {
+    const std::size_t count = std::min(kAtATime, queries.count - from);
+    const auto in_shares = [&](const auto& body) {
+      pool.Run((count + kShare - 1) / kShare, [&](std::size_t share) {
+        for (std::size_t i = share * kShare; i < std::min(count, (share + 1) * kShare); ++i) body(i);
+      });
+    };
+    in_shares([&](std::size_t i) { Promises(queries.values + (from + i) * queries.stride, options.slack, &batch[i]); });
+    // Those that search the same list first come one after the other, while it is in the cache.
+    order.resize(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return batch[a].first < batch[b].first; });
+    in_shares([&](std::size_t i) {
+      const std::size_t q = order[i];
+      SearchOne(&batch[q], options.k, options.allowed == nullptr ? nullptr : allowed.data(), out + (from + q) * options.k);
+    });
   }
 }
 

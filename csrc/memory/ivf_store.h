@@ -45,6 +45,7 @@ class IvfStore : public VectorStore {
 
  private:
   struct Member {
+    VectorId id;
     Slot slot;
     float square;  // squared distance from the centroid
   };
@@ -53,13 +54,14 @@ class IvfStore : public VectorStore {
     CodeList codes;
     std::vector<Member> members;
     float spread = 0;
+    bool lost_one = false;  // since its centroid was computed
 
     void UpdateSpread();
   };
   struct Place {
     std::uint32_t list, position;
   };
-  struct Scratch;
+  struct Query;
 
   float* Row(Slot slot) const { return blocks_[slot / kBlockRows].get() + slot % kBlockRows * padded_dim_; }
   void AppendRow();
@@ -68,9 +70,10 @@ class IvfStore : public VectorStore {
   void AddRow(VectorId id, const float* row, float scale);
   void RemoveOne(VectorId id);
   void Recentre(std::uint32_t list);
-  void RecentreTouched();
+  void RecentreLosers();
   void Train(std::size_t num_threads);
-  void SearchOne(const float* query, const SearchOptions& options, const std::uint8_t* allowed, Scratch* scratch, Neighbour* out) const;
+  void Promises(const float* row, float slack, Query* query) const;
+  void SearchOne(Query* query, std::size_t k, const std::uint8_t* allowed, Neighbour* out) const;
 
   std::size_t padded_dim_;
   std::vector<AlignedFloats> blocks_;  // rows by slot, kBlockRows in each
@@ -78,7 +81,6 @@ class IvfStore : public VectorStore {
   std::vector<List> lists_;    // by centroid
   std::vector<Place> places_;  // by slot
   std::size_t num_trained_ = 0;
-  std::vector<std::uint32_t> touched_;  // lists that lost a member in the present call
 };
 
 }  // namespace embodied_mem

@@ -197,8 +197,8 @@ void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num
 
 void VectorIndex::Search(const float* queries, std::size_t count, const SearchOptions& asked, Neighbour* out) const {
   CheckRange("k", asked.k, 1, kMaxSize);
-  if (!(asked.slack >= 0 && std::isfinite(asked.slack)))
-    throw InvalidInputError("slack: expected a number of 0 or more, got " + std::to_string(asked.slack));
+  if (!(asked.slack >= 0 && asked.slack <= 100))
+    throw InvalidInputError("slack: expected 0 to 100, got " + std::to_string(asked.slack));
   SearchOptions options = asked;
   if (options.ef_search == 0) options.ef_search = DefaultEfSearch(options.k);
   const std::size_t stride = Padded(options_.dim);

@@ -49,7 +49,7 @@ class VectorIndex {
   // rows: float[count][dim]. Ids that exist are replaced.
   void Add(const VectorId* ids, const float* rows, std::size_t count, std::size_t num_threads);
   void Remove(const VectorId* ids, std::size_t count, std::size_t num_threads);
-  // queries: float[count][dim]; to out[count][k]. ef_search 0: DefaultEfSearch(k). slack: 0 or more.
+  // queries: float[count][dim]; to out[count][k]. ef_search 0: DefaultEfSearch(k). slack: 0 to 100.
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
   static std::size_t DefaultEfSearch(std::size_t k) { return k < 32 ? 64 : 2 * k; }
 

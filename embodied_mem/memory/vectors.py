@@ -1,4 +1,4 @@
-"""Vectors by id, found by cosine similarity or inner product: exactly, through an HNSW graph, or through an inverted file.
+"""Vectors by id, found by cosine similarity or inner product: exactly, by an HNSW graph, or by an inverted file.
 
     index = VectorIndex(384)
     index.add(np.arange(1000), embeddings)                       # int64[N], float32[N, 384]
@@ -6,10 +6,10 @@
     index.search(query, k=10, allowed=[4, 8, 15])                # [384] in, [10] out
     index.save("memory/vectors.idx"), VectorIndex.load("memory/vectors.idx")
 
-Results are ordered by score, high first, and equal scores by id. The exact kind answers the same for any number of
-threads and any batch, and so does the IVF kind. The graph of the HNSW kind depends on the order of insertion and, with more than one thread, on
-which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and not yet
-compacted, see `docs/vectors.md`, which also has the file format and what was measured.
+Results are ordered by score, high first, and equal scores by id. The exact and the IVF kind answer the same for any
+number of threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one
+thread, on which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and
+not yet compacted, see `docs/vectors.md`, which also has the file format and what was measured.
 
 Any number of threads may search at a time; adding, removing and compacting wait for them and are alone. The native part
 works without the GIL.
@@ -40,8 +40,8 @@ class VectorIndex:
         dim: numbers in a vector.
         metric: "cosine": vectors and queries are scaled to length 1, scores lie in [-1, 1] up to rounding;
             "inner_product": as they are, of length at most 1e18.
-        kind: "exact", "hnsw", "ivf" (lists around centroids; adding costs hardly more than for "exact"), or "auto": exact
-            until it holds more than `AUTO_LIMIT` vectors, then HNSW for good.
+        kind: "exact", "hnsw", "ivf" (an inverted file: lists around centroids), or "auto": exact until it holds more
+            than `AUTO_LIMIT` vectors, then HNSW for good.
         connectivity: links of a vector in the HNSW graph (twice as many on the lowest level).
         ef_construction: candidates considered for the links of a new vector.
     """
@@ -92,9 +92,8 @@ class VectorIndex:
             k: how many.
             ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
                 None: 64, or 2 k where that is more. The other kinds ignore it.
-            slack: how far IVF goes, 0 or more: it leaves out lists whose centroid's score plus `slack` times the spread of
-                their vectors is below the k-th best score. 0.2 does for vectors in groups, 0.4 (None) for others. The
-                other kinds ignore it.
+            slack: how far IVF looks, 0 to 100: it leaves out lists whose centroid's score plus `slack` times the
+                spread of their vectors is below the k-th best score. None: 0.6. The other kinds ignore it.
             allowed: ids that an answer may hold (unknown ones are ignored), or bool[len(index)] in the order of `ids`.
             num_threads: None: as many cores as the work is worth.
 
@@ -104,8 +103,6 @@ class VectorIndex:
         _whole_number("k", k, low=1)
         if ef_search is not None:
             _whole_number("ef_search", ef_search, low=1)
-        if slack is not None and not slack >= 0:
-            raise InvalidInputError(f"slack: expected a number >= 0, got {slack!r}")
         single = np.ndim(queries) == 1
         rows = self._rows("queries", np.asarray(queries)[None] if single else queries)
         only = None if allowed is None else self._allowed(allowed)
