@@ -138,7 +138,7 @@ void VectorIndex::CheckRoom(std::size_t count) const {
 
 // With the write lock held.
 void VectorIndex::AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads) {
-  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToHnsw(num_threads);
+  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToIvf(num_threads);
   store_->Add({ids, rows, scales.data(), scales.size()}, num_threads);
 }
 
@@ -174,15 +174,15 @@ void VectorIndex::Addition::Add(std::vector<VectorId> ids, const float* rows) {
   index_.AddAlone(added_.data(), rows, scales, 1);
 }
 
-void VectorIndex::ToHnsw(std::size_t num_threads) {
-  std::unique_ptr<VectorStore> next = MakeStore(IndexKind::kHnsw);
+void VectorIndex::ToIvf(std::size_t num_threads) {
+  std::unique_ptr<VectorStore> next = MakeStore(IndexKind::kIvf);
   const std::vector<VectorId>& ids = store_->slot_ids();
   std::vector<float> rows(ids.size() * options_.dim);
   for (Slot slot = 0; slot < ids.size(); ++slot) store_->CopySlot(slot, rows.data() + slot * options_.dim);
   const std::vector<float> scales(ids.size(), 1.0F);
   next->Add({ids.data(), rows.data(), scales.data(), ids.size()}, num_threads);
   store_ = std::move(next);
-  kind_ = IndexKind::kHnsw;
+  kind_ = IndexKind::kIvf;
 }
 
 void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num_threads) {

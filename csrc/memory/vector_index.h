@@ -1,5 +1,5 @@
 // Vectors by id, searched by cosine similarity or inner product: exactly, through an HNSW graph or through an inverted
-// file; or by size, exactly until there are kAutoLimit and through a graph from then on.
+// file; or by size, exactly until there are kAutoLimit and through an inverted file from then on.
 //
 // Any number of threads search at a time, beside each other; one adds or removes, alone. A writer that waits lets no new
 // readers in before it. Calls check all of their input before they change anything.
@@ -29,8 +29,8 @@ struct VectorIndexOptions {
 
 class VectorIndex {
  public:
-  // With 384 numbers an exact query takes about 2 ms of one core at this size, in a batch 0.2 ms; inserting into a graph
-  // takes more than 0.2 ms a vector, ever after.
+  // With 384 numbers an exact query takes about 2 ms of one core at this size, in a batch 0.2 ms: until then certainty
+  // that nothing is missed is worth it.
   static constexpr std::size_t kAutoLimit = 20000;
   static constexpr std::size_t kMaxSize = 0x7FFFFFFF;
 
@@ -73,7 +73,7 @@ class VectorIndex {
   void AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads);
   float Scale(const float* row, std::size_t i, const char* what) const;
   std::unique_ptr<VectorStore> MakeStore(IndexKind kind) const;
-  void ToHnsw(std::size_t num_threads);
+  void ToIvf(std::size_t num_threads);
 
   VectorIndexOptions options_;
   IndexKind kind_;

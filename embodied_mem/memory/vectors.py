@@ -41,7 +41,7 @@ class VectorIndex:
         metric: "cosine": vectors and queries are scaled to length 1, scores lie in [-1, 1] up to rounding;
             "inner_product": as they are, of length at most 1e18.
         kind: "exact", "hnsw", "ivf" (an inverted file: lists around centroids), or "auto": exact until it holds more
-            than `AUTO_LIMIT` vectors, then HNSW for good.
+            than `AUTO_LIMIT` vectors, then IVF for good.
         connectivity: links of a vector in the HNSW graph (twice as many on the lowest level).
         ef_construction: candidates considered for the links of a new vector.
     """

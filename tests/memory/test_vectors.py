@@ -219,7 +219,7 @@ def test_auto_changes_its_kind_at_the_limit():
     index.add(np.arange(AUTO_LIMIT), rows[:-1])
     assert index.kind == "exact"
     index.add([AUTO_LIMIT], rows[-1:])
-    assert index.kind == "hnsw"
+    assert index.kind == "ivf"
     assert len(index) == AUTO_LIMIT + 1
     assert index.search(rows[-1], k=1)[0][0] == AUTO_LIMIT
 
