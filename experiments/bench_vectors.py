@@ -1,8 +1,10 @@
 """Vector search beside hnswlib, usearch, faiss and numpy; the vector part of `bench.py --suite memory`.
 
-All hold the same clustered unit vectors. Each contender comes with the indexes that a good user of it would try;
-of each, the cheapest search setting that reaches the recall asked for is timed, and a contender counts with its best
-index. Batches of all queries (on one thread and on all cores) and one query per call, in turns over several rounds.
+All hold the same unit vectors: in groups, as encoders make them of sentences about alike things, or (`unclustered`)
+without any. Each contender comes with the indexes that a good user of it would try; of each, the cheapest search
+setting that reaches the recall asked for with one half of the queries is timed with the other half, and a contender
+counts with its best index. Batches of all queries (on one thread and on all cores) and one query per call, in turns
+over several rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from embodied_mem.memory.vectors import AUTO_LIMIT
 
 K = 10
 CONNECTIVITY, EF_CONSTRUCTION = 16, 200
+SLACKS = (0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 100)  # hundredths
 EF = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900)
+KINDS = {"exact": (1,), "hnsw": EF, "ivf": SLACKS}  # ours
 MODES = ("batch", "batch_1_thread", "single")
 NUM_INSERTED = 200
 
@@ -57,19 +61,38 @@ def clustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[
     return draw(num_vectors), draw(num_queries)
 
 
+def unclustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns unit vectors without groups: the variance of the i-th direction falls as 1 / i."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((num_vectors + num_queries, dim), dtype=np.float32)
+    rows /= np.sqrt(np.arange(1, dim + 1, dtype=np.float32))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows[:num_vectors], rows[num_vectors:]
+
+
+DATA = {"clustered": clustered, "unclustered": unclustered}
+
+
+def native_search(index: VectorIndex, kind: str) -> Search:
+    """Returns the search of a kind of ours, whose settings are its `ef_search`, or hundredths of its `slack`."""
+
+    def search(queries: np.ndarray, setting: int, num_threads: int) -> np.ndarray:
+        if kind == "ivf":
+            return index.search(queries, K, slack=setting / 100, num_threads=num_threads)[0]
+        return index.search(queries, K, ef_search=setting, num_threads=num_threads)[0]
+
+    return search
+
+
 def native(rows: np.ndarray, threads: int) -> list[Index]:
-    """The exact and the HNSW kind."""
+    """The exact, the HNSW and the IVF kind."""
     indexes = []
-    for kind, settings in (("exact", (1,)), ("hnsw", EF)):
+    for kind, settings in KINDS.items():
         index = VectorIndex(rows.shape[1], "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
         since = time.perf_counter()
         index.add(np.arange(len(rows)), rows, num_threads=threads)
         spent = time.perf_counter() - since
-
-        def search(queries: np.ndarray, ef: int, num_threads: int, index: VectorIndex = index) -> np.ndarray:
-            return index.search(queries, K, ef_search=ef, num_threads=num_threads)[0]
-
-        indexes.append(Index("native", kind, search, settings, spent))
+        indexes.append(Index("native", kind, native_search(index, kind), settings, spent))
     return indexes
 
 
@@ -112,29 +135,36 @@ def usearch(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def faiss(rows: np.ndarray, threads: int) -> list[Index]:
-    """Flat, HNSW and inverted lists."""
+    """Flat, HNSW, and inverted lists of floats, of 8 bits (alone and re-ranked) and of 4 bits (re-ranked)."""
     import faiss as library
 
     num_lists = int(np.sqrt(len(rows)))
-    dim, inner = rows.shape[1], library.METRIC_INNER_PRODUCT
-    graph = library.IndexHNSWFlat(dim, CONNECTIVITY, inner)
-    graph.hnsw.efConstruction = EF_CONSTRUCTION
-    lists = library.IndexIVFFlat(library.IndexFlatIP(dim), dim, num_lists, inner)
+    dim = rows.shape[1]
     probes = [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256) if n <= num_lists]
-
-    def set_ef(ef: int) -> None:
-        graph.hnsw.efSearch = ef
-
-    def set_probes(probes: int) -> None:
-        lists.nprobe = probes
-
+    kinds: list[tuple[str, str, Sequence[int]]] = [
+        ("flat", "Flat", (1,)),
+        ("hnsw", f"HNSW{CONNECTIVITY}", EF),
+        ("ivf", f"IVF{num_lists},Flat", probes),
+        ("ivf_sq8", f"IVF{num_lists},SQ8", probes),
+        ("ivf_sq8_re", f"IVF{num_lists},SQ8,RFlat", probes),
+        ("ivf_pq4_re", f"IVF{num_lists},PQ{dim // 4}x4fs,RFlat", probes),
+    ]
     library.omp_set_num_threads(threads)
     indexes = []
-    for name, index, settings, configure in (
-        ("flat", library.IndexFlatIP(dim), (1,), lambda setting: None),
-        ("hnsw", graph, EF, set_ef),
-        ("ivf", lists, probes, set_probes),
-    ):
+    for name, factory, settings in kinds:
+        index = library.index_factory(dim, factory, library.METRIC_INNER_PRODUCT)
+        inner = library.downcast_index(index.base_index) if factory.endswith("RFlat") else index
+        if inner is not index:
+            index.k_factor = 4 if "PQ" in factory else 2
+        if name == "hnsw":
+            inner.hnsw.efConstruction = EF_CONSTRUCTION
+
+        def configure(setting: int, name: str = name, inner: Any = inner) -> None:
+            if name == "hnsw":
+                inner.hnsw.efSearch = setting
+            elif name != "flat":
+                inner.nprobe = setting
+
         since = time.perf_counter()
         if not index.is_trained:
             index.train(rows)
@@ -207,27 +237,28 @@ def _rate(
     return done / (time.perf_counter() - since), done / (time.process_time() - since_cpu)
 
 
-def bench_size(num_vectors: int, args: Any) -> dict[str, Any]:
+def bench_size(num_vectors: int, data: str, args: Any) -> dict[str, Any]:
     """Returns what was measured with so many vectors, by contender."""
     threads = os.cpu_count() or 1
-    rows, queries = clustered(num_vectors, args.queries, args.dim, args.seed)
+    rows, drawn = DATA[data](num_vectors, 2 * args.queries, args.dim, args.seed)
     oracle = VectorIndex(args.dim, "inner_product", "exact")
     oracle.add(np.arange(num_vectors), rows)
-    truth = oracle.search(queries, K)[0]
+    tuning, queries = drawn[: args.queries], drawn[args.queries :]
+    tuning_truth, truth = oracle.search(tuning, K)[0], oracle.search(queries, K)[0]
     indexes, absent = [], {}
     for name, (make, module) in CONTENDERS.items():
         if importlib.util.find_spec(module) is None:
             absent[name] = f"absent: pip install {PACKAGES[name]}"
             continue
-        print(f"{num_vectors} vectors: {name} builds", file=sys.stderr, flush=True)
+        print(f"{num_vectors} vectors, {data}: {name} builds", file=sys.stderr, flush=True)
         indexes += make(rows, threads)
     chosen, rates = [], {}
     for index in indexes:
         reached = 0.0
         for setting in index.settings:
-            reached = recall(index.search(queries, setting, threads), truth)
+            reached = recall(index.search(tuning, setting, threads), tuning_truth)
             if reached >= args.recall:
-                chosen.append((index, setting, reached))
+                chosen.append((index, setting, recall(index.search(queries, setting, threads), truth)))
                 break
         else:
             print(f"{index.contender} {index.name}: recall {reached:.4f} at most, left out", file=sys.stderr)
@@ -257,42 +288,47 @@ def bench_size(num_vectors: int, args: Any) -> dict[str, Any]:
         by_index.append(row)
     for row in by_index:
         print(
-            f"{num_vectors:8} {row['contender']:8} {row['index']:10} setting {row['setting']:4}"
+            f"{num_vectors:8} {data} {row['contender']:8} {row['index']:10} setting {row['setting']:4}"
             f"  recall {row['recall']:.4f}"
             f"  batch {row['batch_qps']:10,.0f}/s  on 1 thread {row['batch_1_thread_qps']:10,.0f}/s"
             f"  single {row['single_qps']:10,.0f}/s  per CPU second {row['batch_1_thread_queries_per_cpu_s']:10,.0f}"
             f" and {row['single_queries_per_cpu_s']:10,.0f}  built in {row['build_s']:.1f} s"
         )
-    return {"vectors": num_vectors, "qps": table, "by_index": by_index}
+    return {
+        "label": str(num_vectors) if data == "clustered" else f"{num_vectors} {data}",
+        "qps": table,
+        "by_index": by_index,
+    }
 
 
 def bench_vectors(args: Any) -> dict[str, Any]:
-    """Returns `search_qps_at_recall_<r>` (size -> mode -> contender), every index, and our rate by the best other."""
-    sizes = [bench_size(size, args) for size in args.vectors]
+    """Returns `search_qps_at_recall_<r>` (size, data -> mode -> contender), every index, our rate by the best other."""
+    sizes = [bench_size(size, data, args) for size in args.vectors for data in args.vector_data]
     ratios = {}
     for size in sizes:
         for mode, rates in size["qps"].items():
             others = [rate for name, rate in rates.items() if name != "native" and not isinstance(rate, str)]
             if others and "native" in rates:
-                ratios[f"{size['vectors']} {mode}"] = round(rates["native"] / max(others), 2)
+                ratios[f"{size['label']} {mode}"] = round(rates["native"] / max(others), 2)
     return {
-        f"search_qps_at_recall_{args.recall}": {str(size["vectors"]): size["qps"] for size in sizes},
+        f"search_qps_at_recall_{args.recall}": {size["label"]: size["qps"] for size in sizes},
         "search_qps_native_by_best_other": ratios,
-        "vector_indexes": {str(size["vectors"]): size["by_index"] for size in sizes},
+        "vector_indexes": {size["label"]: size["by_index"] for size in sizes},
         "vector_dim": args.dim,
         "vector_queries": args.queries,
     }
 
 
 def bench_limit(args: Any) -> dict[str, Any]:
-    """Returns `auto_limit`: by queries per insertion the least of `args.limit_sizes` from which HNSW is cheaper."""
+    """Returns `auto_limit`: by kind and queries per insertion the least of `args.limit_sizes` from which it is cheaper
+    than the exact one."""
     rows = []
     for size in args.limit_sizes:
         print(f"{size} vectors: an insertion and a query", file=sys.stderr, flush=True)
         vectors, queries = clustered(size + NUM_INSERTED, args.queries, args.dim, args.seed)
         row: dict[str, Any] = {"vectors": size}
         truth = None
-        for kind, settings in (("exact", (1,)), ("hnsw", EF)):
+        for kind, settings in KINDS.items():
             index = VectorIndex(args.dim, "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
             index.add(np.arange(size), vectors[:size])
             spent = []
@@ -301,11 +337,9 @@ def bench_limit(args: Any) -> dict[str, Any]:
                 index.add([i], vectors[i : i + 1], num_threads=1)
                 spent.append(time.perf_counter() - since)
 
-            def search(some: np.ndarray, ef: int, num_threads: int, index: VectorIndex = index) -> np.ndarray:
-                return index.search(some, K, ef_search=ef, num_threads=num_threads)[0]
-
-            truth = search(queries, 1, os.cpu_count() or 1) if truth is None else truth
-            reach = (ef for ef in settings if recall(search(queries, ef, os.cpu_count() or 1), truth) >= args.recall)
+            search, threads = native_search(index, kind), os.cpu_count() or 1
+            truth = search(queries, 1, threads) if truth is None else truth
+            reach = (effort for effort in settings if recall(search(queries, effort, threads), truth) >= args.recall)
             setting = next(reach, settings[-1])
             measured = Index("native", kind, search)
             rates = [_rate(measured, setting, queries, "single", 1, args.seconds)[0] for _ in range(args.rounds)]
@@ -314,15 +348,16 @@ def bench_limit(args: Any) -> dict[str, Any]:
             row[f"{kind}_setting"] = setting
         rows.append(row)
         print(
-            f"{size:8} vectors  us to add, find: exact {row['exact_insertion_us']:8,.1f} {row['exact_query_us']:8,.1f}"
-            f"  hnsw {row['hnsw_insertion_us']:8,.1f} {row['hnsw_query_us']:8,.1f} (ef {row['hnsw_setting']})"
+            f"{size:8} vectors  us to add, find:",
+            *(f"{kind} {row[f'{kind}_insertion_us']:,.1f} {row[f'{kind}_query_us']:,.1f} " for kind in KINDS),
         )
-    limits = {}
-    for num_queries in (1, 10, 100):
-        cost = {
-            kind: [row[f"{kind}_insertion_us"] + num_queries * row[f"{kind}_query_us"] for row in rows]
-            for kind in ("exact", "hnsw")
-        }
-        cheaper = [row["vectors"] for row, exact, hnsw in zip(rows, cost["exact"], cost["hnsw"]) if hnsw < exact]
-        limits[str(num_queries)] = min(cheaper, default=f"above {rows[-1]['vectors']}")
+
+    def cost(row: dict[str, Any], kind: str, num_queries: int) -> float:
+        return row[f"{kind}_insertion_us"] + num_queries * row[f"{kind}_query_us"]
+
+    limits: dict[str, Any] = {"hnsw": {}, "ivf": {}}
+    for kind in limits:
+        for num_queries in (1, 10, 100):
+            cheaper = [row["vectors"] for row in rows if cost(row, kind, num_queries) < cost(row, "exact", num_queries)]
+            limits[kind][str(num_queries)] = min(cheaper, default=f"above {rows[-1]['vectors']}")
     return {"auto_limit": limits, "auto_limit_in_use": AUTO_LIMIT, "auto_limit_rows": rows}

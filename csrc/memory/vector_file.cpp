@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "memory/exact_store.h"
 #include "memory/hnsw_store.h"
+#include "memory/ivf_store.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little-endian and written as memory has it");
 
@@ -137,23 +138,31 @@ Header ReadHeader(Reader* reader) {
   std::memcpy(&version, reader->bytes().data() + sizeof(kMagic), sizeof(version));
   if (version != kVersion) reader->Bad("its format is version " + std::to_string(version) + ", this release reads " + std::to_string(kVersion));
   reader->Section("first 64 bytes", &header, 1);
-  const bool fits = (header.kind == 1 || header.kind == 2) && header.metric <= 1 && header.automatic <= 1 && header.dim >= 1 &&
+  const bool fits = header.kind >= 1 && header.kind <= 3 && header.metric <= 1 && header.automatic <= 1 && header.dim >= 1 &&
                     header.dim <= 65536 && header.connectivity >= 2 && header.connectivity <= 256 &&
                     header.ef_construction >= 1 && header.ef_construction <= 65536 && header.count <= VectorIndex::kMaxSize;
   if (!fits) reader->Bad("its header holds a number out of range");
   // Sizes first: nothing is allocated for numbers that the file is too short for.
-  const std::uint64_t graph = header.kind == 2 ? header.count + 4 + 4 : 0;
-  const std::uint64_t base = sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + graph;
+  const std::uint64_t more[] = {0, header.count + 4 + 4, 4 + std::uint64_t{header.entry} * header.dim * 4 + 4};
+  const std::uint64_t base = sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + more[header.kind - 1];
   if (header.num_links > reader->size() || base + header.num_links * 4 != reader->size())
     reader->Bad("expected " + std::to_string(base + header.num_links * 4) + " bytes by its header, got " + std::to_string(reader->size()));
   return header;
+}
+
+void CheckFinite(const Reader& reader, const std::vector<float>& values, const char* what) {
+  for (const float value : values) {
+    if (!(std::fabs(value) <= 1e18F)) reader.Bad(std::string(what) + " is not finite");
+  }
 }
 
 }  // namespace
 
 void WriteVectorFile(const std::string& path, const VectorFileHead& head, const VectorStore& store) {
   const auto* hnsw = dynamic_cast<const HnswStore*>(&store);
-  const HnswParts parts = hnsw == nullptr ? HnswParts() : hnsw->Parts();
+  const auto* ivf = dynamic_cast<const IvfStore*>(&store);
+  const HnswParts graph = hnsw == nullptr ? HnswParts() : hnsw->Parts();
+  const IvfParts lists = ivf == nullptr ? IvfParts() : ivf->Parts();
   const auto narrow = [](std::size_t value) { return static_cast<std::uint32_t>(value); };
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -164,10 +173,10 @@ void WriteVectorFile(const std::string& path, const VectorFileHead& head, const 
   header.connectivity = narrow(head.options.connectivity);
   header.ef_construction = narrow(head.options.ef_construction);
   header.automatic = head.options.kind ? 0 : 1;
-  header.entry = parts.entry;
+  header.entry = ivf == nullptr ? graph.entry : narrow(lists.num_lists);
   header.count = store.size();
-  header.num_insertions = parts.num_insertions;
-  header.num_links = parts.links.size();
+  header.num_insertions = ivf == nullptr ? graph.num_insertions : lists.num_trained;
+  header.num_links = graph.links.size() + lists.lists.size();
   Writer writer(path);
   writer.Put(&header, sizeof(header));
   writer.EndSection();
@@ -183,9 +192,14 @@ void WriteVectorFile(const std::string& path, const VectorFileHead& head, const 
   }
   writer.EndSection();
   if (hnsw != nullptr) {
-    writer.Put(parts.levels.data(), parts.levels.size());
+    writer.Put(graph.levels.data(), graph.levels.size());
     writer.EndSection();
-    writer.Put(parts.links.data(), parts.links.size() * sizeof(std::uint32_t));
+    writer.Put(graph.links.data(), graph.links.size() * sizeof(std::uint32_t));
+    writer.EndSection();
+  } else if (ivf != nullptr) {
+    writer.Put(lists.lists.data(), lists.lists.size() * sizeof(std::uint32_t));
+    writer.EndSection();
+    writer.Put(lists.centroids.data(), lists.centroids.size() * sizeof(float));
     writer.EndSection();
   }
   writer.Finish();
@@ -207,9 +221,7 @@ std::unique_ptr<VectorStore> ReadVectorFile(const std::string& path, VectorFileH
   for (const VectorId id : ids) {
     if (id < 0) reader.Bad("an id is negative");
   }
-  for (const float value : rows) {
-    if (!(std::fabs(value) <= 1e18F)) reader.Bad("a vector is not finite");
-  }
+  CheckFinite(reader, rows, "a vector");
   if (head->kind == IndexKind::kExact) {
     auto store = std::make_unique<ExactStore>(header.dim);
     const std::vector<float> scales(ids.size(), 1.0F);
@@ -217,14 +229,25 @@ std::unique_ptr<VectorStore> ReadVectorFile(const std::string& path, VectorFileH
     if (store->size() != ids.size()) reader.Bad("an id is there twice");
     return store;
   }
-  HnswParts parts;
-  parts.entry = header.entry;
-  parts.num_insertions = header.num_insertions;
-  parts.levels.resize(header.count);
-  parts.links.resize(header.num_links);
-  reader.Section("levels", parts.levels.data(), parts.levels.size());
-  reader.Section("links", parts.links.data(), parts.links.size());
   try {
+    if (head->kind == IndexKind::kIvf) {
+      IvfParts parts;
+      parts.num_lists = header.entry;
+      parts.num_trained = header.num_insertions;
+      parts.lists.resize(header.num_links);
+      parts.centroids.resize(parts.num_lists * header.dim);
+      reader.Section("lists", parts.lists.data(), parts.lists.size());
+      reader.Section("centroids", parts.centroids.data(), parts.centroids.size());
+      CheckFinite(reader, parts.centroids, "a centroid");
+      return std::make_unique<IvfStore>(header.dim, std::move(ids), parts, rows.data());
+    }
+    HnswParts parts;
+    parts.entry = header.entry;
+    parts.num_insertions = header.num_insertions;
+    parts.levels.resize(header.count);
+    parts.links.resize(header.num_links);
+    reader.Section("levels", parts.levels.data(), parts.levels.size());
+    reader.Section("links", parts.links.data(), parts.links.size());
     return std::make_unique<HnswStore>(header.dim, header.connectivity, header.ef_construction, std::move(ids), parts, rows.data());
   } catch (const InvalidInputError& error) {
     reader.Bad(error.what());

@@ -65,6 +65,7 @@ struct Queries {
 struct SearchOptions {
   std::size_t k = 10;
   std::size_t ef_search = 0;
+  float slack = 0.6F;  // ivf_store.h
   std::size_t num_threads = 1;
   const std::vector<VectorId>* allowed = nullptr;  // null: all; ids that are not there are ignored
 };

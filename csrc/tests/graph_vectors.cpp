@@ -20,23 +20,23 @@ using testing::allocations_left;
 
 constexpr std::size_t kDim = 4;
 
-VectorIndexOptions Options() {
+VectorIndexOptions Options(IndexKind kind) {
   VectorIndexOptions options;
   options.dim = kDim;
-  options.kind = IndexKind::kExact;
+  options.kind = kind;
   return options;
 }
 
 Triple Near(const std::string& subject, const std::string& object) { return {{subject, "", {}}, "near", {object, "", {}}, 0, {}}; }
 
 // Fails each allocation of an update in turn: the index has the vectors of exactly the nodes that the graph shows.
-void TestWantOfMemory() {
+void TestWantOfMemory(IndexKind kind) {
   const std::vector<float> rows = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
   const std::vector<Triple> more = {Near("sofa", "door"), Near("lamp", "table")};
   std::size_t num_failed = 0, num_closed = 0;
   for (long n = 0;; ++n) {
     KnowledgeGraph graph;
-    VectorIndex index(Options());
+    VectorIndex index(Options(kind));
     KHopScratch scratch;
     UpdateResult result;
     UpdateOptions options;
@@ -77,7 +77,7 @@ void TestWantOfMemory() {
 // Whoever searches the index and then takes a snapshot finds every node in it.
 void TestReaders() {
   KnowledgeGraph graph;
-  VectorIndex index(Options());
+  VectorIndex index(Options(IndexKind::kExact));
   std::atomic<bool> done{false};
   std::atomic<std::size_t> num_missing{0};
   std::vector<std::thread> readers;
@@ -115,7 +115,7 @@ void TestReaders() {
 }  // namespace
 
 void TestGraphVectors() {
-  TestWantOfMemory();
+  for (const IndexKind kind : {IndexKind::kExact, IndexKind::kIvf}) TestWantOfMemory(kind);
   TestReaders();
 }
 

@@ -1,4 +1,4 @@
-"""Vectors by id, found by cosine similarity or inner product: exactly, or through an HNSW graph.
+"""Vectors by id, found by cosine similarity or inner product: exactly, by an HNSW graph, or by an inverted file.
 
     index = VectorIndex(384)
     index.add(np.arange(1000), embeddings)                       # int64[N], float32[N, 384]
@@ -6,10 +6,10 @@
     index.search(query, k=10, allowed=[4, 8, 15])                # [384] in, [10] out
     index.save("memory/vectors.idx"), VectorIndex.load("memory/vectors.idx")
 
-Results are ordered by score, high first, and equal scores by id. The exact kind answers the same for any number of
-threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one thread, on
-which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and not yet
-compacted, see `docs/vectors.md`, which also has the file format and what was measured.
+Results are ordered by score, high first, and equal scores by id. The exact and the IVF kind answer the same for any
+number of threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one
+thread, on which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and
+not yet compacted, see `docs/vectors.md`, which also has the file format and what was measured.
 
 Any number of threads may search at a time; adding, removing and compacting wait for them and are alone. The native part
 works without the GIL.
@@ -30,7 +30,7 @@ AUTO_LIMIT: int = _native.vectors.AUTO_LIMIT
 """Vectors up to which kind "auto" is exact."""
 
 Metric = Literal["cosine", "inner_product"]
-Kind = Literal["auto", "exact", "hnsw"]
+Kind = Literal["auto", "exact", "hnsw", "ivf"]
 
 
 class VectorIndex:
@@ -40,7 +40,8 @@ class VectorIndex:
         dim: numbers in a vector.
         metric: "cosine": vectors and queries are scaled to length 1, scores lie in [-1, 1] up to rounding;
             "inner_product": as they are, of length at most 1e18.
-        kind: "exact", "hnsw", or "auto": exact until it holds more than `AUTO_LIMIT` vectors, then HNSW for good.
+        kind: "exact", "hnsw", "ivf" (an inverted file: lists around centroids), or "auto": exact until it holds more
+            than `AUTO_LIMIT` vectors, then IVF for good.
         connectivity: links of a vector in the HNSW graph (twice as many on the lowest level).
         ef_construction: candidates considered for the links of a new vector.
     """
@@ -80,6 +81,7 @@ class VectorIndex:
         queries: Any,
         k: int,
         ef_search: int | None = None,
+        slack: float | None = None,
         allowed: Any = None,
         num_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +91,9 @@ class VectorIndex:
             queries: float32[B, dim] or float32[dim].
             k: how many.
             ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
-                None: 64, or 2 k where that is more. The exact kind ignores it.
+                None: 64, or 2 k where that is more. The other kinds ignore it.
+            slack: how far IVF looks, 0 to 100: it leaves out lists whose centroid's score plus `slack` times the
+                spread of their vectors is below the k-th best score. None: 0.6. The other kinds ignore it.
             allowed: ids that an answer may hold (unknown ones are ignored), or bool[len(index)] in the order of `ids`.
             num_threads: None: as many cores as the work is worth.
 
@@ -102,7 +106,7 @@ class VectorIndex:
         single = np.ndim(queries) == 1
         rows = self._rows("queries", np.asarray(queries)[None] if single else queries)
         only = None if allowed is None else self._allowed(allowed)
-        found, scores = self._native.search(rows, k, ef_search or 0, only, _threads(num_threads))
+        found, scores = self._native.search(rows, k, ef_search or 0, slack, only, _threads(num_threads))
         return (found[0], scores[0]) if single else (found, scores)
 
     @property
@@ -133,7 +137,7 @@ class VectorIndex:
 
     @property
     def kind(self) -> str:
-        """What it is at present: "exact" or "hnsw"."""
+        """What it is at present: "exact", "hnsw" or "ivf"."""
         return self._native.kind
 
     @property
