@@ -1,5 +1,8 @@
 #include "core/text.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace embodied_mem {
 namespace {
 
@@ -43,6 +46,13 @@ std::size_t FindInvalidUtf8(std::string_view text) {
   const std::size_t size = text.size();
   std::size_t i = 0;
   while (i < size) {
+    if (std::uint64_t eight = 0; i + sizeof(eight) <= size) {  // of ASCII
+      std::memcpy(&eight, text.data() + i, sizeof(eight));
+      if ((eight & 0x8080808080808080ULL) == 0) {
+        i += sizeof(eight);
+        continue;
+      }
+    }
     const auto b0 = static_cast<unsigned char>(text[i]);
     if (b0 < 0x80) {
       ++i;

@@ -8,49 +8,49 @@
 #include "core/text.h"
 
 namespace embodied_mem {
+namespace {
 
-FactRecord* FactRecord::Make(std::uint64_t version, const FactRecord* from) {
-  auto record = std::make_unique<FactRecord>();
-  record->version = version;
-  if (from != nullptr) {
-    record->valid_at = from->valid_at;
-    record->subject = from->subject;
-    record->object = from->object;
-    record->invalid_at_ = from->invalid_at_;
-    record->ended_.store(from->ended_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    record->relation_ = from->relation_;
-    if (from->num_sources_ == Count::kMany) {
-      new (&record->sources_) SharedList<std::int64_t, 6>(from->sources_);
-    } else {
-      record->one_source_ = from->one_source_;
-    }
-    record->num_sources_ = from->num_sources_;
+std::size_t OutOf(NodeId node) { return 2 * static_cast<std::size_t>(node); }
+std::size_t Into(NodeId node) { return 2 * static_cast<std::size_t>(node) + 1; }
+
+// As FindEdge, for the writer: what is marked has ended, and every edge is of its version.
+FactId FindCurrent(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object) {
+  if (out == nullptr || in == nullptr) return kNoFact;
+  const std::uint32_t num_out = out->count.load(std::memory_order_relaxed), num_in = in->count.load(std::memory_order_relaxed);
+  const NodeId other = num_in < num_out ? subject : object;
+  const Edge* edge = (num_in < num_out ? in : out)->edges();
+  for (const Edge* const end = edge + std::min(num_in, num_out); edge != end; ++edge) {
+    if (edge->node == other && edge->IsCurrent(relation)) return edge->fact;
   }
-  return record.release();
+  return kNoFact;
 }
 
-void FactRecord::AddSource(std::int64_t source) {
-  if (!has_source()) {
-    one_source_ = source;
-    num_sources_ = Count::kOne;
-  } else if (last_source() != source) {
-    SharedList<std::int64_t, 6> grown;
-    if (num_sources_ == Count::kMany) {
-      grown = sources_;
-    } else {
-      grown.Append(one_source_);
-    }
-    grown.Append(source);
-    ClearSources();
-    new (&sources_) SharedList<std::int64_t, 6>(std::move(grown));
-    num_sources_ = Count::kMany;
+}  // namespace
+
+FactRecord* FactRecord::Copy(std::uint64_t version) const {
+  auto* record = new FactRecord(version, subject, relation_, object, valid_at);
+  record->invalid_at_ = invalid_at_;
+  record->ended_.store(ended_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (num_sources_ == Count::kMany) {
+    new (&record->sources_) SharedList<std::int64_t, 6>(sources_);
+  } else {
+    record->one_source_ = one_source_;
   }
+  record->num_sources_ = num_sources_;
+  return record;
 }
 
-void FactRecord::ClearSources() {
-  if (num_sources_ == Count::kMany) sources_.~SharedList();
-  num_sources_ = Count::kNone;
-  one_source_ = 0;
+void FactRecord::AddOtherSource(std::int64_t source) {
+  SharedList<std::int64_t, 6> grown;
+  if (num_sources_ == Count::kMany) {
+    grown = sources_;
+  } else {
+    grown.Append(one_source_);
+  }
+  grown.Append(source);
+  ClearSources();
+  new (&sources_) SharedList<std::int64_t, 6>(std::move(grown));
+  num_sources_ = Count::kMany;
 }
 
 std::vector<std::int64_t> FactRecord::Sources() const {
@@ -66,13 +66,8 @@ std::uint32_t NameHash(std::string_view name) {
   return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
 
-bool SeenVersion::HadEnded(const EdgeList& list, const Edge& edge) const {
-  return list.rest().newest_end.load(std::memory_order_acquire) <= version || fact(edge.fact).InvalidAt(version) != kStillValid;
-}
-
 NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<NodeRecord>& nodes, std::string_view name,
-                const SeenVersion& seen) {
-  const std::uint32_t hash = NameHash(name);
+                std::uint32_t hash, const SeenVersion& seen) {
   const NameBucket* bucket = names.Read(BucketOf(hash, seen.num_buckets), seen.version);
   if (bucket == nullptr) return kNoNode;
   const NameBucket::Entry* entry = bucket->entries();
@@ -107,86 +102,78 @@ GraphBatch::~GraphBatch() {
   if (touched_ && !committed_) graph_->broken_ = true;
 }
 
-NodeId GraphBatch::FindNode(std::string_view name) const {
-  return FindName(graph_->names_, graph_->nodes_, name, seen());
+NodeId GraphBatch::FindNode(std::string_view name, std::uint32_t hash) const {
+  return FindName(graph_->names_, graph_->nodes_, name, hash, seen());
 }
 
-void GraphBatch::Prefetch(const Changes& changes) const {
-  if (state_.num_nodes < kInCache) return;
+void GraphBatch::Prefetch(const Changes& changes, const std::uint32_t* hashes) const {
   // Beyond this the first would be gone when their turn comes.
   if (changes.nodes.size() + changes.add.size() + changes.invalidate.size() + changes.end.size() > 64) return;
-  const auto out = [](NodeId node) { return 2 * static_cast<std::size_t>(node); };
-  const auto in = [](NodeId node) { return 2 * static_cast<std::size_t>(node) + 1; };
-  const auto bucket = [this](const Node& node) { return BucketOf(NameHash(node.name), state_.num_buckets); };
-  // The bucket that a new node splits.
-  std::size_t split = 1;
-  while (2 * split <= state_.num_buckets) split *= 2;
-  split = state_.num_buckets - split;
-  for (const Changes::Ending& end : changes.end) {
-    graph_->edges_.PrefetchSlot(out(end.subject));
-    graph_->edges_.PrefetchSlot(in(end.object));
-  }
-  for (const Changes::Invalidation& end : changes.invalidate) graph_->facts_.PrefetchSlot(end.fact);
-  for (const Changes::NewFact& fact : changes.add) {
-    graph_->edges_.PrefetchSlot(out(fact.subject));
-    graph_->edges_.PrefetchSlot(in(fact.object));
-  }
-  for (const Node& node : changes.nodes) graph_->names_.PrefetchSlot(bucket(node));
-  if (!changes.nodes.empty()) graph_->names_.PrefetchSlot(split);
-  for (const Changes::Ending& end : changes.end) {
-    graph_->edges_.PrefetchRecord(out(end.subject));
-    graph_->edges_.PrefetchRecord(in(end.object));
-  }
-  for (const Changes::Invalidation& end : changes.invalidate) graph_->facts_.PrefetchRecord(end.fact);
-  for (const Changes::NewFact& fact : changes.add) {
-    graph_->edges_.PrefetchRecord(out(fact.subject));
-    graph_->edges_.PrefetchRecord(in(fact.object));
-  }
-  for (const Node& node : changes.nodes) graph_->names_.PrefetchRecord(bucket(node));
-  if (!changes.nodes.empty()) graph_->names_.PrefetchRecord(split);
-  for (const Changes::Invalidation& end : changes.invalidate) {
-    const FactRecord* fact = graph_->facts_.Newest(end.fact);
-    if (fact == nullptr) continue;
-    graph_->edges_.PrefetchSlot(out(fact->subject));
-    graph_->edges_.PrefetchSlot(in(fact->object));
-  }
-  for (const Changes::Invalidation& end : changes.invalidate) {
-    const FactRecord* fact = graph_->facts_.Newest(end.fact);
-    if (fact == nullptr) continue;
-    graph_->edges_.PrefetchRecord(out(fact->subject));
-    graph_->edges_.PrefetchRecord(in(fact->object));
+  const auto each_slot = [&](const auto& visit) {
+    for (const Changes::Ending& end : changes.end) {
+      visit(graph_->edges_, OutOf(end.subject));
+      visit(graph_->edges_, Into(end.object));
+    }
+    for (const Changes::NewFact& fact : changes.add) {
+      if (fact.subject < state_.num_nodes) visit(graph_->edges_, OutOf(fact.subject));
+      if (fact.object < state_.num_nodes) visit(graph_->edges_, Into(fact.object));
+    }
+    for (const Changes::Invalidation& end : changes.invalidate) visit(graph_->facts_, end.fact);
+    for (std::size_t i = 0; i < changes.nodes.size(); ++i) visit(graph_->names_, BucketOf(hashes[i], state_.num_buckets));
+    if (!changes.nodes.empty()) visit(graph_->names_, NextSplit(state_.num_buckets));
+  };
+  if (state_.num_nodes >= kInCache) each_slot([](const auto& table, std::size_t slot) { table.PrefetchSlot(slot); });
+  each_slot([](const auto& table, std::size_t slot) { table.PrefetchRecord(slot); });
+  for (const bool records : {false, true}) {
+    for (const Changes::Invalidation& end : changes.invalidate) {
+      const FactRecord* fact = graph_->facts_.Newest(end.fact);
+      if (fact == nullptr) continue;
+      for (const std::size_t slot : {OutOf(fact->subject), Into(fact->object)}) {
+        if (records) {
+          graph_->edges_.PrefetchRecord(slot);
+        } else {
+          graph_->edges_.PrefetchSlot(slot);
+        }
+      }
+    }
   }
 }
 
 void GraphBatch::FindFacts(const std::vector<Changes::Ending>& ends, std::vector<FactId>* found) const {
-  const std::size_t begin = found->size();
   for (const Changes::Ending& end : ends) {
-    const EdgeList *out = list(end.subject, false), *in = list(end.object, true);
-    const FactId fact = FindEdge(out, in, end.subject, end.relation, end.object, seen());
-    found->push_back(fact);
-    if (fact == kNoFact) continue;
-    graph_->facts_.PrefetchSlot(fact);
+    found->push_back(FindFact(end.subject, end.relation, end.object));
+    if (found->back() != kNoFact) graph_->facts_.PrefetchSlot(found->back());
   }
-  for (std::size_t i = begin; i < found->size(); ++i) {
-    if ((*found)[i] != kNoFact) graph_->facts_.PrefetchRecord((*found)[i]);
+  for (const FactId fact : *found) {
+    if (fact != kNoFact) graph_->facts_.PrefetchRecord(fact);
   }
 }
 
 FactId GraphBatch::FindFact(NodeId subject, RelationId relation, NodeId object) const {
-  return FindEdge(list(subject, false), list(object, true), subject, relation, object, seen());
+  return FindCurrent(graph_->edges_.Newest(OutOf(subject)), graph_->edges_.Newest(Into(object)), subject, relation, object);
 }
 
-std::uint32_t GraphBatch::Number(const std::string& word, const char* what, std::shared_ptr<const Words>* words,
+Vocabulary* GraphBatch::OwnVocabulary() {
+  if (own_vocabulary_ == nullptr) {
+    own_vocabulary_ = std::make_unique<Vocabulary>(*state_.vocabulary);
+    state_.vocabulary = own_vocabulary_.get();
+  }
+  return own_vocabulary_.get();
+}
+
+std::uint32_t GraphBatch::Number(const std::string& word, const char* what, std::shared_ptr<const Words> Vocabulary::*which,
                                  std::shared_ptr<Words>* own) {
-  const std::uint32_t known = (*words)->Find(word);
+  const Words& words = *(state_.vocabulary->*which);
+  const std::uint32_t known = words.Find(word);
   if (known != std::numeric_limits<std::uint32_t>::max()) return known;
-  const std::size_t count = (*words)->words.size();
+  const std::size_t count = words.words.size();
   if (count >= kMaxWords)
     throw InvalidInputError(std::string(what) + ": expected at most " + std::to_string(kMaxWords) + " different ones, got " +
                             Quote(word) + " as one more; put what varies into node names");
   if (*own == nullptr) {
-    *own = std::make_shared<Words>(**words);
-    *words = *own;
+    Vocabulary* const vocabulary = OwnVocabulary();
+    *own = std::make_shared<Words>(words);
+    vocabulary->*which = *own;
   }
   (*own)->words.push_back(word);
   (*own)->ids.emplace(word, static_cast<std::uint32_t>(count));
@@ -195,13 +182,17 @@ std::uint32_t GraphBatch::Number(const std::string& word, const char* what, std:
 }
 
 RelationId GraphBatch::Relation(const std::string& word) {
-  return Number(word, "relation", &state_.relations, &own_relations_);
+  return Number(word, "relation", &Vocabulary::relations, &own_relations_);
 }
 
-TypeId GraphBatch::Type(const std::string& word) { return Number(word, "type", &state_.types, &own_types_); }
+TypeId GraphBatch::Type(const std::string& word) { return Number(word, "type", &Vocabulary::types, &own_types_); }
 
-inline EdgeList* GraphBatch::OwnList(std::size_t slot, std::uint32_t more) {
-  std::atomic<EdgeList*>* place = graph_->edges_.Own(slot, state_.version, &graph_->versions_);
+inline GraphBatch::Ends GraphBatch::OwnEnds(NodeId subject, NodeId object) {
+  auto* const out = graph_->edges_.Own(OutOf(subject), state_.version, &graph_->versions_);
+  return {out, graph_->edges_.Own(Into(object), state_.version, &graph_->versions_)};  // a page stays where it was owned
+}
+
+inline EdgeList* GraphBatch::OwnList(std::atomic<EdgeList*>* place, std::uint32_t more) {
   EdgeList* list = place->load(std::memory_order_relaxed);
   if (list != nullptr && list->count.load(std::memory_order_relaxed) + more <= list->capacity &&
       list->refs().load(std::memory_order_acquire) == 1)
@@ -210,6 +201,7 @@ inline EdgeList* GraphBatch::OwnList(std::size_t slot, std::uint32_t more) {
 }
 
 EdgeList* GraphBatch::CopyList(std::atomic<EdgeList*>* place, std::uint32_t more) {
+  graph_->versions_.Reserve(1);
   const EdgeList* list = place->load(std::memory_order_relaxed);
   const Edge* const begin = list == nullptr ? nullptr : list->edges();
   const Edge* const end = list == nullptr ? nullptr : begin + list->count.load(std::memory_order_relaxed);
@@ -238,20 +230,21 @@ FactRecord* GraphBatch::OwnFact(FactId id) {
   std::atomic<FactRecord*>* place = graph_->facts_.Own(id, state_.version, &graph_->versions_);
   FactRecord* record = place->load(std::memory_order_relaxed);
   if (record->version == state_.version) return record;
-  FactRecord* fresh = FactRecord::Make(state_.version, record);
+  graph_->versions_.Reserve(1);
+  FactRecord* fresh = record->Copy(state_.version);
   graph_->facts_.Replace(place, fresh, &graph_->versions_);
   return fresh;
 }
 
 NameBucket* GraphBatch::CopyBucket(std::size_t index, std::uint32_t more) {
   std::atomic<NameBucket*>* place = graph_->names_.Own(index, state_.version, &graph_->versions_);
+  graph_->versions_.Reserve(1);
   NameBucket* fresh = NameBucket::Make(state_.version, place->load(std::memory_order_relaxed), more);
   graph_->names_.Replace(place, fresh, &graph_->versions_);
   return fresh;
 }
 
-void GraphBatch::InsertName(std::string_view name, NodeId node) {
-  const std::uint32_t hash = NameHash(name);
+void GraphBatch::InsertName(std::uint32_t hash, NodeId node) {
   const std::size_t index = BucketOf(hash, state_.num_buckets);
   NameBucket* bucket = graph_->names_.Own(index, state_.version, &graph_->versions_)->load(std::memory_order_relaxed);
   if (bucket == nullptr || bucket->count.load(std::memory_order_relaxed) == bucket->capacity ||
@@ -259,10 +252,8 @@ void GraphBatch::InsertName(std::string_view name, NodeId node) {
     bucket = CopyBucket(index, 1);
   bucket->Append({hash, node});
   if (state_.num_nodes <= 4 * state_.num_buckets) return;
+  NameBucket* from = CopyBucket(NextSplit(state_.num_buckets), 0);
   const std::size_t made = state_.num_buckets++;
-  std::size_t half = 1;
-  while (2 * half <= made) half *= 2;
-  NameBucket* from = CopyBucket(made - half, 0);
   const std::uint32_t num_entries = from->count.load(std::memory_order_relaxed);
   NameBucket* to = CopyBucket(made, num_entries);
   std::uint32_t num_left = 0;
@@ -277,8 +268,7 @@ void GraphBatch::InsertName(std::string_view name, NodeId node) {
   from->Truncate(num_left);
 }
 
-NodeId GraphBatch::PutNode(const Node& node, NodeId known) {
-  const TypeId type = node.type.empty() ? kNoType : Type(node.type);
+NodeId GraphBatch::PutNode(const Node& node, TypeId type, std::uint32_t hash, NodeId known) {
   NodeId id = known;
   const NodeRecord* old = nullptr;
   if (id != kNoNode) {
@@ -307,33 +297,49 @@ NodeId GraphBatch::PutNode(const Node& node, NodeId known) {
   record->name = node.name;
   id = static_cast<NodeId>(state_.num_nodes++);
   graph_->nodes_.Put(id, record.release(), &graph_->versions_);
-  InsertName(node.name, id);
+  InsertName(hash, id);
+  return id;
+}
+
+FactId GraphBatch::AddFactAt(const Ends& ends, const Changes::NewFact& fact, std::int64_t invalid_at) {
+  const auto id = static_cast<FactId>(state_.num_facts++);
+  std::atomic<FactRecord*>* place = graph_->facts_.Own(id, state_.version, &graph_->versions_);
+  auto* record = new FactRecord(state_.version, fact.subject, fact.relation, fact.object, fact.valid_at);
+  if (fact.source) record->AddSource(*fact.source);
+  place->store(record, std::memory_order_release);
+  EdgeList* const out = OwnList(ends.out, 1);
+  EdgeList* const in = OwnList(ends.in, 1);
+  Edge out_edge(fact.object, fact.relation, id), in_edge(fact.subject, fact.relation, id);
+  if (invalid_at == kStillValid) {
+    ++state_.num_current_facts;
+  } else {
+    record->End(invalid_at, state_.version);
+    out_edge.End();
+    in_edge.End();
+    for (EdgeList* list : {out, in}) list->rest().newest_end.store(state_.version, std::memory_order_release);
+  }
+  out->Append(out_edge);
+  in->Append(in_edge);
   return id;
 }
 
 FactId GraphBatch::AddFact(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at,
                            std::int64_t invalid_at, std::optional<std::int64_t> source) {
   changed_ = touched_ = true;
-  const auto id = static_cast<FactId>(state_.num_facts++);
-  FactRecord* record = FactRecord::Make(state_.version, nullptr);
-  record->subject = subject;
-  record->set_relation(relation);
-  record->object = object;
-  record->valid_at = valid_at;
-  if (invalid_at != kStillValid) record->End(invalid_at, state_.version);
-  if (source) record->AddSource(*source);
-  graph_->facts_.Put(id, record, &graph_->versions_);
-  for (const bool incoming : {false, true}) {
-    EdgeList* list = OwnList(2 * static_cast<std::size_t>(incoming ? object : subject) + (incoming ? 1 : 0), 1);
-    Edge edge(incoming ? subject : object, relation, id);
-    if (invalid_at != kStillValid) {
-      edge.End();
-      list->rest().newest_end.store(state_.version, std::memory_order_release);
-    }
-    list->Append(edge);
+  return AddFactAt(OwnEnds(subject, object), {subject, relation, object, valid_at, source}, invalid_at);
+}
+
+bool GraphBatch::PutFact(const Changes::NewFact& fact, FactId* id) {
+  const Ends ends = OwnEnds(fact.subject, fact.object);  // what is copied for that says the same as before
+  *id = FindCurrent(ends.out->load(std::memory_order_relaxed), ends.in->load(std::memory_order_relaxed), fact.subject,
+                    fact.relation, fact.object);
+  if (*id == kNoFact) {
+    changed_ = touched_ = true;
+    *id = AddFactAt(ends, fact, kStillValid);
+    return false;
   }
-  if (invalid_at == kStillValid) ++state_.num_current_facts;
-  return id;
+  if (fact.source) AddSource(*id, *fact.source);
+  return true;
 }
 
 void GraphBatch::EndFact(FactId id, std::int64_t invalid_at) {
@@ -344,11 +350,11 @@ void GraphBatch::EndFact(FactId id, std::int64_t invalid_at) {
   record->End(invalid_at, state_.version);
   if (!current) return;  // the lists keep its old end as an upper bound
   --state_.num_current_facts;
-  for (const bool incoming : {false, true}) {
-    EdgeList* list = OwnList(2 * static_cast<std::size_t>(incoming ? record->object : record->subject) + (incoming ? 1 : 0), 0);
-    Edge* const end = list->edges() + list->count.load(std::memory_order_relaxed);
-    Edge* const edge = std::lower_bound(list->edges(), end, id, [](const Edge& e, FactId f) { return e.fact < f; });
-    if (edge == end || edge->fact != id) throw InternalError("a current fact is missing in the list of its node");
+  const Ends ends = OwnEnds(record->subject, record->object);
+  for (auto* place : {ends.out, ends.in}) {
+    EdgeList* list = OwnList(place, 0);
+    Edge* const edge = list->Find(id);
+    if (edge == nullptr) throw InternalError("a current fact is missing in the list of its node");
     list->rest().newest_end.store(state_.version, std::memory_order_release);
     edge->End();
   }
@@ -363,20 +369,26 @@ void GraphBatch::AddSource(FactId id, std::int64_t source) {
 
 void GraphBatch::SetRules(std::shared_ptr<const CompiledRules> rules) {
   changed_ = true;
-  state_.rules = std::move(rules);
+  OwnVocabulary()->rules = std::move(rules);
 }
 
 void GraphBatch::Commit() {
   if (!changed_) return;
-  const GraphState* old = graph_->state_.load(std::memory_order_relaxed);
+  Versions& versions = graph_->versions_;
   const std::uint64_t version = state_.version;
-  auto fresh = std::make_unique<const GraphState>(std::move(state_));
-  graph_->versions_.Retire(const_cast<GraphState*>(old),
-                           [](void* state) { delete static_cast<GraphState*>(state); }, version);
+  versions.Reserve(2);
+  auto* const fresh = new GraphState(state_);
+  if (own_vocabulary_ != nullptr) {
+    versions.Retire(const_cast<Vocabulary*>(graph_->vocabulary_.release()),
+                    [](void* words) { delete static_cast<Vocabulary*>(words); }, version);
+    graph_->vocabulary_ = std::move(own_vocabulary_);
+  }
+  versions.Retire(const_cast<GraphState*>(graph_->state_.load(std::memory_order_relaxed)),
+                  [](void* state) { delete static_cast<GraphState*>(state); }, version);
   committed_ = true;
-  graph_->state_.store(fresh.release(), std::memory_order_release);
+  graph_->state_.store(fresh, std::memory_order_release);
   graph_->published_.store(version);
-  graph_->versions_.Reclaim(version);
+  versions.Reclaim(version);
 }
 
 }  // namespace embodied_mem

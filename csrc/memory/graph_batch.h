@@ -30,7 +30,10 @@ struct SeenVersion {
   std::size_t num_nodes, num_facts, num_buckets;
 
   const FactRecord& fact(FactId id) const { return *facts.Read(id, version); }
-  bool HasEnded(const EdgeList& list, const Edge& edge) const { return edge.ended() && HadEnded(list, edge); }
+  bool HasEnded(const EdgeList& list, const Edge& edge) const {
+    return edge.ended() && (list.rest().newest_end.load(std::memory_order_acquire) <= version ||
+                            fact(edge.fact).InvalidAt(version) != kStillValid);
+  }
   // Calls current(edge) or past(fact) for every edge of the list, by fact id; which of both is asked for marked ones only.
   template <typename Current, typename Past>
   void VisitEdges(const EdgeList& list, Current&& current, Past&& past) const {
@@ -56,9 +59,6 @@ struct SeenVersion {
     if (moved.empty() || moved.back().latest <= until) return;
     moved.VisitBackwards([&](const PastEdge& past) { visit(past.fact); });
   }
-
- private:
-  bool HadEnded(const EdgeList& list, const Edge& edge) const;  // of a marked one
 };
 
 // Holds the writer's lock. Nothing is visible before Commit; a batch that ends without it after it has written
@@ -79,10 +79,13 @@ class GraphBatch {
   }
   const FactRecord& fact(FactId id) const { return *graph_->facts_.Read(id, state_.version); }
   const NodeRecord& node(NodeId id) const { return *graph_->nodes_.Read(id, state_.version); }
-  // Asks the memory for all that the changes will touch, in an order that lets the requests overlap.
-  void Prefetch(const Changes& changes) const;
-  NodeId FindNode(std::string_view name) const;
+  // Asks the memory for all that the changes will touch, in an order that lets the requests overlap. `hashes` are those
+  // of the nodes' names.
+  void Prefetch(const Changes& changes, const std::uint32_t* hashes) const;
+  NodeId FindNode(std::string_view name) const { return FindNode(name, NameHash(name)); }
+  NodeId FindNode(std::string_view name, std::uint32_t hash) const;
   FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;
+
   // Appends the facts that `ends` name to `found`, kNoFact for what is not true now. The nodes are known.
   void FindFacts(const std::vector<Changes::Ending>& ends, std::vector<FactId>* found) const;
 
@@ -90,10 +93,15 @@ class GraphBatch {
   RelationId Relation(const std::string& word);
   TypeId Type(const std::string& word);
   // The node of that name, made or updated; `known` is what FindNode says.
-  NodeId PutNode(const Node& node, NodeId known);
+  NodeId PutNode(const Node& node, NodeId known) {
+    return PutNode(node, node.type.empty() ? kNoType : Type(node.type), NameHash(node.name), known);
+  }
+  NodeId PutNode(const Node& node, TypeId type, std::uint32_t hash, NodeId known);
   // `invalid_at` kStillValid makes a current fact.
   FactId AddFact(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at, std::int64_t invalid_at,
                  std::optional<std::int64_t> source);
+  // The current fact that says so, which gets the source, or a new one; whether it was current.
+  bool PutFact(const Changes::NewFact& fact, FactId* id);
   // Ends a current fact, or moves the end of a past one forward.
   void EndFact(FactId fact, std::int64_t invalid_at);
   void AddSource(FactId fact, std::int64_t source);
@@ -113,29 +121,38 @@ class GraphBatch {
   void Commit();
 
  private:
-  std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words>* words,
+  // The slots of the two lists of a fact, to be written.
+  struct Ends {
+    std::atomic<EdgeList*>*out, *in;
+  };
+  Ends OwnEnds(NodeId subject, NodeId object);
+  FactId AddFactAt(const Ends& ends, const Changes::NewFact& fact, std::int64_t invalid_at);
+
+  std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words> Vocabulary::*which,
                        std::shared_ptr<Words>* own);
+  Vocabulary* OwnVocabulary();
   // A list to append `more` edges to and to mark edges of, in place where that can be.
-  EdgeList* OwnList(std::size_t slot, std::uint32_t more);
+  EdgeList* OwnList(std::atomic<EdgeList*>* place, std::uint32_t more);
   // A copy with room for `more` edges in place of the list there, which may be nullptr.
   EdgeList* CopyList(std::atomic<EdgeList*>* place, std::uint32_t more);
   // A record of this batch, to change at will.
   FactRecord* OwnFact(FactId fact);
   NameBucket* CopyBucket(std::size_t bucket, std::uint32_t more);
-  void InsertName(std::string_view name, NodeId node);
+  void InsertName(std::uint32_t hash, NodeId node);
 
   KnowledgeGraph* graph_;
   std::unique_lock<std::mutex> lock_;
   GraphState state_;
+  std::unique_ptr<Vocabulary> own_vocabulary_;  // where this batch changes it
   std::shared_ptr<Words> own_relations_, own_types_;
   bool changed_ = false;    // there is something to publish
   bool touched_ = false;    // tables were written, not the state alone
   bool committed_ = false;
 };
 
-// The id of the node of this name, or kNoNode.
+// The id of the node of this name, whose NameHash is `hash`, or kNoNode.
 NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<NodeRecord>& nodes, std::string_view name,
-                const SeenVersion& seen);
+                std::uint32_t hash, const SeenVersion& seen);
 // The current fact in the shorter one of the subject's list out and the object's list in (each may be nullptr).
 FactId FindEdge(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object,
                 const SeenVersion& seen);

@@ -102,7 +102,7 @@ class GraphReader {
   void ReadNode(GraphBatch* batch) {
     if (!Flag("node")) return batch->SkipNode();
     const auto type = in_.Number<std::uint32_t>();
-    const auto& types = batch->state().types->words;
+    const auto& types = batch->state().vocabulary->types->words;
     if (type != kNoType && (type >= types.size() || types[type].empty()))
       throw TextError{in_.offset() - 4, "expected a known type, got number " + std::to_string(type)};
     Node node;
@@ -133,7 +133,7 @@ class GraphReader {
     };
     const NodeId subject = end();
     const auto relation = in_.Number<std::uint32_t>();
-    const auto& relations = batch->state().relations->words;
+    const auto& relations = batch->state().vocabulary->relations->words;
     if (relation >= relations.size() || relations[relation].empty())
       throw TextError{in_.offset() - 4, "expected a known relation, got number " + std::to_string(relation)};
     const NodeId object = end();

@@ -95,9 +95,7 @@ void GraphBatch::SkipNode() {
 
 void GraphBatch::SkipFact() {
   changed_ = touched_ = true;
-  FactRecord* record = FactRecord::Make(state_.version, nullptr);
-  record->subject = record->object = kNoNode;
-  record->valid_at = kStillValid;
+  auto* record = new FactRecord(state_.version, kNoNode, 0, kNoNode, kStillValid);
   record->End(std::numeric_limits<std::int64_t>::min(), state_.version);
   graph_->facts_.Put(state_.num_facts++, record, &graph_->versions_);
   ++state_.num_erased_facts;
@@ -112,8 +110,11 @@ void GraphBatch::SetWords(std::vector<std::string> relations, std::vector<std::s
     words->words = std::move(list);
     return words;
   };
-  state_.relations = own_relations_ = make(std::move(relations));
-  state_.types = own_types_ = make(std::move(types));
+  own_relations_ = make(std::move(relations));
+  own_types_ = make(std::move(types));
+  Vocabulary* vocabulary = OwnVocabulary();
+  vocabulary->relations = own_relations_;
+  vocabulary->types = own_types_;
 }
 
 Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::vector<std::int64_t>& sources) {
@@ -176,7 +177,7 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   SortUnique(&types);
 
   // Words that only this used.
-  std::vector<char> relation_used(batch.state().relations->words.size()), type_used(batch.state().types->words.size());
+  std::vector<char> relation_used(batch.state().vocabulary->relations->words.size()), type_used(batch.state().vocabulary->types->words.size());
   if (!relations.empty() || !types.empty()) {
     for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
       const FactRecord& fact = batch.fact(static_cast<FactId>(id));
@@ -186,9 +187,9 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
       const TypeId type = batch.node(static_cast<NodeId>(id)).type;
       if (type != kNoType) type_used[type] = 1;
     }
-    for (const auto& rule : batch.state().rules->relations)
+    for (const auto& rule : batch.state().vocabulary->rules->relations)
       for (const RelationId relation : rule) relation_used[relation] = 1;
-    std::vector<std::string> relation_words = batch.state().relations->words, type_words = batch.state().types->words;
+    std::vector<std::string> relation_words = batch.state().vocabulary->relations->words, type_words = batch.state().vocabulary->types->words;
     for (const RelationId relation : relations)
       if (relation_used[relation] == 0) relation_words[relation].clear();
     for (const TypeId type : types)

@@ -32,6 +32,8 @@ class Edge {
   // Whether the fact has ended for the newest readers; an older one asks the fact.
   bool ended() const { return (__atomic_load_n(&relation_, __ATOMIC_ACQUIRE) & kEnded) != 0; }
   void End() { __atomic_store_n(&relation_, relation_ | kEnded, __ATOMIC_RELEASE); }
+  // For the writer, who marked what has ended.
+  bool IsCurrent(RelationId relation) const { return relation_ == relation; }
 
   NodeId node;  // at the other end
   FactId fact;
@@ -95,6 +97,14 @@ struct EdgeList {
     new (edges() + place) Edge(edge);
     count.store(place + 1, std::memory_order_release);
   }
+  // The edge of that fact, or nullptr.
+  Edge* Find(FactId fact) {
+    Edge* edge = edges();
+    Edge* const end = edge + count.load(std::memory_order_relaxed);
+    if (end - edge > 16) edge = std::lower_bound(edge, end, fact, [](const Edge& e, FactId f) { return e.fact < f; });
+    while (edge != end && edge->fact < fact) ++edge;
+    return edge != end && edge->fact == fact ? edge : nullptr;
+  }
   // Of a list that no reader sees yet.
   void AppendPast(FactId fact, std::int64_t invalid_at) {
     auto& past = rest().past;
@@ -146,10 +156,12 @@ struct NodeRecord : Pooled {
 // One cache line. The writer ends a fact that no other graph shares in place: older readers go by the version.
 class FactRecord : public Pooled {
  public:
-  FactRecord() : one_source_(0) {}
+  // A current one without source.
+  FactRecord(std::uint64_t v, NodeId s, RelationId relation, NodeId o, std::int64_t time)
+      : version(v), valid_at(time), subject(s), object(o), one_source_(0), relation_(static_cast<std::uint16_t>(relation)) {}
   ~FactRecord() { ClearSources(); }
 
-  static FactRecord* Make(std::uint64_t version, const FactRecord* from);
+  FactRecord* Copy(std::uint64_t version) const;
   static void Destroy(FactRecord* record) { delete record; }
   FactRecord*& prev() { return prev_; }
   const FactRecord* prev() const { return prev_; }
@@ -171,16 +183,29 @@ class FactRecord : public Pooled {
   // The one appended last; there is one.
   std::int64_t last_source() const { return num_sources_ == Count::kOne ? one_source_ : sources_.back(); }
   // Unless it is the one appended last.
-  void AddSource(std::int64_t source);
-  void ClearSources();
+  void AddSource(std::int64_t source) {
+    if (!has_source()) {
+      one_source_ = source;
+      num_sources_ = Count::kOne;
+    } else if (last_source() != source) {
+      AddOtherSource(source);
+    }
+  }
+  void ClearSources() {
+    if (num_sources_ == Count::kMany) sources_.~SharedList();
+    num_sources_ = Count::kNone;
+    one_source_ = 0;
+  }
   std::vector<std::int64_t> Sources() const;
 
-  std::uint64_t version = 0;
-  std::int64_t valid_at = 0;
-  NodeId subject = 0;  // kNoNode: erased
-  NodeId object = 0;
+  std::uint64_t version;
+  std::int64_t valid_at;
+  NodeId subject;  // kNoNode: erased
+  NodeId object;
 
  private:
+  void AddOtherSource(std::int64_t source);
+
   enum class Count : std::uint8_t { kNone, kOne, kMany };
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
@@ -192,7 +217,7 @@ class FactRecord : public Pooled {
     SharedList<std::int64_t, 6> sources_;  // of kMany
   };
   std::atomic<std::uint32_t> refs_{1};
-  std::uint16_t relation_ = 0;
+  std::uint16_t relation_;
   Count num_sources_ = Count::kNone;
 };
 static_assert(kMaxWords <= 65536, "a relation has 16 bits");
@@ -253,6 +278,11 @@ inline std::size_t BucketOf(std::uint32_t hash, std::size_t num_buckets) {
   const std::size_t mask = num_buckets < 2 ? 1 : std::size_t{1} << (64 - __builtin_clzll(num_buckets - 1));
   const std::size_t bucket = hash & (mask - 1);
   return bucket < num_buckets ? bucket : bucket & (mask / 2 - 1);
+}
+
+// The bucket that is split when one is added to `num_buckets` (>= 1).
+inline std::size_t NextSplit(std::size_t num_buckets) {
+  return num_buckets - (std::size_t{1} << (63 - __builtin_clzll(num_buckets)));
 }
 
 std::uint32_t NameHash(std::string_view name);

@@ -30,7 +30,7 @@ class Merge {
     }
     std::int64_t invalid_at = kStillValid;
     conflicts_.clear();
-    const auto& of_relation = batch_.state().rules->of_relation;
+    const auto& of_relation = batch_.state().vocabulary->rules->of_relation;
     if (relation < of_relation.size()) {
       for (const CompiledRules::Place& place : of_relation[relation]) {
         if (Matches(place.rule, place.member, object)) FindConflicts(place, subject, object, valid_at, &invalid_at);
@@ -65,7 +65,7 @@ class Merge {
   std::int64_t InvalidAt(const FactRecord& fact) const { return fact.InvalidAt(batch_.state().version); }
 
   bool Matches(std::size_t rule, std::size_t member, NodeId object) const {
-    const auto& objects = batch_.state().rules->source.rules[rule].members[member].objects;
+    const auto& objects = batch_.state().vocabulary->rules->source.rules[rule].members[member].objects;
     return objects.empty() || std::find(objects.begin(), objects.end(), batch_.node(object).name) != objects.end();
   }
 
@@ -73,8 +73,8 @@ class Merge {
   // are in conflict, the first that began later ends the new fact.
   void FindConflicts(const CompiledRules::Place& place, NodeId subject, NodeId object, std::int64_t valid_at,
                      std::int64_t* invalid_at) {
-    const ConflictRule& rule = batch_.state().rules->source.rules[place.rule];
-    const auto& relations = batch_.state().rules->relations[place.rule];
+    const ConflictRule& rule = batch_.state().vocabulary->rules->source.rules[place.rule];
+    const auto& relations = batch_.state().vocabulary->rules->relations[place.rule];
     const NodeId owner = rule.members[place.member].role == Role::kSubject ? subject : object;
     const auto consider = [&](FactId id, NodeId fact_object, RelationId relation, Role role) {
       for (std::size_t m = 0; m < relations.size(); ++m) {
@@ -134,7 +134,7 @@ NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, Up
   };
   for (const NodeId candidate : mention.candidates) {
     const TypeId known = batch->node(candidate).type;
-    if (!mention.type.empty() && known != kNoType && batch->state().types->words[known] != mention.type) continue;
+    if (!mention.type.empty() && known != kNoType && batch->state().vocabulary->types->words[known] != mention.type) continue;
     return linked(candidate);
   }
   const NodeId found = similar == nullptr ? kNoNode : similar->Find(mention, *batch);
@@ -171,7 +171,7 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
       if (!triple.subject.type.empty()) batch.Type(triple.subject.type);
       if (!triple.object.type.empty()) batch.Type(triple.object.type);
     }
-    CheckKHop(options.khop, batch.state().relations->words.size());
+    CheckKHop(options.khop, batch.state().vocabulary->relations->words.size());
 
     std::optional<SimilarNodes> similar;
     if (options.vectors.index != nullptr && !options.vectors.names.empty()) {

@@ -25,14 +25,14 @@ class Ahead {
  public:
   using Slot = const std::atomic<EdgeList*>*;
 
-  explicit Ahead(const VersionedTable<EdgeList>& edges) : edges_(edges) {}
+  explicit Ahead(const VersionedTable<EdgeList>::Slots& edges) : edges_(edges) {}
 
   // The slot of the node at `i`, which goes up by one with each call; `limit` is how many nodes are to be expanded so far.
   // `ask_node` is called for nodes at the other ends, early.
   template <typename AskNode>
   Slot Next(const NodeId* nodes, std::size_t i, std::size_t limit, const AskNode& ask_node) {
     for (const std::size_t end = std::min(i + kSlotsAhead, limit); num_slots_ < end; ++num_slots_) {
-      const Slot slot = slots_[num_slots_ % kSlotsAhead] = edges_.Slot(2 * static_cast<std::size_t>(nodes[num_slots_]));
+      const Slot slot = slots_[num_slots_ % kSlotsAhead] = edges_.At(2 * static_cast<std::size_t>(nodes[num_slots_]));
       __builtin_prefetch(slot);
     }
     for (const std::size_t end = std::min(i + kListsAhead, num_slots_); num_lists_ < end; ++num_lists_)
@@ -56,7 +56,7 @@ class Ahead {
     }
   }
 
-  const VersionedTable<EdgeList>& edges_;
+  const VersionedTable<EdgeList>::Slots& edges_;
   Slot slots_[kSlotsAhead] = {};
   std::size_t num_slots_ = 0, num_lists_ = 0, num_rests_ = 0;  // asked for
 };
@@ -85,8 +85,9 @@ void CheckKHop(const KHopOptions& options, std::size_t num_relations) {
 void Snapshot::KHop(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch,
                     Subgraph* result) const {
   CheckKHop(options, relations().size());
+  const std::size_t num_known = state_->num_forgotten_nodes > 0 ? 0 : num_nodes();
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i] >= num_nodes() || state_->num_forgotten_nodes > 0) CheckKnown(sources[i], "sources[" + std::to_string(i) + "]");
+    if (sources[i] >= num_known) CheckKnown(sources[i], "sources[" + std::to_string(i) + "]");
   }
   scratch->allowed_.assign(options.relations.empty() && !options.as_of ? 0 : relations().size(), options.relations.empty() ? 1 : 0);
   for (const RelationId relation : options.relations) scratch->allowed_[relation] = 1;
@@ -117,14 +118,14 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
   const SeenVersion seen = Seen();
   KHopScratch::Mark* const marks = scratch->marks_.data();
   const std::uint32_t epoch = scratch->epoch_;
-  const std::size_t max_nodes = options.max_nodes;
+  const auto max_nodes = static_cast<std::uint32_t>(std::min<std::size_t>(options.max_nodes, kNoNode));
   NodeId* nodes = nullptr;
   FactId* facts = nullptr;
-  std::size_t num_nodes = 0, num_facts = 0;
+  std::uint32_t num_nodes = 0, i = 0;
+  std::size_t num_facts = 0, room = 0;  // room for as many more, at least
   bool truncated = false;
-  std::size_t room = 0;  // for as many edges, at least
   const auto reserve = [&](std::size_t more) {
-    if (room < more) {
+    if (__builtin_expect(room < more, 0)) {
       scratch->nodes_.Reserve(num_nodes, more);
       scratch->followed_.Reserve(num_facts, more);
       nodes = scratch->nodes_.ids.get();
@@ -140,23 +141,24 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
       truncated = true;
       break;
     }
-    marks[source] = {epoch, static_cast<std::uint32_t>(num_nodes)};
+    marks[source] = {epoch, num_nodes};
     nodes[num_nodes++] = source;
   }
   result->hop_ends.assign(1, num_nodes);
 
-  // Takes one edge of the node at `position`. An edge to a node that was expanded before was noted there, since both ends
+  // Takes one edge of the node at `i`. An edge to a node that was expanded before was noted there, since both ends
   // were marked by then; a self-loop is noted on its way out.
-  const auto follow = [&](NodeId node, FactId fact, int side, std::size_t position) {
+  const auto follow = [&](NodeId node, FactId fact, int side) {
     KHopScratch::Mark& mark = marks[node];
     if (mark.epoch != epoch) {
       if (num_nodes >= max_nodes) {
         truncated = true;
         return;
       }
-      mark = {epoch, static_cast<std::uint32_t>(num_nodes)};
+      mark.epoch = epoch;
+      if (kFirstSide != kLastSide) mark.position = num_nodes;
       nodes[num_nodes++] = node;
-    } else if (kFirstSide != kLastSide && (mark.position < position || (mark.position == position && side == 1))) {
+    } else if (kFirstSide != kLastSide && (mark.position < i || (mark.position == i && side == 1))) {
       return;
     }
     facts[num_facts++] = fact;
@@ -165,12 +167,12 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
     if (node < seen.num_nodes) __builtin_prefetch(marks + node);  // else it is of a later version
   };
   const bool is_large = seen.num_nodes >= kInCache;
-  Ahead<kFirstSide, kLastSide> ahead(graph_.edges_);
-  std::size_t i = 0;
+  const VersionedTable<EdgeList>::Slots slots(graph_.edges_);
+  Ahead<kFirstSide, kLastSide> ahead(slots);
   for (std::size_t hop = 0; hop < options.hops; ++hop) {
-    for (const std::size_t end = num_nodes; i < end; ++i) {
+    for (const std::uint32_t end = num_nodes; i < end; ++i) {
       const auto* slot = is_large ? ahead.Next(nodes, i, hop + 1 < options.hops ? num_nodes : end, ask_mark)
-                                  : graph_.edges_.Slot(2 * static_cast<std::size_t>(nodes[i]));
+                                  : slots.At(2 * static_cast<std::size_t>(nodes[i]));
       if (slot == nullptr) continue;
       for (int side = kFirstSide; side <= kLastSide; ++side) {
         if constexpr (kKind == WalkKind::kAsOf) {
@@ -179,7 +181,7 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
           reserve(scratch->facts_.size());
           for (const FactId id : scratch->facts_) {
             const FactRecord& fact = seen.fact(id);
-            if (scratch->allowed_[fact.relation()] != 0) follow(side == 1 ? fact.subject : fact.object, id, side, i);
+            if (scratch->allowed_[fact.relation()] != 0) follow(side == 1 ? fact.subject : fact.object, id, side);
           }
         } else {
           const EdgeList* list = VersionedTable<EdgeList>::ReadAt(slot[side], seen.version);
@@ -189,7 +191,7 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
           const Edge* edge = list->edges();
           for (const Edge* const last = edge + count; edge != last; ++edge) {
             if (seen.HasEnded(*list, *edge)) continue;
-            if (kKind == WalkKind::kAll || scratch->allowed_[edge->relation()] != 0) follow(edge->node, edge->fact, side, i);
+            if (kKind == WalkKind::kAll || scratch->allowed_[edge->relation()] != 0) follow(edge->node, edge->fact, side);
           }
         }
       }

@@ -17,6 +17,33 @@ std::string At(const char* list, std::size_t index, const char* field) {
   return std::string(list) + "[" + std::to_string(index) + "]." + field;
 }
 
+// Uninitialised room for `size` values, on the stack when they are few: a batch of a dozen allocates nothing for itself.
+template <typename T>
+class Room {
+ public:
+  explicit Room(std::size_t size) : many_(size > kFew ? new T[size] : nullptr), begin_(size > kFew ? many_.get() : few_) {}
+  T* begin() { return begin_; }
+  T& operator[](std::size_t i) { return begin_[i]; }
+
+ private:
+  static constexpr std::size_t kFew = 16;
+  std::unique_ptr<T[]> many_;
+  T few_[kFew];
+  T* begin_;
+};
+
+// A value that is there twice, or `end`. A few are compared pair by pair, more are sorted.
+template <typename T>
+const T* FindTwice(T* begin, T* end) {
+  if (end - begin > 8) {
+    std::sort(begin, end);
+    return std::adjacent_find(begin, end);
+  }
+  for (T* value = begin; value != end; ++value)
+    if (std::find(begin, value, *value) != value) return value;
+  return end;
+}
+
 }  // namespace
 
 bool IsName(std::string_view name) {
@@ -54,15 +81,20 @@ std::uint32_t Words::Find(std::string_view word) const {
 }
 
 KnowledgeGraph::KnowledgeGraph() : state_(nullptr), published_(0) {
-  auto state = std::make_unique<GraphState>();
-  state->relations = state->types = std::make_shared<const Words>();
-  state->rules = std::make_shared<const CompiledRules>();
-  state_.store(state.release());
+  const auto none = std::make_shared<const Words>();
+  vocabulary_ = std::make_unique<const Vocabulary>(Vocabulary{none, none, std::make_shared<const CompiledRules>()});
+  auto* state = new GraphState;
+  state->vocabulary = vocabulary_.get();
+  state_.store(state);
 }
 
 KnowledgeGraph::KnowledgeGraph(const KnowledgeGraph& other)
     : edges_(other.edges_), facts_(other.facts_), nodes_(other.nodes_), names_(other.names_),
-      state_(new GraphState(*other.state_.load())), published_(other.published_.load()) {}
+      vocabulary_(std::make_unique<const Vocabulary>(*other.vocabulary_)), state_(nullptr), published_(other.published_.load()) {
+  auto* state = new GraphState(*other.state_.load());
+  state->vocabulary = vocabulary_.get();
+  state_.store(state);
+}
 
 KnowledgeGraph::~KnowledgeGraph() { delete state_.load(); }
 
@@ -108,8 +140,12 @@ void KnowledgeGraph::SetRules(ConflictRules rules) {
 void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
   Applied& applied = *result;
   applied.Clear();
-  for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
+  const std::size_t num_named = changes.nodes.size();
+  Room<std::uint32_t> hashes(num_named), fresh(num_named);
+  Room<TypeId> types(num_named);
+  for (std::size_t i = 0; i < num_named; ++i) {
     const std::string &name = changes.nodes[i].name, &type = changes.nodes[i].type;
+    hashes[i] = NameHash(name);
     if (!IsName(name)) CheckName(name, At("nodes", i, "name"));
     if (!type.empty() && !IsName(type)) CheckName(type, At("nodes", i, "type"));
     if (changes.nodes[i].embedding < kNoEmbedding)
@@ -118,21 +154,26 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
   }
   GraphBatch batch(this);
   const GraphState& state = batch.state();
-  batch.Prefetch(changes);
-  CheckRoom(state.num_nodes, changes.nodes.size(), "nodes");
+  batch.Prefetch(changes, hashes.begin());
+  CheckRoom(state.num_nodes, num_named, "nodes");
   CheckRoom(state.num_facts, changes.add.size(), "facts");
   // Ids of new nodes are known only once they are made, since a name may exist: count those that do not.
-  std::vector<NodeId> known;
-  std::vector<std::string_view> fresh;
-  known.reserve(changes.nodes.size());
-  for (const Node& node : changes.nodes) {
-    known.push_back(batch.FindNode(node.name));
-    if (known.back() == kNoNode) fresh.push_back(node.name);
+  std::size_t num_fresh = 0;
+  applied.nodes.resize(num_named);
+  for (std::size_t i = 0; i < num_named; ++i) {
+    applied.nodes[i] = batch.FindNode(changes.nodes[i].name, hashes[i]);
+    if (applied.nodes[i] == kNoNode) fresh[num_fresh++] = hashes[i];
   }
-  std::sort(fresh.begin(), fresh.end());
-  const auto num_fresh = static_cast<std::size_t>(std::unique(fresh.begin(), fresh.end()) - fresh.begin());
-  const bool named_twice = num_fresh < fresh.size();
+  const bool named_twice = FindTwice(fresh.begin(), fresh.begin() + num_fresh) != fresh.begin() + num_fresh;  // it may be
+  if (named_twice) {
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; i < num_named; ++i)
+      if (applied.nodes[i] == kNoNode) names.push_back(changes.nodes[i].name);
+    std::sort(names.begin(), names.end());
+    num_fresh = static_cast<std::size_t>(std::unique(names.begin(), names.end()) - names.begin());
+  }
   const std::size_t num_nodes = state.num_nodes + num_fresh;
+  const std::vector<std::string>& relations = state.vocabulary->relations->words;
   for (std::size_t i = 0; i < changes.add.size(); ++i) {
     const Changes::NewFact& fact = changes.add[i];
     if (fact.subject >= num_nodes) CheckNode(fact.subject, num_nodes, At("add", i, "subject"));
@@ -141,12 +182,12 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
       if (fact.subject < state.num_nodes && batch.node(fact.subject).name.empty()) ThrowForgotten(fact.subject, At("add", i, "subject"));
       if (fact.object < state.num_nodes && batch.node(fact.object).name.empty()) ThrowForgotten(fact.object, At("add", i, "object"));
     }
-    if (fact.relation < state.relations->words.size() && state.relations->words[fact.relation].empty())
+    if (fact.relation >= relations.size())
+      throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " + std::to_string(relations.size()) +
+                              ", got " + std::to_string(fact.relation));
+    if (relations[fact.relation].empty())
       throw InvalidInputError(At("add", i, "relation") + ": expected a known relation, got " + std::to_string(fact.relation) +
                               ", which was forgotten; intern its word again");
-    if (fact.relation >= state.relations->words.size())
-      throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " +
-                              std::to_string(state.relations->words.size()) + ", got " + std::to_string(fact.relation));
     if (fact.valid_at == kStillValid)
       throw InvalidInputError(At("add", i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
   }
@@ -156,21 +197,20 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
     if (end.object >= state.num_nodes) CheckNode(end.object, state.num_nodes, At("end", i, "object"));
   }
   batch.FindFacts(changes.end, &applied.ended);
-  std::vector<FactId> ended;
-  ended.reserve(changes.invalidate.size() + changes.end.size());
+  Room<FactId> ended(changes.invalidate.size() + changes.end.size());
+  std::size_t num_ended = 0;
   for (std::size_t i = 0; i < changes.end.size(); ++i) {
     const Changes::Ending& end = changes.end[i];
     const FactId id = applied.ended[i];
     if (id == kNoFact)
       throw InvalidInputError("end[" + std::to_string(i) + "]: expected a current fact, got (" + std::to_string(end.subject) + ", " +
-                              (end.relation < state.relations->words.size() ? Quote(state.relations->words[end.relation])
-                                                                           : std::to_string(end.relation)) +
+                              (end.relation < relations.size() ? Quote(relations[end.relation]) : std::to_string(end.relation)) +
                               ", " + std::to_string(end.object) + ")");
     const FactRecord& fact = batch.fact(id);
     if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
       throw InvalidInputError(At("end", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
                               " on, since when the fact is valid, got " + std::to_string(end.invalid_at));
-    ended.push_back(id);
+    ended[num_ended++] = id;
   }
   for (std::size_t i = 0; i < changes.invalidate.size(); ++i) {
     const Changes::Invalidation& end = changes.invalidate[i];
@@ -188,36 +228,30 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
       throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
                               " on, since when fact " + std::to_string(end.fact) + " is valid, got " +
                               std::to_string(end.invalid_at));
-    ended.push_back(end.fact);
+    ended[num_ended++] = end.fact;
   }
-  std::sort(ended.begin(), ended.end());
-  const auto twice = std::adjacent_find(ended.begin(), ended.end());
-  if (twice != ended.end())
+  const FactId* const twice = FindTwice(ended.begin(), ended.begin() + num_ended);
+  if (twice != ended.begin() + num_ended)
     throw InvalidInputError(std::string(changes.end.empty() ? "invalidate" : "end") + ": expected each fact once, got " +
                             std::to_string(*twice) + " twice");
 
-  for (const Node& node : changes.nodes)
-    if (!node.type.empty()) batch.Type(node.type);
+  for (std::size_t i = 0; i < num_named; ++i) {
+    const std::string& type = changes.nodes[i].type;
+    types[i] = type.empty() ? kNoType : i > 0 && type == changes.nodes[i - 1].type ? types[i - 1] : batch.Type(type);
+  }
 
-  applied.nodes.reserve(changes.nodes.size());
-  applied.facts.reserve(changes.add.size());
-  applied.repeated.reserve(changes.add.size());
-  for (std::size_t i = 0; i < changes.nodes.size(); ++i) {
+  for (std::size_t i = 0; i < num_named; ++i) {
     const Node& node = changes.nodes[i];
-    applied.nodes.push_back(batch.PutNode(node, known[i] == kNoNode && named_twice ? batch.FindNode(node.name) : known[i]));
+    NodeId& id = applied.nodes[i];
+    if (id == kNoNode && named_twice) id = batch.FindNode(node.name, hashes[i]);
+    id = batch.PutNode(node, types[i], hashes[i], id);
   }
   for (const Changes::Invalidation& end : changes.invalidate) batch.EndFact(end.fact, end.invalid_at);
   for (std::size_t i = 0; i < changes.end.size(); ++i) batch.EndFact(applied.ended[i], changes.end[i].invalid_at);
-  for (const Changes::NewFact& fact : changes.add) {
-    const FactId known = batch.FindFact(fact.subject, fact.relation, fact.object);
-    applied.repeated.push_back(known != kNoFact ? 1 : 0);
-    if (known == kNoFact) {
-      applied.facts.push_back(batch.AddFact(fact.subject, fact.relation, fact.object, fact.valid_at, kStillValid, fact.source));
-    } else {
-      applied.facts.push_back(known);
-      if (fact.source) batch.AddSource(known, *fact.source);
-    }
-  }
+  applied.facts.resize(changes.add.size());
+  applied.repeated.resize(changes.add.size());
+  for (std::size_t i = 0; i < changes.add.size(); ++i)
+    applied.repeated[i] = batch.PutFact(changes.add[i], &applied.facts[i]) ? 1 : 0;
   batch.Commit();
 }
 

@@ -164,13 +164,18 @@ struct Words {
   std::uint32_t Find(std::string_view word) const;  // max() when unknown
 };
 
+// Words and rules, replaced as a whole when a batch changes them.
+struct Vocabulary {
+  std::shared_ptr<const Words> relations, types;
+  std::shared_ptr<const CompiledRules> rules;
+};
+
 // All of one version that is not in a table.
 struct GraphState : Pooled {
   std::uint64_t version = 0;
   std::size_t num_nodes = 0, num_facts = 0, num_current_facts = 0, num_buckets = 1;
   std::size_t num_forgotten_nodes = 0, num_erased_facts = 0;  // ids that stay empty
-  std::shared_ptr<const Words> relations, types;
-  std::shared_ptr<const CompiledRules> rules;
+  const Vocabulary* vocabulary = nullptr;  // the graph's, or one that it retired
 };
 
 class KnowledgeGraph;
@@ -282,6 +287,7 @@ class KnowledgeGraph {
   VersionedTable<FactRecord> facts_;
   VersionedTable<NodeRecord> nodes_;
   VersionedTable<NameBucket> names_;
+  std::unique_ptr<const Vocabulary> vocabulary_;  // of the newest version
   std::atomic<const GraphState*> state_;        // the newest version, published last but one ...
   std::atomic<std::uint64_t> published_;   // ... and its number, so that a reader pins no later one than it reads
   bool broken_ = false;                    // a batch ended half way, for want of memory

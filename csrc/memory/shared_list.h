@@ -43,6 +43,10 @@ class SharedList {
   const T& back() const { return last_->items[last_->count - 1]; }
 
   void Append(const T& item) {
+    if (last_ != nullptr && last_->count < kChunkItems && last_->refs.load(std::memory_order_acquire) == 1) {
+      last_->items[last_->count++] = item;
+      return;
+    }
     auto* chunk = new Chunk;
     if (last_ != nullptr && last_->count < kChunkItems) {
       chunk->items = last_->items;

@@ -73,7 +73,7 @@ void SimilarNodes::Search(std::vector<std::size_t> rows, const GraphBatch& batch
 bool SimilarNodes::Suits(const Neighbour& neighbour, const std::string& type, const GraphBatch& batch) const {
   const NodeRecord& node = batch.node(static_cast<NodeId>(neighbour.id));
   if (node.name.empty()) return false;  // forgotten, and its vector not yet
-  return type.empty() || node.type == kNoType || batch.state().types->words[node.type] == type;
+  return type.empty() || node.type == kNoType || batch.state().vocabulary->types->words[node.type] == type;
 }
 
 bool SimilarNodes::Satisfied(const Row& row, const GraphBatch& batch) const {

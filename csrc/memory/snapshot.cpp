@@ -33,9 +33,9 @@ std::size_t Snapshot::num_facts() const { return state_->num_facts; }
 std::size_t Snapshot::num_current_facts() const { return state_->num_current_facts; }
 std::size_t Snapshot::num_forgotten_nodes() const { return state_->num_forgotten_nodes; }
 std::size_t Snapshot::num_erased_facts() const { return state_->num_erased_facts; }
-const std::vector<std::string>& Snapshot::relations() const { return state_->relations->words; }
-const std::vector<std::string>& Snapshot::types() const { return state_->types->words; }
-const ConflictRules& Snapshot::rules() const { return state_->rules->source; }
+const std::vector<std::string>& Snapshot::relations() const { return state_->vocabulary->relations->words; }
+const std::vector<std::string>& Snapshot::types() const { return state_->vocabulary->types->words; }
+const ConflictRules& Snapshot::rules() const { return state_->vocabulary->rules->source; }
 
 bool Snapshot::HasNode(NodeId node) const {
   CheckNode(node, num_nodes(), "node");
@@ -54,10 +54,10 @@ void Snapshot::CheckKnown(NodeId node, const std::string& where) const {
 }
 
 NodeId Snapshot::FindNode(std::string_view name) const {
-  return FindName(graph_.names_, graph_.nodes_, name, Seen());
+  return FindName(graph_.names_, graph_.nodes_, name, NameHash(name), Seen());
 }
 
-RelationId Snapshot::KnownRelation(std::string_view relation) const { return state_->relations->Find(relation); }
+RelationId Snapshot::KnownRelation(std::string_view relation) const { return state_->vocabulary->relations->Find(relation); }
 
 RelationId Snapshot::FindRelation(std::string_view relation) const {
   const RelationId id = KnownRelation(relation);

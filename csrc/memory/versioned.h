@@ -105,11 +105,24 @@ class Versions {
 // table shares it, `refs()` being 1, if readers of older versions can tell.
 template <typename Record>
 class VersionedTable {
- public:
   static constexpr std::size_t kPageSlots = 64;
   static constexpr std::size_t kChunkPages = 128;
   static constexpr std::size_t kChunkSlots = kPageSlots * kChunkPages;
+  struct Page : Pooled {
+    std::atomic<std::uint32_t> refs{1};
+    std::array<std::atomic<Record*>, kPageSlots> slots{};
+  };
+  struct Chunk {
+    std::atomic<std::uint32_t> refs{1};
+    std::array<std::atomic<Page*>, kChunkPages> pages{};
+  };
+  struct Root {
+    explicit Root(std::size_t n) : capacity(n), chunks(new std::atomic<Chunk*>[n]()) {}
+    std::size_t capacity;
+    std::unique_ptr<std::atomic<Chunk*>[]> chunks;
+  };
 
+ public:
   VersionedTable() : root_(new Root(1)) {}
   // Shares all pages with `other`, which nobody writes meanwhile.
   VersionedTable(const VersionedTable& other) : root_(nullptr) {
@@ -139,16 +152,29 @@ class VersionedTable {
     while (record != nullptr && record->version > version) record = record->prev();
     return record;
   }
-  // Where slot `index` lies, to prefetch it; nullptr when nothing was ever written near it.
-  const std::atomic<Record*>* Slot(std::size_t index) const {
-    const Root* root = root_.load(std::memory_order_acquire);
-    const std::size_t c = index / kChunkSlots;
-    if (c >= root->capacity) return nullptr;
-    const Chunk* chunk = root->chunks[c].load(std::memory_order_acquire);
-    if (chunk == nullptr) return nullptr;
-    const Page* page = chunk->pages[index / kPageSlots % kChunkPages].load(std::memory_order_acquire);
-    return page == nullptr ? nullptr : &page->slots[index % kPageSlots];
-  }
+  // Where slots lie, for a reader that is pinned before and stays so, or the writer until it writes.
+  class Slots {
+   public:
+    explicit Slots(const VersionedTable& table) {
+      const Root* root = table.root_.load(std::memory_order_acquire);
+      chunks_ = root->chunks.get();
+      capacity_ = root->capacity;
+    }
+    // nullptr when nothing was ever written near it.
+    const std::atomic<Record*>* At(std::size_t index) const {
+      const std::size_t c = index / kChunkSlots;
+      if (c >= capacity_) return nullptr;
+      const auto* chunk = chunks_[c].load(std::memory_order_acquire);
+      if (chunk == nullptr) return nullptr;
+      const auto* page = chunk->pages[index / kPageSlots % kChunkPages].load(std::memory_order_acquire);
+      return page == nullptr ? nullptr : &page->slots[index % kPageSlots];
+    }
+
+   private:
+    const std::atomic<Chunk*>* chunks_;
+    std::size_t capacity_;
+  };
+  const std::atomic<Record*>* Slot(std::size_t index) const { return Slots(*this).At(index); }
 
   // Asks the memory for what a write of slot `index` needs: first where it lies, then, once that is there, its record.
   void PrefetchSlot(std::size_t index) const {
@@ -175,6 +201,7 @@ class VersionedTable {
     std::atomic<Record*>* slot = nullptr;
     try {
       slot = Own(index, fresh->version, versions);
+      versions->Reserve(1);
     } catch (...) {
       Record::Destroy(fresh);
       throw;
@@ -182,9 +209,8 @@ class VersionedTable {
     Replace(slot, fresh, versions);
   }
   // The same in two steps, for who looks at the newest record first: the slot in a page that no copy of this table
-  // shares, with room to retire what is in it; and putting `fresh` there, which throws nothing.
+  // shares; and putting `fresh` there, which throws nothing if there is room to retire what is there.
   std::atomic<Record*>* Own(std::size_t index, std::uint64_t version, Versions* versions) {
-    versions->Reserve(4);
     Root* root = root_.load(std::memory_order_relaxed);
     if (const std::size_t c = index / kChunkSlots; c < root->capacity) {
       Chunk* chunk = root->chunks[c].load(std::memory_order_relaxed);
@@ -204,20 +230,6 @@ class VersionedTable {
   }
 
  private:
-  struct Page : Pooled {
-    std::atomic<std::uint32_t> refs{1};
-    std::array<std::atomic<Record*>, kPageSlots> slots{};
-  };
-  struct Chunk {
-    std::atomic<std::uint32_t> refs{1};
-    std::array<std::atomic<Page*>, kChunkPages> pages{};
-  };
-  struct Root {
-    explicit Root(std::size_t n) : capacity(n), chunks(new std::atomic<Chunk*>[n]()) {}
-    std::size_t capacity;
-    std::unique_ptr<std::atomic<Chunk*>[]> chunks;
-  };
-
   static void DropRecord(Record* record) {
     if (record != nullptr && DropReference(&record->refs())) Record::Destroy(record);
   }
@@ -238,6 +250,7 @@ class VersionedTable {
 
   // The page of slot `index`, shared with no copy of this table: what is shared on the way there is copied.
   __attribute__((noinline)) Page* OwnPage(std::size_t index, std::uint64_t version, Versions* versions) {
+    versions->Reserve(3);
     const std::size_t c = index / kChunkSlots;
     Root* root = root_.load(std::memory_order_relaxed);
     if (c >= root->capacity) {
