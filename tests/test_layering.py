@@ -22,7 +22,7 @@ LEVELS = {
     "training": 5, "evaluation": 5,
     "play": 6,
 }  # fmt: skip
-NATIVE_USERS = {"memory", "envs"}
+NATIVE_USERS = {"memory", "envs", "models"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 WITHOUT_JAX = {"errors", "types", "memory", "envs"}  # nowhere; `language` only inside functions
 
