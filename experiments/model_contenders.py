@@ -48,12 +48,13 @@ class Ours:
 
         from embodied_mem.models import decoder as model
         from embodied_mem.models.config import preset
+        from embodied_mem.models.prompt_cache import sampling_weights
         from embodied_mem.models.sampling import sampling_config
 
         self._jax, self._length, self._samplers = jax, settings["prompt"], {}
         self._decoder = model.Decoder(preset(NAME), rngs=nnx.Rngs(0))
         config = sampling_config(self._decoder.config)
-        self._weights = self._decoder.weights(config.scan_layers)
+        self._weights = sampling_weights(self._decoder)
 
         @jax.jit
         def first(weights, tokens):

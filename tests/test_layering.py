@@ -22,7 +22,7 @@ LEVELS = {
     "training": 5, "evaluation": 5,
     "play": 6,
 }  # fmt: skip
-NATIVE_USERS = {"memory", "envs"}
+NATIVE_USERS = {"memory", "envs", "models"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 WITHOUT_JAX = {"errors", "types", "memory", "envs"}  # nowhere; `language` only inside functions
 
@@ -77,7 +77,7 @@ def violations(root: Path) -> list[str]:
                 if target in LEVELS and LEVELS[target] >= LEVELS[owner]:
                     reason = f"is on level {LEVELS[target]}, {owner} on level {LEVELS[owner]}"
                 elif target in ("_native", "native") and owner not in NATIVE_USERS | {"native"}:
-                    reason = f"is for {' and '.join(sorted(NATIVE_USERS))} only"
+                    reason = f"is for {', '.join(sorted(NATIVE_USERS))} only"
                 elif target not in LEVELS and not target.startswith("__"):
                     reason = "is no known package"
             if reason:
@@ -103,7 +103,7 @@ def test_imports_run_downward():
         ("models/sub/a.py", "from ...compiler import x", "embodied_mem.compiler.x is on level 3"),
         ("envs/a.py", "def f():\n    import jax.numpy", "envs/a.py:2: jax.numpy must stay out of envs"),
         ("language/a.py", "try:\n    from jax import jit\nexcept ImportError: pass", "inside functions only"),
-        ("agents/a.py", "from embodied_mem import _native", "embodied_mem._native is for envs and memory only"),
+        ("agents/a.py", "from embodied_mem import _native", "embodied_mem._native is for envs, memory, models only"),
         ("agents/a.py", "import experiments.train", "experiments.train is imported by no package"),
         ("helpers/a.py", "", "helpers has no level"),
         ("rl/a.py", "from embodied_mem.utils import x", "embodied_mem.utils.x is no known package"),

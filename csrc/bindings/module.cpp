@@ -38,6 +38,7 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindAlfworld(module);
   embodied_mem::BindHabitat(module);
   embodied_mem::BindMemory(module);
+  embodied_mem::BindModels(module);
   embodied_mem::BindStorage(module);
   embodied_mem::BindVectors(module);
   embodied_mem::BindPartnr(module);

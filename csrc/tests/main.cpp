@@ -14,6 +14,7 @@
 #include "envs/alfworld/sexpr.h"
 #include "envs/vector_env.h"
 #include "tests/alfred.h"
+#include "tests/block_product.h"
 #include "tests/check.h"
 #include "tests/habitat.h"
 #include "tests/household.h"
@@ -309,6 +310,7 @@ int main(int argc, char** argv) {
     TestEventLog();
     TestGraphBytes();
     TestVectorIndex();
+    TestBlockProduct();
     for (int i = 1; i < argc; ++i) {
       std::ifstream file(argv[i], std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

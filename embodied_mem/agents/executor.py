@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from embodied_mem.compiler.memory_compiler import buckets_within, fit
+from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, fit
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompts import split_soft
 from embodied_mem.language.tokenizers import Tokenizer
@@ -60,7 +60,7 @@ class Executor:
         *,
         max_action_tokens: int = 16,
         temperature: float = 0.0,
-        length_buckets: Sequence[int] = (128, 256, 384, 512, 768),
+        length_buckets: Sequence[int] = (128, *PROMPT_LENGTHS),
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
     ):
@@ -90,7 +90,7 @@ class Executor:
         Raises:
             InvalidInputError: a row's number of placeholders is not its number of soft tokens.
         """
-        encoded = [fit(ids, self.length_buckets[-1]) for ids in encode_prompts(self.tokenizer, prompts)]
+        encoded = fit(encode_prompts(self.tokenizer, prompts), self.length_buckets[-1], "executor")
         self._check_soft(encoded, soft)
         with self._placement.scope():
             result = self._sampler.generate(encoded, keys, soft=soft)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Sequence
 
 import jax
@@ -32,6 +33,9 @@ from embodied_mem.models.sampling import SamplingSettings, append
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
 from embodied_mem.models.weights_version import WeightsWatch
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
+
+PROMPT_LENGTHS = (256, 384, 512, 768, 1024, 1536, 2048)
+"""Buckets that are compiled when a prompt needs them, as far as the model has room."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +106,7 @@ class MemoryCompiler:
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
-        length_buckets: Sequence[int] = (256, 384, 512, 768),
+        length_buckets: Sequence[int] = PROMPT_LENGTHS,
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
     ):
@@ -140,8 +144,7 @@ class MemoryCompiler:
             keys: PRNG keys [B] or more, one per row, so that a row does not depend on its neighbours.
             soft: also read the soft positions.
         """
-        limit = self.length_buckets[-1]
-        encoded = [fit(ids, limit) for ids in self.tokenizer.encode_batch(list(prompts))]
+        encoded = fit(self.tokenizer.encode_batch(list(prompts)), self.length_buckets[-1], "compiler")
         soft = soft and self.soft_mem is not None
         values = densities = None
         version = self._watch.version()
@@ -182,9 +185,17 @@ def buckets_within(limit: int, buckets: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({min(size, limit) for size in buckets}))
 
 
-def fit(ids: list[int], limit: int) -> list[int]:
-    """`ids` without a piece of its middle if it is longer than `limit`: its start and its newest half stay."""
-    if len(ids) <= limit:
-        return ids
+def fit(prompts: list[list[int]], limit: int, who: str) -> list[list[int]]:
+    """Returns the prompts, of those longer than `limit` only the start and the newest three quarters of the limit.
+
+    Warns once, in the name of who reads them: supervised training reads prompts whole, whatever their length.
+    """
+    if max(map(len, prompts), default=0) > limit:
+        warnings.warn(
+            f"{who}: prompts are longer than {limit} tokens, and their middle is left out; fewer experiences "
+            "(memory.top_k) make them shorter, length_buckets up to the model's max_length make room",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     head = limit // 4
-    return ids[:head] + ids[len(ids) - (limit - head) :]
+    return [ids if len(ids) <= limit else ids[:head] + ids[len(ids) - (limit - head) :] for ids in prompts]

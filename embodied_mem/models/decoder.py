@@ -24,6 +24,7 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import layers as ops
+from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
 from embodied_mem.models.kv_cache import KVCache, grow
 
@@ -165,8 +166,10 @@ def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Arr
 
 def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Array:
     """Returns float32[..., V] logits of hidden [..., D]; accumulated in float32."""
-    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (weights["head"], 0)
     flat = hidden.reshape(-1, hidden.shape[-1])
+    if isinstance(weights.get("head"), Blocks):
+        return weights["head"].multiply(flat).reshape(*hidden.shape[:-1], -1)
+    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (weights["head"], 0)
     product = jax.lax.dot_general(flat, table, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32)
     return product.reshape(*hidden.shape[:-1], -1)
 
@@ -288,13 +291,20 @@ def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> t
         new_keys = jax.lax.dynamic_update_slice(cache.keys, keys, (0, *here))
         new_values = jax.lax.dynamic_update_slice(cache.values, values, (0, *here))
     else:
+
+        def rows(array):
+            return array.reshape(batch, *array.shape[-3:])  # `sampling.decode` leaves away the axis of a single row
+
+        def write(array, new):
+            new = new.reshape(*array.shape[:-2], *new.shape[-2:])
+            return jax.lax.dynamic_update_slice(array, new, (*[0] * (array.ndim - 2), cache.index, 0))
+
         new_keys, new_values = [], []
         for i, layer_weights in enumerate(weights["layers"]):
 
             def attend(query, keys, values, i=i):
-                grown_keys = jax.lax.dynamic_update_slice(cache.keys[i], keys, (0, 0, cache.index, 0))
-                grown_values = jax.lax.dynamic_update_slice(cache.values[i], values, (0, 0, cache.index, 0))
-                context = ops.cached_attention(query, grown_keys, grown_values, allowed=allowed)
+                grown_keys, grown_values = write(cache.keys[i], keys), write(cache.values[i], values)
+                context = ops.cached_attention(query, rows(grown_keys), rows(grown_values), allowed=allowed)
                 return context, (grown_keys, grown_values)
 
             x, pair = ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)

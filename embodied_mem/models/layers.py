@@ -15,6 +15,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig
 
 MASKED = -1e30  # finite, so that a row that may attend to nothing gives numbers (never read) and not NaN
@@ -150,11 +151,12 @@ def cached_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, al
     return _attend(query, keys, values, jnp.where(allowed, 0.0, MASKED).astype(jnp.float32))
 
 
-def _project(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """Returns x [B, L, D] times weight [D, ...] as one flat matrix product, [B, L, ...]."""
+def _project(x: jax.Array, weight: jax.Array | Blocks, inner: int = 1) -> jax.Array:
+    """Returns x [B, L, D] times weight [D, ...], whose D is its first `inner` dimensions, as one flat product."""
     batch, length, width = x.shape
-    product = jnp.dot(x.reshape(batch * length, width), weight.reshape(width, -1))
-    return product.reshape(batch, length, *weight.shape[1:])
+    flat = x.reshape(batch * length, width)
+    product = weight.multiply(flat) if isinstance(weight, Blocks) else jnp.dot(flat, weight.reshape(width, -1))
+    return product.reshape(batch, length, *weight.shape[inner:])
 
 
 def apply_layer(
@@ -172,7 +174,7 @@ def apply_layer(
 
     Args:
         config: the decoder's shape.
-        weights: arrays of one layer, named as in `config.layer_shapes`, plus adapters where there are any.
+        weights: arrays of one layer, named as in `config.layer_shapes`, matrices perhaps as `Blocks`; plus adapters.
         x: [B, L, D].
         cos: float32[B, L, head_dim / 2], see `rope_tables`; `sin` likewise.
         sin: see `cos`.
@@ -182,7 +184,7 @@ def apply_layer(
         dropout_key: randomness of this layer, or None for no dropout.
     """
     x = constrain(x, BATCH_AXES)
-    batch, length, width = x.shape
+    batch, length, _ = x.shape
     heads, kv_heads, dim = config.num_heads, config.num_kv_heads, config.head_dim
 
     normed = rms_norm(x, weights["attention_norm"], config.norm_eps)
@@ -206,7 +208,7 @@ def apply_layer(
     values = projected["value"].transpose(0, 2, 1, 3)
     context, state = attend(query, keys, values)
     context = context.transpose(0, 3, 1, 2, 4).reshape(batch, length, heads * dim)
-    x = x + _project(context, weights["output"].reshape(heads * dim, width))
+    x = x + _project(context, weights["output"], inner=2)
 
     normed = rms_norm(x, weights["mlp_norm"], config.norm_eps)
     hidden = jax.nn.silu(_project(normed, weights["gate"])) * _project(normed, weights["up"])

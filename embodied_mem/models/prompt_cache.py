@@ -28,6 +28,7 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
+from embodied_mem.models.block_product import in_blocks, pays
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.kv_cache import grow, repeat_rows, take
 from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
@@ -38,9 +39,18 @@ PARTS = (4, 2)
 """What follows the kept columns fills the smallest of these parts of a length bucket that holds it, or all of it."""
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "scan_layers"))
-def _lay_out(graphdef, state, scan_layers):
-    return nnx.merge(graphdef, state).weights(scan_layers)
+@functools.partial(jax.jit, static_argnames=("graphdef", "blocks"))
+def _lay_out(graphdef, state, blocks):
+    decoder = nnx.merge(graphdef, state)
+    config = sampling_config(decoder.config)
+    weights = decoder.weights(config.scan_layers)
+    return in_blocks(config, weights) if blocks else weights
+
+
+def sampling_weights(decoder: Decoder) -> model.Weights:
+    """Returns the weights as they are sampled from fastest on the present backend, under `sampling_config`."""
+    graphdef, state = nnx.split(decoder)
+    return _lay_out(graphdef, state, pays(sampling_config(decoder.config), jax.tree.leaves(state)))
 
 
 @functools.partial(jax.jit, static_argnames=("config", "lora"))
@@ -195,7 +205,7 @@ class PromptCache:
         """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
         if self._watch.changed():
             self.forget()
-            self._weights = _lay_out(*nnx.split(self.decoder), self._config.scan_layers)
+            self._weights = sampling_weights(self.decoder)
 
     def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
         """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""

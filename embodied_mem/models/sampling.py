@@ -156,6 +156,10 @@ def sample_token(
     return tokens, log_probs
 
 
+def _arrays(cache: KVCache) -> dict:
+    return {"keys": cache.keys, "values": cache.values}
+
+
 def decode(
     config, weights, lora, cache: KVCache, hidden: jax.Array, keys: jax.Array, settings, max_new_tokens: int
 ) -> Generation:
@@ -172,6 +176,10 @@ def decode(
         max_new_tokens: T.
     """
     batch = hidden.shape[0]
+    # XLA drops an axis of one row and then keeps two versions of each array of the cache, so four copies a step.
+    single = batch == 1 and not config.scan_layers
+    if single:
+        cache = dataclasses.replace(cache, **jax.tree.map(lambda array: array[0], _arrays(cache)))
     eos = jnp.asarray(settings.eos_tokens, jnp.int32)
 
     def unfinished(state):
@@ -203,6 +211,8 @@ def decode(
         jnp.zeros((batch, max_new_tokens), bool),
     )
     step, cache, hidden, finished, tokens, log_probs, mask = jax.lax.while_loop(unfinished, body, state)
+    if single:
+        cache = dataclasses.replace(cache, **jax.tree.map(lambda array: array[None], _arrays(cache)))
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import warnings
 
 import jax
 import numpy as np
@@ -315,11 +316,14 @@ def test_guidance_that_forges_is_delivered_as_text():
 
 
 def test_long_prompts_are_cut_in_the_middle():
-    assert fit(list(range(100)), 100) == list(range(100))
-    cut = fit(list(range(101)), 100)
-    assert cut == [*range(25), *range(26, 101)]
-    cut = fit(list(range(1000)), 40)
-    assert cut == [*range(10), *range(970, 1000)]
+    whole = list(range(100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit([whole, []], 100, "executor") == [whole, []]
+    with pytest.warns(RuntimeWarning, match="executor: prompts are longer than 100 tokens"):
+        assert fit([list(range(101)), whole], 100, "executor") == [[*range(25), *range(26, 101)], whole]
+    with pytest.warns(RuntimeWarning, match="longer than 40"):
+        assert fit([list(range(1000))], 40, "compiler") == [[*range(10), *range(970, 1000)]]
 
 
 def test_buckets_keep_room_for_the_answer():

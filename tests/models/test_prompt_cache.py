@@ -11,7 +11,7 @@ from flax import nnx
 from test_decoder import VARIANTS, build
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models import prompt_cache, sampling
+from embodied_mem.models import block_product, prompt_cache, sampling
 from embodied_mem.models.decoder import token_log_probs
 from embodied_mem.models.prompt_cache import PromptCache, StoredPrompts, batch_bucket
 from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
@@ -59,9 +59,12 @@ def episode():
     yield [text(50, 27), goals[2] + end[8]]  # a longer bucket, nothing or a little in common
 
 
-@pytest.mark.parametrize(("scan", "settings"), [(False, GREEDY), (True, WARM)])
-def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, monkeypatch):
+@pytest.mark.parametrize(
+    ("scan", "settings", "blocks"), [(False, GREEDY, True), (False, GREEDY, False), (True, WARM, False)]
+)
+def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, blocks, monkeypatch):
     monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
+    monkeypatch.setattr(block_product, "LARGE_BYTES", 0 if blocks else 2**26)
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     sampler = sampler_of(decoder, settings)
     for step, prompts in enumerate(episode()):

@@ -1,0 +1,20 @@
+// embodied_mem._native.models: what JAX programs call on a CPU.
+#include <pybind11/pybind11.h>
+
+#include "bindings/module.h"
+#include "memory/simd.h"
+#include "models/block_product.h"
+
+namespace py = pybind11;
+
+namespace embodied_mem {
+
+void BindModels(py::module_& module) {
+  py::module_ part = module.def_submodule("models", "Functions for `jax.ffi`; use embodied_mem.models.block_product.");
+  part.attr("BLOCK_COLUMNS") = kBlockRows;
+  part.def(
+      "block_product", [] { return py::capsule(BlockProductHandler(), "xla._CUSTOM_CALL_TARGET"); },
+      "The handler of block_product.h, to be registered with `jax.ffi.register_ffi_target`.");
+}
+
+}  // namespace embodied_mem
