@@ -27,7 +27,8 @@ class WorldConfig:
 
     Attributes:
         name: `alfworld`, or `eb_alfred`: EB-ALFRED's training side in ALFWorld's words, which is `train` without the
-            trials of `held_out`, and those; no trial of an evaluation subset.
+            trials of `held_out`, and those; no trial of an evaluation subset. Or `scienceworld`: `num_train` training
+            variations evenly over the tasks, from recordings and without playing; chosen on its dev variations.
         train: a split of installed ALFWorld data, a folder of game files, or `generated`.
         valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen.
         num_train: number of training games; 0 takes all of a split. Needed for `generated`.
@@ -49,7 +50,8 @@ class WorldConfig:
     grammar: str = "0.4"
 
     def __post_init__(self) -> None:
-        _require(self.name in ("alfworld", "eb_alfred"), "world.name", "alfworld or eb_alfred", self.name)
+        known = ("alfworld", "eb_alfred", "scienceworld")
+        _require(self.name in known, "world.name", f"one of {', '.join(known)}", self.name)
         if self.name == "eb_alfred":
             given = (self.train, self.valid, self.grammar)
             _require(given == ("train", "held_out", "0.4"), "world", "train, held_out, 0.4 with eb_alfred", given)
