@@ -116,10 +116,12 @@ def record_all(
 
     path = pathlib.Path(path)
     known: dict[tuple[str, int], Recording] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        if line.endswith("}"):  # the last line of a process that was killed may be cut
-            row = _read(json.loads(line))
-            known[row.game, row.variation] = row
+    text = path.read_text() if path.exists() else ""
+    if text and not text.endswith("\n"):  # the process was killed within a line
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text)
+    for row in map(_read, map(json.loads, text.splitlines())):
+        known[row.game, row.variation] = row
     left = [pair for pair in pairs if pair not in known]
     if left:
         path.parent.mkdir(parents=True, exist_ok=True)
