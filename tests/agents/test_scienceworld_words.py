@@ -61,7 +61,8 @@ def test_a_path_is_remembered_in_our_names_without_its_ways():
 
 
 def test_the_own_path_is_left_out_and_long_ones_are_cut():
-    bank = PathBank([path(3, "water", ("open oven", "open fridge")), path(4, "lead", tuple(f"open box {i}" for i in range(50)))])
+    many = tuple(f"open box {i}" for i in range(50))
+    bank = PathBank([path(3, "water", ("open oven", "open fridge")), path(4, "lead", many)])
     [memory] = bank.retrieve(BOIL.format("water"), top_k=2, exclude_task_ids=("boil/3",))
     assert len(memory.lines) == MAX_LINES
     assert bank.retrieve(BOIL.format("water"), top_k=1)[0].brief() == "@ kitchen\n1 open oven\n2 open fridge"

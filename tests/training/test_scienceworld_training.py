@@ -127,7 +127,8 @@ def test_recordings_are_kept_and_a_cut_line_is_recorded_again(tmp_path, monkeypa
 
 def test_commands_are_aligned_in_order_by_verb_and_words():
     theirs = ["pick up green wire", "focus on water", "wait", "pick up cup"]
-    assert align(["pick up blue wire", "wait", "focus on lead", "pick up cup"], theirs) == {0: 0, 1: 2, 3: 3}  # the equal one wins
+    ours = ["pick up blue wire", "wait", "focus on lead", "pick up cup"]
+    assert align(ours, theirs) == {0: 0, 1: 2, 3: 3}  # the equal one wins
     assert align([], theirs) == {} == align(theirs, [])
 
 
