@@ -87,17 +87,17 @@ def record(simulator, game: str, variation: int, detour: float, random) -> Recor
         if not (looked or asked or label.startswith(("look around", "open door", "go to"))):
             give("look around", "look around")
         if not asked and random.random() < detour:
-            early = [command for command in solution[i + 1 :] if command.startswith(HARMLESS)]
+            early, back = [command for command in solution[i + 1 :] if command.startswith(HARMLESS)], here
             if doors and random.random() < 0.5:
-                room, back = doors[int(random.integers(len(doors)))], here
+                room = doors[int(random.integers(len(doors)))]
                 give(f"open door to {room}", label)
                 give(f"go to {room}", label)
-                if here != back:
-                    give(f"go to {back}", f"go to {back}")
             elif early:
                 give(early[int(random.integers(len(early)))], label)
                 if steps[-1].answer.startswith("Ambiguous"):
                     give("0", "0")
+            if here != back and not over:
+                give(f"go to {back}", f"go to {back}")
         if not over:
             give(label, label)
         if over:
@@ -133,6 +133,8 @@ def record_all(
             for game, variation in left:
                 random = np.random.default_rng((seed, variation, *game.encode()))
                 row = record(simulator, game, variation, detour, random)
+                if row.score < 100 and detour:  # some solutions name things as they are at one moment only
+                    row = record(simulator, game, variation, 0.0, random)
                 file.write(json.dumps(dataclasses.asdict(row)) + "\n")
                 file.flush()
                 known[game, variation] = row
