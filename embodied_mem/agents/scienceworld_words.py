@@ -1,14 +1,15 @@
 """ScienceWorld in few words, for models that read four hundred tokens: its answers, and memory as numbered lines.
 
     narrator = Narrator(first_text)
-    narrator.tell("The cupboard is now open.")          # "The cupboard is now open. kitchen: chair; counter: bowl ..."
+    narrator.tell("open cupboard", "The cupboard is now open.")      # "The cupboard is now open.\\nkitchen: chair; ..."
     bank = PathBank(paths)
     bank.retrieve(goal, top_k=1)[0].brief()             # "@ kitchen\\n1 pick up thermometer\\n2 open cupboard ..."
     world = BriefScienceWorld(envs)                     # what `agents.player.play` plays
 
-An answer is followed by the room and what the last look around saw there: the names that commands need. A remembered
-path is the steps that changed something, their names replaced by ours as the agents without a model do, rooms on lines
-of their own, ways left out; waits and measurements that are repeated soon after stand once, with a star.
+An answer is followed by the room and what the last look around saw there, the names that commands need, and by the
+latest commands that were no ways, which tell a compiler what it chose (which wire goes where). A remembered path is the
+steps that changed something, their names replaced by ours as the agents without a model do, rooms on lines of their
+own, ways left out; waits and measurements that are repeated soon after stand once, with a star.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from embodied_mem.agents.scienceworld_memory import (
     substitutions,
 )
 
-MAX_ANSWER, MAX_THINGS, MAX_LINES = 160, 440, 32
-"""Characters of an answer and of a room's things, and lines of a memory."""
+MAX_ANSWER, MAX_THINGS, MAX_LINES, MAX_BEFORE = 160, 440, 32, 4
+"""Characters of an answer and of a room's things, lines of a memory, and commands that are said again."""
 SOON = 4
 """A wait or a measurement that one of the last so many lines says already is a repetition."""
 _REPEATED = ("wait", "examine ", "use ", "look ", "activate stopwatch", "deactivate stopwatch")
@@ -44,6 +45,7 @@ _DOOR_OF = re.compile(r"\.? The [\w -]+ door is (open|closed)\.?")
 _HOLDS = re.compile(r"\.? (?:On|In) the [\w -]+ is: ")
 _ARTICLE = re.compile(r"(?<![\w-])(?:an?|the) (?=\w)", re.IGNORECASE)
 _DOOR = re.compile(r"door to ([a-z ]+) \(that is (open|closed)\)")
+_WAYS = ("go to", "open door", "look around", "wait")
 _UNSAID = {"agent", "air", "picture", ""}
 
 
@@ -67,10 +69,11 @@ class Narrator:
     def __init__(self, first: str):
         """Begin with the first text, which is a look around."""
         self._room = self._things = ""
-        self.first = self.tell(first)
+        self._before: list[str] = []
+        self.first = self.tell("", first)
 
-    def tell(self, answer: str) -> str:
-        """The answer, the room, and what was seen there last; one line without line breaks."""
+    def tell(self, command: str, answer: str) -> str:
+        """The answer to a command, the room with what was seen there last, and the commands before; a line each."""
         said = ""
         if found := ROOM.search(answer):
             self._room, self._things = found[1], things_of(answer)
@@ -78,7 +81,12 @@ class Narrator:
             if moved := MOVED.match(answer):
                 self._room, self._things = moved[1], ""
             said = " ".join(answer.split())[:MAX_ANSWER] + "\n"
-        return f"{said}{self._room}: {self._things}".rstrip(": ")
+        text = f"{said}{self._room}: {self._things}".rstrip(": ")
+        if self._before:
+            text += f"\nbefore: {'; '.join(self._before)}"
+        if command and not command.startswith(_WAYS):
+            self._before = [*self._before, command][-MAX_BEFORE:]
+        return text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,5 +196,5 @@ class BriefScienceWorld:
                 score, won = int(info["score"][row]), bool(info["won"][row])
                 share = 1.0 if won else met / number
                 self.outcomes[row] = [int(won), max(score, 0), share, self._steps, int(score < 0), 0, 0]
-        told = [narrator.tell(text) for narrator, text in zip(self._narrators, texts)]
+        told = [narrator.tell(*said) for narrator, *said in zip(self._narrators, commands, texts)]
         return told, rewards, ended, cut, info

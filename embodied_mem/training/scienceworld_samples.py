@@ -84,7 +84,7 @@ def teach(recording: Recording, memory: PathExperience, random: np.random.Genera
         output = CompilerOutput.make(step.label, edits)
         state = apply_all(edits, view.state)[0]
         samples.append(sample_of(view, Lesson(output, state, step.label, step.label)))
-        view.turns.append((step.command, narrator.tell(step.answer)))
+        view.turns.append((step.command, narrator.tell(step.command, step.answer)))
         view.state = state
     return samples
 

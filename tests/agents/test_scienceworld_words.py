@@ -34,10 +34,16 @@ def test_a_look_becomes_the_names_of_things():
 def test_an_answer_is_followed_by_what_was_seen_in_this_room():
     narrator = Narrator(KITCHEN)
     assert narrator.first == f"kitchen: {THINGS}"
-    assert narrator.tell("You focus on\n\tthe soap.") == f"You focus on the soap.\nkitchen: {THINGS}"
-    assert narrator.tell("You move to the hallway.") == "You move to the hallway.\nhallway"
-    assert narrator.tell("You move to the kitchen.") == "You move to the kitchen.\nkitchen"  # it may have changed
-    assert narrator.tell(KITCHEN) == narrator.first
+    said = narrator.tell("focus on soap", "You focus on\n\tthe soap.")
+    assert said == f"You focus on the soap.\nkitchen: {THINGS}"
+    before = "\nbefore: focus on soap"
+    hallway, kitchen = "You move to the hallway.", "You move to the kitchen."
+    assert narrator.tell("go to hallway", hallway) == f"{hallway}\nhallway{before}"
+    assert narrator.tell("go to kitchen", kitchen) == f"{kitchen}\nkitchen{before}"  # what is there may have changed
+    assert narrator.tell("look around", KITCHEN) == narrator.first + before
+    for number in range(9):
+        said = narrator.tell(f"pick up {number}", "Done.")
+    assert said.endswith("\nbefore: pick up 4; pick up 5; pick up 6; pick up 7")
 
 
 def test_waits_that_follow_each_other_are_one_line_and_other_steps_are_not():
