@@ -52,9 +52,9 @@ class WorldConfig:
     def __post_init__(self) -> None:
         known = ("alfworld", "eb_alfred", "scienceworld")
         _require(self.name in known, "world.name", f"one of {', '.join(known)}", self.name)
-        if self.name == "eb_alfred":
+        if self.name != "alfworld":
             given = (self.train, self.valid, self.grammar)
-            _require(given == ("train", "held_out", "0.4"), "world", "train, held_out, 0.4 with eb_alfred", given)
+            _require(given == ("train", "held_out", "0.4"), "world", f"train, held_out, 0.4 with {self.name}", given)
         _require(self.max_steps >= 1, "world.max_steps", ">= 1", self.max_steps)
         _require(self.num_scenes >= 1, "world.num_scenes", ">= 1", self.num_scenes)
         _require(self.grammar in ("0.3", "0.4"), "world.grammar", "'0.3' or '0.4'", self.grammar)

@@ -20,7 +20,7 @@ def config() -> Config:
     none = CorrectionConfig()
     return dataclasses.replace(
         small,
-        world=WorldConfig(name="scienceworld", train="train", valid="dev", num_train=200, max_steps=100),
+        world=WorldConfig(name="scienceworld", train="train", valid="held_out", num_train=200, max_steps=100),
         memory=MemoryConfig(top_k=1, num_soft=4, full_turns=1),
         model=dataclasses.replace(small.model, max_compiler_tokens=96, max_action_tokens=40),
         data=DataConfig(passes=3, detour=0.12),
