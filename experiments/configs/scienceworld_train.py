@@ -1,8 +1,8 @@
 """ScienceWorld's training variations: the small models from scratch, on recorded solutions; no correction, no GRPO.
 
-Two hundred variations of 27 tasks, recorded once in a quarter of an hour of processor time, each read three times with
-another memory. Guidance is a whole command, so outputs and commands are longer than in ALFWorld; only the newest turn
-is shown with its answer, which names the things of the room. Score the weights, with `--split dev` to choose:
+Two hundred variations of 27 tasks, recorded once, each read three times with another memory. Guidance is a whole
+command, so outputs and commands are longer than in ALFWorld; only the newest turn is shown with its answer, which names
+the things of the room. Score the weights, with `--split dev` to choose:
 
     python experiments/evaluate.py --config=scienceworld --deliveries none static compiled --weights RUN/weights
 
