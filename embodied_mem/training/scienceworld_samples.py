@@ -102,6 +102,8 @@ def positions(recording: Recording, remembered: Sequence[Line]) -> list[int]:
             if (line := aligned.get(line_of_step[spot])) is not None:
                 found[i] = line
             spot += 1
+        elif i - 1 in found and command == solution.commands[i - 1]:  # looked at again, which is no step of its own
+            found[i] = found[i - 1]
     after, line = [0] * len(solution.commands), max(len(remembered) - 1, 0)
     for i in reversed(range(len(after))):
         line = found.get(i, line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -137,6 +138,8 @@ def test_now_is_the_line_that_is_worked_towards():
     memory = experience_of(other, played.goal)
     assert [line.command for line in memory.lines] == ["open drawer", "pick up spoon", "focus on spoon"]
     assert positions(played, memory.lines) == [0, 0, 0, 0, 1, 2]
+    again = dataclasses.replace(played, steps=(*played.steps[:4], *[played.steps[4]] * 3, played.steps[5]))
+    assert positions(again, memory.lines) == [0, 0, 0, 0, 1, 1, 1, 2]
 
 
 def test_the_brief_state_of_a_sample_is_what_the_outputs_before_made_of_it():
