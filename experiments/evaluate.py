@@ -97,6 +97,12 @@ def main(arguments: list[str] | None = None) -> dict:
             f"experiments/evaluate.py --config={world.name} --agents --deliveries none static compiled --weights "
             f"{options.weights}"
         )
+    if world.name == "scienceworld":
+        raise InvalidInputError(
+            "--weights: expected some trained on ALFWorld, got some trained on ScienceWorld; score them with: python "
+            "experiments/evaluate.py --config=scienceworld --deliveries none static compiled --weights "
+            f"{options.weights}"
+        )
     seeds = options.seeds or list(ev.seeds)
     names = options.deliveries or list(ev.deliveries)
     source = options.tasks or world.valid

@@ -1,7 +1,8 @@
-"""Scores agents without a language model on a sample of ScienceWorld's test variations; `evaluate.py` calls it.
+"""Scores agents by rules and deliveries by small models on a sample of ScienceWorld; `evaluate.py` calls it.
 
     python experiments/evaluate.py --config=scienceworld --result experiments/results/scienceworld.json
     python experiments/evaluate.py --config=scienceworld --agents planner_critic --games boil melt
+    python experiments/evaluate.py --config=scienceworld --deliveries none static compiled --weights RUN/weights
 
 Needs Java (`pip install "embodied_mem[scienceworld]"` brings one). First the memory: gold paths of training variations,
 which the simulator works out. Then every agent plays every sampled variation; agents learn nothing from what is scored.
@@ -17,12 +18,12 @@ import json
 import pathlib
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 NOTE = (
-    "Agents without a language model, on the simulator's own descriptions; the plan of an agent with memory is the "
-    "simulator's own solution of a training variation. The paper's rows are language models on other tasks "
-    "(90 descriptions of 16 kinds, written anew), for orientation and no comparison."
+    "Agents by rules and, as `model`, two models of 0.4 million parameters, on the simulator's own descriptions; the "
+    "memory is the simulator's own solution of a training variation. The paper's rows are language models on other "
+    "tasks (90 descriptions of 16 kinds, written anew), for orientation and no comparison."
 )
 COLUMNS = ("won", "score", "subgoals", "steps", "failed", "plans", "repairs")
 
@@ -35,7 +36,9 @@ def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--config", required=True, choices=["scienceworld"])
-    add("--agents", nargs="+", choices=list(AGENTS), help="default: all")
+    add("--agents", nargs="*", choices=list(AGENTS), help="default: all")
+    add("--deliveries", nargs="*", choices=["none", "static", "compiled"], help="by the weights; default: none")
+    add("--weights", help="folder with models trained by --config=scienceworld_train")
     add("--games", nargs="+", help="names of tasks; default: all 30")
     add("--split", choices=["test", "dev"], help="default: test")
     add("--variations", type=int, help="scored of each task")
@@ -132,6 +135,10 @@ def play_all(config, variations: dict[str, dict[str, list[int]]], paths: list, f
     ]
     left = [(i, name) for i in range(len(tasks)) for name in config.agents]
     left = [(i, name) for i, name in left if (name, config.split, tasks[i]) not in finished.rows]
+    rows = {f"model {name}": name for name in config.deliveries}
+    for row, delivery in rows.items():
+        missing = [task for task in tasks if (row, config.split, task) not in finished.rows]
+        play_delivery(config, delivery, missing, paths, lambda *given, row=row: finished.add(row, config.split, *given))
     if left:
         world = envs.make("scienceworld", tasks=tasks, max_steps=config.max_steps, lists_commands=False)
         try:
@@ -142,7 +149,63 @@ def play_all(config, variations: dict[str, dict[str, list[int]]], paths: list, f
                     progress.update(won=bool(row[0]))
         finally:
             world.close()
-    return {name: {task: finished.rows[name, config.split, task] for task in tasks} for name in config.agents}
+    return {name: {task: finished.rows[name, config.split, task] for task in tasks} for name in (*config.agents, *rows)}
+
+
+def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Callable[[str, list], None]) -> None:
+    """Plays tasks by the models of `config.weights` with one delivery of memory, some of them side by side.
+
+    Args:
+        config: of the evaluation.
+        name: of the delivery.
+        tasks: ids.
+        paths: the memory.
+        on_task: gets the id and the outcome, in the order of `COLUMNS`.
+
+    Raises:
+        SimulatorError: a process died.
+    """
+    if not tasks:
+        return
+    from embodied_mem import envs
+    from embodied_mem.agents.deliveries import make_delivery
+    from embodied_mem.agents.player import play
+    from embodied_mem.agents.scienceworld_words import BriefScienceWorld, PathBank
+    from embodied_mem.errors import SimulatorError
+    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.training import stages
+    from embodied_mem.training.progress import Progress
+    from embodied_mem.training.weights import load_bundle
+
+    keep_freed_memory()
+    bundle = load_bundle(pathlib.Path(config.weights))
+    trained, bank = bundle.config, PathBank(paths)
+    ev = trained.evaluation
+    settings = {
+        "temperature": ev.temperature,
+        "batch_buckets": (ev.batch_size,),
+        "placement": stages.placement(trained),
+    }
+    executor = stages.make_executor(trained, bundle.executor, bundle.tokenizer, **settings)
+    compiler = stages.make_compiler(trained, bundle.model, bundle.tokenizer, **settings)
+    size = min(ev.batch_size, len(tasks))
+    world = envs.make("scienceworld", tasks=tasks, num_envs=size, max_steps=config.max_steps, lists_commands=False)
+    try:
+        with Progress(f"model {name}", len(tasks), unit="episode") as progress:
+            for first in range(0, len(tasks), size):
+                numbers = range(first, min(first + size, len(tasks)))
+                brief = BriefScienceWorld(world)
+                play(
+                    brief, executor, make_delivery(name, compiler), bank, tasks=numbers, seeds=[0] * len(numbers),
+                    top_k=trained.memory.top_k, full_turns=trained.memory.full_turns,
+                )  # fmt: skip
+                for number, outcome in zip(numbers, brief.outcomes):
+                    if outcome is None:
+                        raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
+                    on_task(tasks[number], outcome)
+                progress.update(len(numbers))
+    finally:
+        world.close()
 
 
 def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
@@ -170,8 +233,9 @@ def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
             "episodes": int(won.size),
             "score_by_task": dict(zip(games, column["score"].mean(1).tolist())),
         }
-        if name != "none" and "none" in columns:
-            row["score_difference_to_none"] = list(paired_difference(column["score"], columns["none"][1]))
+        base = "model none" if name.startswith("model ") else "none"
+        if name != base and base in columns:
+            row["score_difference_to_none"] = list(paired_difference(column["score"], columns[base][1]))
         rows[name] = row
     return rows
 
@@ -224,6 +288,8 @@ def main(arguments: list[str]) -> dict:
         raise InvalidInputError(f"--variations: expected 1 to {fewest}, got {config.variations}")
     if not 1 <= config.memories <= 4:
         raise InvalidInputError(f"--memories: expected 1 to 4, got {config.memories}")
+    if config.deliveries and not config.weights:
+        raise InvalidInputError("--deliveries: expected --weights, a folder of models, got none")
     facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
     kept = {"memories": config.memories, "slow_games": list(config.slow_games)}
     with tempfile.TemporaryDirectory() as scratch:
@@ -231,6 +297,7 @@ def main(arguments: list[str]) -> dict:
         files = [pathlib.Path(f"{at}.{name}.jsonl") for name in ("memory", "tasks")]
         paths = remember(config, variations, files[0], kept)
         belongs_to = {"commit": facts["commit"], "max_steps": config.max_steps, "games": list(variations), **kept}
+        belongs_to |= {"weights": config.weights} if config.deliveries else {}
         played = play_all(config, variations, paths, Finished(files[1], belongs_to))
         for file in files:
             file.unlink()

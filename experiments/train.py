@@ -30,6 +30,10 @@ def main(arguments: list[str] | None = None) -> dict | None:
         from experiments.planning import print_plan
 
         return print_plan(config, compiled=options.compile)
+    if config.world.name == "scienceworld":
+        from experiments.train_scienceworld import train
+
+        return train(options, config)
 
     from embodied_mem.agents.deliveries import check_names
     from embodied_mem.models.host import keep_freed_memory

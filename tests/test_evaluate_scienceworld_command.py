@@ -36,6 +36,10 @@ def test_rows_and_table():
     assert rows["none"]["score_by_task"] == {"boil": 5, "melt": 0}
     assert rows["planner_critic"]["score_difference_to_none"][0] == 25
     assert rows["none"]["failed"] == 0.25
+    # A delivery is compared with the same executor without memory, not with the agent by rules.
+    compared = rows_of({"none": none, "model none": critic, "model static": none})
+    assert compared["model static"]["score_difference_to_none"][0] == -25
+    assert "score_difference_to_none" not in compared["model none"]
     # Two tasks, not four episodes: a quarter of two has a wider interval than a quarter of four.
     assert rows["planner_critic"]["interval"][1] > 0.75
     lines = table(rows).splitlines()
@@ -81,3 +85,5 @@ def test_what_cannot_be_played_is_refused():
         main([*FEW, "--memories", "9"])
     with pytest.raises(InvalidInputError, match="--variations: expected 1 to "):
         main([*FEW[:-1], "1000"])
+    with pytest.raises(InvalidInputError, match="--deliveries: expected --weights"):
+        main([*FEW, "--deliveries", "static"])

@@ -22,7 +22,7 @@ def _require(condition: bool, field: str, expected: str, got: object, why: str =
 
 
 EVERY_WORLD = "all"
-WORLDS = ("alfworld", "eb_alfred", "eb_habitat", EVERY_WORLD)
+WORLDS = ("alfworld", "eb_alfred", "eb_habitat", "scienceworld", EVERY_WORLD)
 """Where games can come from, see `training.worlds`."""
 
 
@@ -33,7 +33,8 @@ class WorldConfig:
     Attributes:
         name: `alfworld`, or `eb_alfred`, `eb_habitat`: the training side of that world in ALFWorld's words, which is
             `train` without the trials or layouts of `held_out`, and those; nothing of an evaluation subset. `all`: all
-            of these together; `train` and `valid` are ALFWorld's then.
+            of these together; `train` and `valid` are ALFWorld's then. `scienceworld`: `num_train` training variations
+            evenly over the tasks, from recordings and without playing; chosen on its dev variations.
         train: a split of installed ALFWorld data, a folder of game files, or `generated`.
         valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen.
         num_train: number of training games, of each world; 0 takes all of a split. Needed for `generated`.

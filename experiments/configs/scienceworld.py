@@ -1,4 +1,4 @@
-"""ScienceWorld's test variations by agents without a model; for `evaluate.py --config=scienceworld`."""
+"""ScienceWorld's test variations by agents without a model and by small ones; `evaluate.py --config=scienceworld`."""
 
 import dataclasses
 
@@ -9,6 +9,8 @@ class ScienceWorldConfig:
 
     Attributes:
         agents: of `scienceworld_agents.AGENTS`.
+        deliveries: of memory to the models of `weights`: `none`, `static`, `compiled`.
+        weights: folder with config, tokenizer and weights.
         games: names of tasks; empty takes all 30.
         split: that is scored, `test` or `dev`.
         variations: scored of each task, evenly spaced over the split's.
@@ -18,6 +20,8 @@ class ScienceWorldConfig:
     """
 
     agents: tuple[str, ...] = ("none", "static", "planner_critic")
+    deliveries: tuple[str, ...] = ()
+    weights: str = ""
     games: tuple[str, ...] = ()
     split: str = "test"
     variations: int = 2
