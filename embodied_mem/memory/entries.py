@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -169,9 +170,9 @@ class EntryMemory(abc.ABC):
         number = self._by_key.get(key)
         return None if number is None else self.entries[number]
 
-    def search(self, query: str, k: int = 5) -> list[tuple[Entry, float]]:
-        """The `k` entries most similar to a text, with their cosines, best first."""
-        return [(self.entries[number], score) for number, score in self._similarity.search(query, k)]
+    def search(self, query: str, k: int = 5, above: float = -math.inf) -> list[tuple[Entry, float]]:
+        """The `k` entries most similar to a text, with their cosines, best first; only those with a cosine above."""
+        return [(self.entries[number], score) for number, score in self._similarity.search(query, k, above)]
 
     # Keeping.
 

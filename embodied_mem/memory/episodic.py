@@ -80,10 +80,9 @@ class EpisodicMemory(EntryMemory):
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
         """
         found = []
-        for entry, cosine in self.search(query, 4 * k):
+        for entry, cosine in self.search(query, 4 * k, above=0.0):
             here = bool(place) and entry.data["place"] == place
-            if cosine > 0:
-                found.append(((1 - _SAME_PLACE) * cosine + _SAME_PLACE * here, cosine, here, entry))
+            found.append(((1 - _SAME_PLACE) * cosine + _SAME_PLACE * here, cosine, here, entry))
         found.sort(key=lambda one: -one[0])
         items = []
         for score, cosine, here, entry in found[:k]:

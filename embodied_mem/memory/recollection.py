@@ -8,6 +8,7 @@ recollection.explain()         # why each item was found, and what was left out 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -65,16 +66,20 @@ class Recollection:
     Attributes:
         query: as asked.
         items: what is given, best first.
-        left_out: what was found and is not given, best first.
         tokens: size of `items`, as counted.
         budget_tokens: limit that was set; None for none.
     """
 
     query: str
     items: tuple[Item, ...]
-    left_out: tuple[LeftOut, ...]
     tokens: int
     budget_tokens: int | None
+    _left: tuple[tuple[Item, int | None, int], ...] = ()
+
+    @functools.cached_property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What was found and is not given, best first."""
+        return tuple([LeftOut(*left) for left in self._left])
 
     def render(self) -> str:
         """The texts of the items, one a line."""
@@ -123,25 +128,24 @@ def pack(
     for position, item in enumerate(ranked):
         if item.module not in heads:
             heads[item.module] = position
-    first = list(heads.values())
-    rest = [position for position in range(len(ranked)) if position not in first]  # one head for each module
+    first = dict.fromkeys(heads.values())
     limit = math.inf if budget_tokens is None else budget_tokens
     kept: list[int] = []
-    left: dict[int, LeftOut] = {}
+    left: dict[int, tuple[Item, int | None, int]] = {}
     texts: set[str] = set()
     used = 0
-    for position in first + rest:
+    for position in [*first, *[position for position in range(len(ranked)) if position not in first]]:
         item = ranked[position]
         text = item.text
         if text in texts:
-            left[position] = LeftOut(item, None, 0)
+            left[position] = item, None, 0
             continue
         cost = counter(text)
         if used + cost > limit:
-            left[position] = LeftOut(item, cost, limit - used)
+            left[position] = item, cost, limit - used
         else:
             used += cost
             texts.add(text)
             kept.append(position)
     chosen = tuple([ranked[position] for position in sorted(kept)])
-    return Recollection(query, chosen, tuple([left[position] for position in sorted(left)]), used, budget_tokens)
+    return Recollection(query, chosen, used, budget_tokens, tuple([left[position] for position in sorted(left)]))

@@ -275,8 +275,8 @@ class SemanticMemory(EntryMemory):
         for number, count in hits.items():
             share = count / len(self.entries[number].data["terms"])
             scores[number] = (0.3 + 0.6 * share, f"the query names {count} of its words")
-        for entry, cosine in self.search(query, k):
-            if cosine > max(scores.get(entry.id, (0.0, ""))[0], 0.0):
+        for entry, cosine in self.search(query, k, above=0.0):
+            if cosine > scores.get(entry.id, (0.0, ""))[0]:
                 scores[entry.id] = (cosine, f"{cosine:.2f} similar")
         best = sorted(scores, key=lambda n: (-scores[n][0], -len(self.entries[n].support), n))[:k]
         return [self._item(self.entries[number], *scores[number]) for number in best]

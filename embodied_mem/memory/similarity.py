@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -134,8 +135,8 @@ class Similarity:
         if self._shared:
             self._vectors, self._shared = self._vectors.copy(), False
 
-    def search(self, query: str, k: int) -> list[tuple[int, float]]:
-        """The `k` best (id, cosine), best first."""
+    def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
+        """The `k` best (id, cosine), best first, of those with a cosine above a limit."""
         count = len(self._ids)
         if not count or k < 1:
             return []
@@ -145,15 +146,15 @@ class Similarity:
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
         scores = np.einsum("d,dn->n", values, rows)
         # Sorted, not partitioned: most scores of a lexical embedder are 0, and numpy partitions ties ten times slower.
-        worst = np.sort(scores)[max(count - k, 0)]
-        above = (scores > worst).nonzero()[0]
+        worst = max(np.sort(scores)[max(count - k, 0)], above)
+        better = (scores > worst).nonzero()[0]
         found: list[tuple[float, int]] = []  # (minus the score, id)
-        for score, column in sorted(zip((-scores[above]).tolist(), above.tolist())):
+        for score, column in sorted(zip((-scores[better]).tolist(), better.tolist())):
             if len(found) >= k and score > found[-1][0]:
                 break
             found += [(score, number) for number in self._ids[column][:k]]
         found = sorted(found)[:k]
-        if missing := k - len(found):
+        if worst > above and (missing := k - len(found)):
             tied = [self._ids[column][:missing] for column in (scores == worst).nonzero()[0].tolist()]
             found += [(-float(worst), number) for number in sorted(itertools.chain(*tied))[:missing]]
         return [(number, -score) for score, number in found]

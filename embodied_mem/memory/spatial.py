@@ -19,6 +19,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import operator
 import re
@@ -52,6 +53,9 @@ _FORMAT = "embodied_mem.spatial_memory"
 _WORD = re.compile(r"[\w']+")
 _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
+_NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
+_new_item = functools.partial(tuple.__new__, Item)
+"""Makes an item from its fields in order; half the time of `Item(...)`, and there is one for every fact found."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -362,14 +366,14 @@ class SpatialMemory:
             known.text = f"{subject} is in the room" if relation == "in room" else f"{subject} {verb} {object_}"
             known.data = (subject, relation, object_)
         # Nearest first; at one distance what was seen last first; which room furniture is in says little.
-        score = 0.5**hop * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
+        score = _NEAR[hop] * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
         if hop:
             why = _WHY[hop]
         elif known.subject == AGENT:
             why = "about the agent"
         else:
             why = "about what the query names"
-        return Item(known.text, "spatial", score, why, episode, step, (episode,), known.data)
+        return _new_item((known.text, "spatial", score, why, episode, step, (episode,), known.data))
 
     @staticmethod
     def _past_item(known: Known) -> Item:

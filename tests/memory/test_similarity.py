@@ -53,6 +53,15 @@ def test_search_is_exact(embedder, script, query, k):
     assert [score for _, score in same.search(query, k)] == pytest.approx([score for _, score in found], abs=1e-5)
 
 
+def test_only_what_is_above_a_limit_is_found():
+    similarity = Similarity(LexicalEmbedder())
+    similarity.add_many([(1, "mug"), (2, "pen"), (3, "mug pen"), (4, "mug")])
+    assert [number for number, _ in similarity.search("mug", 4, above=0.0)] == [1, 4, 3]
+    assert [number for number, _ in similarity.search("mug", 1, above=0.0)] == [1]
+    assert [number for number, _ in similarity.search("mug", 4, above=0.9)] == [1, 4]
+    assert similarity.search("mug", 4, above=1.5) == []
+
+
 def test_ties_go_to_the_lower_id():
     similarity = Similarity(LexicalEmbedder())
     similarity.add_many([(9, "mug"), (3, "mug"), (5, "mug"), (4, "pen")])
