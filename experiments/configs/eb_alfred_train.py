@@ -6,7 +6,8 @@ Score the weights on the subsets:
 
     python experiments/evaluate.py --config=eb_alfred --agents --deliveries none static compiled --weights RUN/weights
 
-Not run yet: no result.
+Result (commit 9c90ffc, three seeds of play at temperature 0.5): compiled 38, 22 and 67 % of base, common_sense and
+long_horizon, none 26, 15 and 52 %, static 29, 17 and 52 % (`results/eb_alfred_deliveries.json`).
 """
 
 import dataclasses
