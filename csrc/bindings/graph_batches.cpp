@@ -147,9 +147,10 @@ py::tuple Apply(KnowledgeGraph& graph, py::handle nodes, py::handle invalidate, 
 }
 
 // Calls visit(subject, relation, object) for each row of `rows`: tuples or an array of (subject, object), which have the
-// relation `common`, or of (subject, relation, object). `number_of` gives the number of a relation's word.
-template <typename NumberOf, typename Visit>
-void VisitRows(py::handle rows, const char* what, std::string_view common, NumberOf&& number_of, Visit&& visit) {
+// relation `common`, or of (subject, relation, object). `number_of` gives the number of a relation's word. First it tells
+// `reserve` how many there are.
+template <typename NumberOf, typename Reserve, typename Visit>
+void VisitRows(py::handle rows, const char* what, std::string_view common, NumberOf&& number_of, Reserve&& reserve, Visit&& visit) {
   const auto wrong = [&](const std::string& where, std::size_t length) {
     throw InvalidInputError(where + ": expected (subject, object) or (subject, relation, object), got " + std::to_string(length) +
                             " values");
@@ -160,15 +161,19 @@ void VisitRows(py::handle rows, const char* what, std::string_view common, Numbe
     if (length != 2 && length != 3) wrong(what, static_cast<std::size_t>(length));
     const RelationId relation = length == 2 && array.shape(0) > 0 ? number_of(common) : 0;
     const auto at = array.unchecked<2>();
+    reserve(static_cast<std::size_t>(array.shape(0)));
     for (py::ssize_t i = 0; i < array.shape(0); ++i)
       visit(CheckedId(at(i, 0), what), length == 2 ? relation : CheckedId(at(i, 1), what), CheckedId(at(i, length - 1), what));
     return;
   }
   const Items list(rows, what);
+  reserve(list.size());
+  RelationId shared = kNoRelation;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Items row(list[i], what);
     if (row.size() == 2) {
-      visit(ToId(row[0], what), number_of(common), ToId(row[1], what));
+      if (shared == kNoRelation) shared = number_of(common);
+      visit(ToId(row[0], what), shared, ToId(row[1], what));
     } else if (row.size() == 3) {
       const RelationId relation = PyUnicode_Check(row[1].ptr()) ? number_of(ToText(row[1], what)) : ToId(row[1], what);
       visit(ToId(row[0], what), relation, ToId(row[2], what));
@@ -191,6 +196,7 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
   if (PyUnicode_Check(nodes.ptr()))
     throw InvalidInputError("nodes: expected a list of names, got the one str " + std::string(py::repr(nodes)));
   const Items new_nodes(nodes, "nodes");
+  changes.nodes.reserve(new_nodes.size());
   for (std::size_t i = 0; i < new_nodes.size(); ++i) {
     if (PyUnicode_Check(new_nodes[i].ptr())) {
       const std::string_view name = ToText(new_nodes[i], "nodes"), type = ToText(node_type, "node_type");
@@ -199,12 +205,12 @@ std::unique_ptr<Related> Relate(KnowledgeGraph& graph, py::handle relation, py::
       changes.nodes.push_back(ToNode(new_nodes.Row(i, 4)));
     }
   }
-  VisitRows(end, "end", word, [&](std::string_view w) { return relations.Known(w); }, [&](NodeId subject, RelationId number, NodeId object) {
-    changes.end.push_back({subject, number, object, time});
-  });
-  VisitRows(add, "add", word, [&](std::string_view w) { return relations.KnownOrNew(w); }, [&](NodeId subject, RelationId number, NodeId object) {
-    changes.add.push_back({subject, number, object, time, episode});
-  });
+  VisitRows(end, "end", word, [&](std::string_view w) { return relations.Known(w); },
+            [&](std::size_t count) { changes.end.reserve(count); },
+            [&](NodeId subject, RelationId number, NodeId object) { changes.end.push_back({subject, number, object, time}); });
+  VisitRows(add, "add", word, [&](std::string_view w) { return relations.KnownOrNew(w); },
+            [&](std::size_t count) { changes.add.reserve(count); },
+            [&](NodeId subject, RelationId number, NodeId object) { changes.add.push_back({subject, number, object, time, episode}); });
   if (options != nullptr) CheckKHop(*options, 0);  // now: afterwards the batch is done
   auto related = std::make_unique<Related>();
   {

@@ -56,19 +56,19 @@ struct Items {
   py::object fast;
 };
 
-inline std::int64_t ToInteger(py::handle value, const std::string& where) {
+inline std::int64_t ToInteger(py::handle value, std::string_view where) {
   const long long number = PyLong_AsLongLong(value.ptr());
   if (number != -1 || !PyErr_Occurred()) return number;
   PyErr_Clear();
   const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));  // numpy's integers
   if (!index) {
     PyErr_Clear();
-    throw InvalidInputError(where + ": expected an integer, got " + std::string(py::repr(value)));
+    throw InvalidInputError(std::string(where) + ": expected an integer, got " + std::string(py::repr(value)));
   }
   const long long other = PyLong_AsLongLong(index.ptr());
   if (other == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw InvalidInputError(where + ": expected 64 bits at most, got " + std::string(py::repr(value)));
+    throw InvalidInputError(std::string(where) + ": expected 64 bits at most, got " + std::string(py::repr(value)));
   }
   return other;
 }
