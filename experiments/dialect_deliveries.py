@@ -20,21 +20,13 @@ BATCH = 25
 
 def bank_of(world: str, num_tasks: int = 0):
     """The memory bank of the rule teacher's successes on the first `num_tasks` training tasks of a world; 0: all."""
-    from embodied_mem.memory import MemoryBank
-    from embodied_mem.training.progress import Progress
-    from embodied_mem.training.teacher_data import play_teacher
+    from embodied_mem.training import bank
     from embodied_mem.training.worlds import DIALECTS, TEACHER_STEPS
 
-    bank, dialect = MemoryBank(), DIALECTS[world]
+    dialect = DIALECTS[world]
     training = [task for side in dialect.sides() for task in side][: num_tasks or None]
     envs = dialect.envs(training, num_envs=min(16, len(training)), max_steps=TEACHER_STEPS)
-    with Progress("memory bank", len(training), unit="task") as progress:
-        played = play_teacher(
-            envs, range(len(training)), MemoryBank(), dialect.teacher,
-            top_k=1, detour=0.0, seed=0, on_done=progress.update,
-        )  # fmt: skip
-    bank.add_many(played.episodes)
-    return bank
+    return bank.bank_of(envs, len(training), dialect.teacher, seed=0)
 
 
 def play_deliveries(
@@ -62,6 +54,9 @@ def play_deliveries(
         seeds: of the episodes.
         temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
         on_task: gets delivery, subset, task, and means over its seeds of [won, progress, steps], with 0, 0.
+
+    Raises:
+        InvalidInputError: models of ScienceWorld, which do not speak these words.
     """
     from embodied_mem.models.host import keep_freed_memory
 
@@ -72,8 +67,11 @@ def play_deliveries(
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.weights import load_bundle
     from embodied_mem.training.worlds import DIALECTS
+    from experiments.scoring import refuse_weights
 
     bundle = load_bundle(pathlib.Path(weights))
+    if bundle.config.world.name == "scienceworld":
+        refuse_weights(weights, "scienceworld", f"{world} or ALFWorld")
     config, bank, rows = bundle.config, bank_of(world, training_tasks), BATCH * len(seeds)
     settings = {"temperature": temperature, "batch_buckets": (rows,), "placement": stages.placement(config)}
     executor = stages.make_executor(config, bundle.executor, bundle.tokenizer, **settings)

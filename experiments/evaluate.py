@@ -85,24 +85,15 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.weights import load_bundle
-    from embodied_mem.training.worlds import DIALECTS, games_of
-    from experiments.scoring import score
+    from embodied_mem.training.worlds import games_of
+    from experiments.configs import EVALUATIONS
+    from experiments.scoring import refuse_weights, score
 
     started = time.perf_counter()
     bundle = load_bundle(options.weights)
     config, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
-    if world.name in DIALECTS:
-        raise InvalidInputError(
-            f"--weights: expected some trained on ALFWorld, got some trained on {world.name}; score them with: python "
-            f"experiments/evaluate.py --config={world.name} --agents --deliveries none static compiled --weights "
-            f"{options.weights}"
-        )
-    if world.name == "scienceworld":
-        raise InvalidInputError(
-            "--weights: expected some trained on ALFWorld, got some trained on ScienceWorld; score them with: python "
-            "experiments/evaluate.py --config=scienceworld --deliveries none static compiled --weights "
-            f"{options.weights}"
-        )
+    if world.name in EVALUATIONS:
+        refuse_weights(options.weights, world.name, "ALFWorld")
     seeds = options.seeds or list(ev.seeds)
     names = options.deliveries or list(ev.deliveries)
     source = options.tasks or world.valid

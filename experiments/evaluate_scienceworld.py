@@ -98,6 +98,7 @@ def play(envs, index: int, agent) -> list:
     Raises:
         SimulatorError: the process died twice.
     """
+    from embodied_mem.agents.scienceworld_words import outcome_of
     from embodied_mem.errors import SimulatorError
 
     for _ in range(2):
@@ -113,10 +114,7 @@ def play(envs, index: int, agent) -> list:
             observations, _, ended, cut, info = envs.step([command])
             answer, steps, over = observations[0], steps + 1, bool(ended[0] or cut[0])
         if not info["crashed"][0]:
-            met, number = envs.simulators[0].subgoals()
-            score, won = int(info["score"][0]), bool(info["won"][0])
-            counts = [getattr(agent, name, 0) for name in ("plans", "repairs")]
-            return [int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0), *counts]
+            return [*outcome_of(envs, info, 0, steps), *(getattr(agent, name, 0) for name in ("plans", "repairs"))]
     raise SimulatorError(f"ScienceWorld's process died twice in {info['task_id'][0]}; give the same command again")
 
 
@@ -202,10 +200,20 @@ def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Cal
                 for number, outcome in zip(numbers, brief.outcomes):
                     if outcome is None:
                         raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
-                    on_task(tasks[number], outcome)
+                    on_task(tasks[number], [*outcome, 0, 0])
                 progress.update(len(numbers))
     finally:
         world.close()
+
+
+def check_weights(weights: str) -> None:
+    """Refuses models of another world, before the simulator works minutes on the memory."""
+    from embodied_mem.training.weights import load_bundle
+    from experiments.scoring import refuse_weights
+
+    trained_on = load_bundle(pathlib.Path(weights)).config.world.name
+    if trained_on != "scienceworld":
+        refuse_weights(weights, trained_on, "scienceworld")
 
 
 def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
@@ -266,7 +274,8 @@ def main(arguments: list[str]) -> dict:
     """Plays, prints the table, returns the report.
 
     Raises:
-        InvalidInputError: a task that does not exist, or more variations than one of the tasks has.
+        InvalidInputError: a task that does not exist, more variations than one of the tasks has, or weights of another
+            world.
         MissingDependencyError: Java or the package `scienceworld` is not installed.
     """
     options, config = arguments_of(arguments)
@@ -290,6 +299,8 @@ def main(arguments: list[str]) -> dict:
         raise InvalidInputError(f"--memories: expected 1 to 4, got {config.memories}")
     if config.deliveries and not config.weights:
         raise InvalidInputError("--deliveries: expected --weights, a folder of models, got none")
+    if config.deliveries:
+        check_weights(config.weights)
     facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
     kept = {"memories": config.memories, "slow_games": list(config.slow_games)}
     with tempfile.TemporaryDirectory() as scratch:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.score import Score, score_deliveries
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.decoder import Decoder
@@ -12,6 +14,20 @@ from embodied_mem.training import stages
 from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.sft import CompilerModel
+from experiments.configs import EVALUATIONS
+
+
+def refuse_weights(weights: str, trained_on: str, expected: str) -> NoReturn:
+    """Refuses models of another world, and says how they are scored.
+
+    Raises:
+        InvalidInputError: always.
+    """
+    how = f"--config={trained_on} --agents --deliveries none static compiled " if trained_on in EVALUATIONS else ""
+    raise InvalidInputError(
+        f"--weights: expected some trained on {expected}, got some trained on {trained_on}; score them with: "
+        f"python experiments/evaluate.py {how}--weights {weights}"
+    )
 
 
 def score(

@@ -87,3 +87,5 @@ def test_what_cannot_be_played_is_refused():
         main([*FEW[:-1], "1000"])
     with pytest.raises(InvalidInputError, match="--deliveries: expected --weights"):
         main([*FEW, "--deliveries", "static"])
+    with pytest.raises(InvalidInputError, match="expected some trained on scienceworld, got some trained on alfworld"):
+        main([*FEW, "--deliveries", "static", "--weights", "experiments/weights/alfworld"])

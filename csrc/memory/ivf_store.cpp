@@ -44,16 +44,54 @@ std::uint32_t Largest(const std::vector<float>& values) {
   return at == values.end() ? 0 : static_cast<std::uint32_t>(at - values.begin());
 }
 
-void Offer(const Candidate& candidate, std::size_t limit, std::vector<Candidate>* best) {
-  if (best->size() < limit) {
-    best->push_back(candidate);
-  } else if (!Better(candidate, best->back())) {
-    return;
+// The `limit` best of what is offered, for the k best of which lists are searched: few in order, many as a heap with the
+// worst in front, since an order costs a move for each of them. Reuses its memory.
+class Best {
+ public:
+  void Clear(std::size_t k, std::size_t limit) {
+    k_ = k;
+    limit_ = limit;
+    found_.clear();
   }
-  std::size_t at = best->size() - 1;
-  for (; at > 0 && Better(candidate, (*best)[at - 1]); --at) (*best)[at] = (*best)[at - 1];
-  (*best)[at] = candidate;
-}
+
+  // What a further one has to reach to be kept.
+  float Worst() const {
+    if (found_.size() < limit_) return -__builtin_inff();
+    return InOrder() ? found_.back().score : found_.front().score;
+  }
+
+  // What a further list has to promise: the score of the k-th, or less.
+  float Least() const {
+    if (!InOrder()) return Worst();
+    return found_.size() < k_ ? -__builtin_inff() : found_[k_ - 1].score;
+  }
+
+  void Offer(const Candidate& candidate) {
+    const bool full = found_.size() == limit_;
+    if (full && !Better(candidate, InOrder() ? found_.back() : found_.front())) return;
+    if (!InOrder()) {
+      if (full) {
+        std::pop_heap(found_.begin(), found_.end(), Better);
+        found_.pop_back();
+      }
+      found_.push_back(candidate);
+      std::push_heap(found_.begin(), found_.end(), Better);
+      return;
+    }
+    if (!full) found_.push_back(candidate);
+    std::size_t at = found_.size() - 1;
+    for (; at > 0 && Better(candidate, found_[at - 1]); --at) found_[at] = found_[at - 1];
+    found_[at] = candidate;
+  }
+
+  std::vector<Candidate>& found() { return found_; }
+
+ private:
+  bool InOrder() const { return limit_ <= 256; }
+
+  std::size_t k_ = 0, limit_ = 0;
+  std::vector<Candidate> found_;
+};
 
 }  // namespace
 
@@ -253,43 +291,41 @@ void IvfStore::Promises(const float* row, float slack, Query* query) const {
 }
 
 void IvfStore::SearchOne(Query* query, std::size_t k, const std::uint8_t* allowed, Neighbour* out) const {
-  thread_local std::vector<Candidate> best;
+  thread_local Best best;
   thread_local std::vector<const float*> rows;
   thread_local std::vector<float> distances;
   const SimdKernels& kernels = Kernels();
   alignas(kAlignment) float scores[CodeList::kGroup] = {};
   // Some more than k, since codes may order near ones wrongly.
-  const std::size_t limit = k + k / 4 + 4;
-  best.clear();
+  best.Clear(k, k + k / 4 + 4);
   std::uint32_t next = query->first;
   for (std::size_t searched = 0; searched < lists_.size(); ++searched, next = Largest(query->promises)) {
-    const float least = best.size() < k ? -__builtin_inff() : best[k - 1].score;
-    if (!(query->promises[next] >= least) || query->promises[next] == -__builtin_inff()) break;
+    if (!(query->promises[next] >= best.Least()) || query->promises[next] == -__builtin_inff()) break;
     query->promises[next] = -__builtin_inff();
     const List& list = lists_[next];
     for (std::size_t begin = 0; begin < list.members.size(); begin += CodeList::kGroup) {
       const std::size_t count = std::min(CodeList::kGroup, list.members.size() - begin);
       list.codes.Score(query->code, begin, scores);
-      const float threshold = best.size() == limit ? best.back().score : -__builtin_inff();
-      std::uint64_t bits = kernels.at_least(scores, threshold) & (~std::uint64_t{0} >> (CodeList::kGroup - count));
+      std::uint64_t bits = kernels.at_least(scores, best.Worst()) & (~std::uint64_t{0} >> (CodeList::kGroup - count));
       for (; bits != 0; bits &= bits - 1) {
         const auto lane = static_cast<std::size_t>(__builtin_ctzll(bits));
         const Member& member = list.members[begin + lane];
-        if (allowed == nullptr || allowed[member.slot] != 0) Offer({scores[lane], member.slot, member.id}, limit, &best);
+        if (allowed == nullptr || allowed[member.slot] != 0) best.Offer({scores[lane], member.slot, member.id});
       }
     }
   }
+  std::vector<Candidate>& found = best.found();
   rows.clear();
-  for (const Candidate& candidate : best) {
+  for (const Candidate& candidate : found) {
     rows.push_back(Row(candidate.slot));
     for (std::size_t d = 0; d < std::min<std::size_t>(padded_dim_, 128); d += kLanes) __builtin_prefetch(rows.back() + d);
   }
   while (rows.size() % 4 != 0) rows.push_back(rows.back());
   distances.resize(rows.size());
   for (std::size_t i = 0; i < rows.size(); i += 4) kernels.distance4(query->row, rows.data() + i, padded_dim_, distances.data() + i);
-  for (std::size_t i = 0; i < best.size(); ++i) best[i].score = -distances[i];
-  std::sort(best.begin(), best.end(), Better);
-  for (std::size_t i = 0; i < k; ++i) out[i] = i < best.size() ? Neighbour{best[i].score, best[i].id} : Neighbour{};
+  for (std::size_t i = 0; i < found.size(); ++i) found[i].score = -distances[i];
+  std::sort(found.begin(), found.end(), Better);
+  for (std::size_t i = 0; i < k; ++i) out[i] = i < found.size() ? Neighbour{found[i].score, found[i].id} : Neighbour{};
 }
 
 void IvfStore::Search(const Queries& queries, const SearchOptions& options, Neighbour* out) const {

@@ -168,6 +168,13 @@ class PathBank:
         return [experience_of(path, goal) for path in found[:top_k]]
 
 
+def outcome_of(envs: Any, info: dict[str, Any], row: int, steps: int) -> list:
+    """[won, score 0 to 100, share of subgoals, steps, failed] of an episode of `ScienceWorldVectorEnv` that ended."""
+    met, number = envs.simulators[row].subgoals()
+    score, won = int(info["score"][row]), bool(info["won"][row])
+    return [int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0)]
+
+
 class BriefScienceWorld:
     """`ScienceWorldVectorEnv` in few words, with the outcome of each row's episode when it ended."""
 
@@ -192,9 +199,6 @@ class BriefScienceWorld:
         self._steps += 1
         for row in range(self.num_envs):
             if (ended[row] or cut[row]) and self.outcomes[row] is None and not info["crashed"][row]:
-                met, number = self._envs.simulators[row].subgoals()
-                score, won = int(info["score"][row]), bool(info["won"][row])
-                share = 1.0 if won else met / number
-                self.outcomes[row] = [int(won), max(score, 0), share, self._steps, int(score < 0), 0, 0]
+                self.outcomes[row] = outcome_of(self._envs, info, row, self._steps)
         told = [narrator.tell(*said) for narrator, *said in zip(self._narrators, commands, texts)]
         return told, rewards, ended, cut, info

@@ -48,7 +48,7 @@ from .facts import (
     scope_from_text,
     scope_text,
 )
-from .graph_snapshot import Direction, Snapshot, around_options, checked_id, khop_options, word_list
+from .graph_snapshot import Direction, Snapshot, checked_id, khop_options, word_list
 from .observation_buffer import ObservationBuffer
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class KnowledgeGraph:
             node_type,
             at,
             source,
-            None if hops is None else around_options(hops, direction, max_nodes),
+            None if hops is None else khop_options(hops, direction, max_nodes),
         )
 
     def relation_ids(self, words: Iterable[str]) -> list[int]:
@@ -286,7 +286,7 @@ class KnowledgeGraph:
         max_nodes: int | None = None,
     ) -> Subgraph:
         """As `Snapshot.khop` of the newest version, in one native call."""
-        return self._native.khop(sources, around_options(hops, direction, max_nodes))
+        return self._native.khop(sources, khop_options(hops, direction, max_nodes))
 
     def update(
         self,
@@ -312,7 +312,7 @@ class KnowledgeGraph:
             InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
                 neither the graph nor the index has changed.
         """
-        return Change(**self._update(triples, vectors, extract, around_options(hops, direction, max_nodes)))
+        return Change(**self._update(triples, vectors, extract, khop_options(hops, direction, max_nodes)))
 
     def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
         """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
@@ -343,7 +343,7 @@ class KnowledgeGraph:
 
     def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
         """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
-        options = around_options(hops, direction, max_nodes)
+        options = khop_options(hops, direction, max_nodes)
         with self._buffer.lock:
             got = self._buffer.take()
             with self.snapshot() as now:
@@ -396,4 +396,4 @@ def _listed(items: Iterable[Any]) -> Sequence[Any]:
     return items if isinstance(items, list | tuple) else list(items)
 
 
-_NO_HOPS = khop_options(0, "both", None, None, None)
+_NO_HOPS = khop_options(0, "both", None)

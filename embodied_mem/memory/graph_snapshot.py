@@ -137,14 +137,10 @@ class Snapshot:
         Raises:
             InvalidInputError: an unknown node, relation or direction, or a number out of range.
         """
-        numbers = None if relations is None else [self._native.find_relation(word) for word in word_list(relations)]
-        if numbers == []:
+        numbers = None if relations is None else tuple(map(self._native.find_relation, word_list(relations)))
+        if numbers == ():
             raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
-        if numbers is None and as_of is None:
-            options = around_options(hops, direction, max_nodes)
-        else:
-            options = _kept_options(hops, direction, None if numbers is None else tuple(numbers), max_nodes, as_of)
-        return self._native.khop(sources, options)
+        return self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
 
 
 def checked_id(value: int, where: str) -> int:
@@ -162,25 +158,17 @@ def word_list(words: Iterable[str]) -> list[str]:
     return list(words)
 
 
+@functools.lru_cache(256)
 def khop_options(
-    hops: int, direction: str, relations: list[int] | None, max_nodes: int | None, as_of: int | None
+    hops: int,
+    direction: str,
+    max_nodes: int | None,
+    relations: tuple[int, ...] | None = None,
+    as_of: int | None = None,
 ) -> Any:
-    """The native options of an extraction. Raises InvalidInputError for a number out of range."""
+    """The native options of an extraction, the last ones kept. Raises InvalidInputError for a number out of range."""
     if hops < 0:
         raise InvalidInputError(f"hops: expected 0 to {_native.MAX_HOPS}, got {hops}")
     if max_nodes is not None and max_nodes < 1:
         raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
-    return _native.KHopOptions(hops, direction, relations, max_nodes, as_of)
-
-
-@functools.lru_cache(256)
-def _kept_options(
-    hops: int, direction: str, relations: tuple[int, ...] | None, max_nodes: int | None, as_of: int | None
-) -> Any:
-    return khop_options(hops, direction, None if relations is None else list(relations), max_nodes, as_of)
-
-
-@functools.lru_cache(256)
-def around_options(hops: int, direction: str, max_nodes: int | None) -> Any:
-    """The native options of an extraction by all relations now; the last ones are kept."""
-    return khop_options(hops, direction, None, max_nodes, None)
+    return _native.KHopOptions(hops, direction, None if relations is None else list(relations), max_nodes, as_of)

@@ -232,7 +232,7 @@ def _config_from(file: GGUFFile, **overrides: object) -> DecoderConfig:
         raise InvalidInputError(f"{file.path}: expected no rotary scaling, got {scaling!r} or rope_freqs.weight")
     try:
         width, heads = values[f"{kind}.embedding_length"], values[f"{kind}.attention.head_count"]
-        head_dim = values.get(f"{kind}.attention.key_length", width // heads)
+        head_dim = values.get(f"{kind}.attention.key_length", width // max(heads, 1))
         fields = {
             "vocab_size": file.tensors["token_embd.weight"].shape[0],
             "width": width,

@@ -20,8 +20,9 @@ from embodied_mem.envs.alfworld import find_games
 from embodied_mem.envs.alfworld_household import household_statistics
 from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.envs.alfworld_text import type_of
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.processes import SharedEnvs
-from embodied_mem.training.config import EVERY_WORLD, WORLDS, Config, WorldConfig
+from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
 from embodied_mem.training.errand_teacher import ErrandTeacher
 from embodied_mem.training.mixed_worlds import MixedEnvs
 from embodied_mem.training.teacher import RuleTeacher, SearchOrder
@@ -89,9 +90,15 @@ def make_worlds(config: Config) -> Worlds:
 
     Raises:
         DataNotFoundError: a split that is not installed.
+        InvalidInputError: ScienceWorld, which is trained on from recordings.
     """
     world = config.world
-    names = WORLDS[:-1] if world.name == EVERY_WORLD else (world.name,)
+    names = ("alfworld", *DIALECTS) if world.name == EVERY_WORLD else (world.name,)
+    if world.name not in ("alfworld", EVERY_WORLD, *DIALECTS):
+        raise InvalidInputError(
+            f"world.name: expected one that can be played in training, got {world.name!r}, which is trained on from "
+            "recordings: python experiments/train.py --config=scienceworld_train"
+        )
     games: dict[str, dict[str, list]] = {"train": {}, "valid": {}}
     for name in names:
         sides = DIALECTS[name].sides() if name in DIALECTS else (None, None)

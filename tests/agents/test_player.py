@@ -347,11 +347,12 @@ def test_executor_cuts_what_its_model_cannot_read():
     prompt = executor_prompt("put a pencil", "desk 1", [("look", "word " * 300)], hint="go", num_soft=4)
     keys = jax.random.split(jax.random.key(0), 2)
     soft = np.zeros((4, 16), np.float32)
-    turn = executor.act([prompt, prompt], keys, [soft, soft])
+    with pytest.warns(RuntimeWarning, match="longer than 48"):
+        turn = executor.act([prompt, prompt], keys, [soft, soft])
     assert turn.tokens_in == [48, 48]
-    with pytest.raises(InvalidInputError, match=r"soft\[1\]: expected 4 .* got 0"):
+    with pytest.warns(RuntimeWarning), pytest.raises(InvalidInputError, match=r"soft\[1\]: expected 4 .* got 0"):
         executor.act([prompt, prompt], keys, [soft, None])
-    with pytest.raises(InvalidInputError, match=r"soft\[0\]: expected 0 .* got 4"):
+    with pytest.warns(RuntimeWarning), pytest.raises(InvalidInputError, match=r"soft\[0\]: expected 0 .* got 4"):
         executor.act([prompt.replace(SOFT, "")], keys, [soft])
 
 

@@ -178,6 +178,19 @@ def test_recall_of_the_lists(make, record_property):
         np.testing.assert_allclose(index.search(queries, k=10, slack=4)[1], scores, atol=1e-5)
 
 
+@pytest.mark.parametrize("k", [200, 220, 1500, 4999, 5000])
+def test_lists_find_many(k):
+    """More than some two hundred are kept as a heap, in which the worst is in front."""
+    rows = normal(5000, 32, 14)
+    exact, lists = VectorIndex(32, kind="exact"), VectorIndex(32, kind="ivf")
+    for index in (exact, lists):
+        index.add(np.arange(5000), rows)
+    truth, scores = exact.search(rows[:3], k=k)
+    found, found_scores = lists.search(rows[:3], k=k, slack=100)  # every list
+    assert recall(found, truth) >= 0.999
+    np.testing.assert_allclose(found_scores, scores, atol=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["hnsw", "ivf"])
 def test_removal_costs_little_recall(kind):
     """Two thirds of the vectors go, in steps; the index is compared with one that never held them."""

@@ -12,6 +12,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.bank import teach_bank
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.worlds import make_worlds
+from experiments import evaluate
 from experiments.configs import load
 
 
@@ -51,6 +52,11 @@ def test_the_teacher_wins_training_tasks_and_instructions_of_one_trial_are_one_t
 def test_alfworlds_runs_keep_their_fingerprints(config):
     assert "name" not in load("grpo_cpu").parts("data")["world"]
     assert config.parts("data")["world"]["name"] == "eb_alfred"
+
+
+def test_models_of_another_world_are_told_where_they_are_scored():
+    with pytest.raises(InvalidInputError, match=r"trained on eb_alfred; .* --config=eb_alfred --agents"):
+        evaluate.main(["--weights", "experiments/weights/eb_alfred"])
 
 
 def test_worlds_that_do_not_exist_are_refused():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
+import pytest
 
 from embodied_mem import envs
 from embodied_mem.agents.habitat_dialect import HabitatInAlfworldWords
 from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.mixed_worlds import MixedEnvs
+from embodied_mem.training.worlds import make_worlds
+from experiments.configs import load
 from tests.envs.eb_habitat_home import episode
 
 
@@ -37,3 +42,26 @@ def test_rows_are_those_of_their_worlds():
     for command in ("take cup 1 from blacktable 1", "go to sofa 1", "move cup 1 to sofa 1"):
         texts, rewards, ended, _, info = mixed.step(["look", command, "look"])
     assert (list(info["won"]), list(ended), list(rewards)) == ([False, True, False], [False, True, False], [0, 1, 0])
+
+
+@pytest.fixture
+def alfred_and_habitat(eb_alfred_data, eb_habitat_data, monkeypatch, tmp_path):
+    for folder in (eb_alfred_data, eb_habitat_data):
+        (tmp_path / folder.name).symlink_to(folder)
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+
+
+def test_one_model_for_all_has_the_games_of_each_world_once(alfred_and_habitat):
+    config = load("household_train")
+    world = dataclasses.replace(config.world, train="generated", valid="generated", num_train=8, num_valid=2)
+    worlds = make_worlds(dataclasses.replace(config, world=world))
+    assert (worlds.num_train, worlds.num_valid) == (24, 6)
+    _, info = worlds.train.reset(options={"task_indices": [*range(24), *[0] * 40]})
+    ids = info["task_id"][:24]
+    for mark in ("/trial_train_", "/trial_T", "train_validation/"):  # generated, EB-ALFRED's, EB-Habitat's
+        assert sum(mark in name for name in ids) == 8
+
+
+def test_a_world_that_training_does_not_play_is_refused():
+    with pytest.raises(InvalidInputError, match=r"got 'scienceworld', .* --config=scienceworld_train"):
+        make_worlds(load("scienceworld_train"))

@@ -225,8 +225,8 @@ def test_what_is_taught_is_what_is_asked_when_playing(name, monkeypatch):
     bank = PathBank([solution_of(recording) for recording in recordings])
     trajectories = play(world, Obedient(), delivery, bank, tasks=range(2), seeds=[0, 0], top_k=1, full_turns=1)
     assert [t.won for t in trajectories] == [name == "compiled"] * 2
-    # won, score, subgoals, steps, failed, plans, repairs
-    lost, won = [0, 0, 0.0, 12, 0, 0, 0], [1, 100, 1.0, 6, 0, 0, 0]
+    # won, score, subgoals, steps, failed
+    lost, won = [0, 0, 0.0, 12, 0], [1, 100, 1.0, 6, 0]
     assert world.outcomes == [won if name == "compiled" else lost] * 2
 
 
