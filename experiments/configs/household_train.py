@@ -1,7 +1,8 @@
-"""One model for ALFWorld, EB-ALFRED and EB-Habitat: their training games together; `alfworld` otherwise.
+"""One model for ALFWorld, EB-ALFRED and EB-Habitat: their training games together.
 
-About 5,000 games, of which ALFWorld's are 71 %. Scored by `evaluate.py` (ALFWorld) and `evaluate.py --config=eb_alfred`
-or `eb_habitat` with `--agents --deliveries none static compiled --weights RUN/weights`.
+About 5,000 games, of which ALFWorld's are 71 %. As `alfworld` otherwise, with one round of each correction, since a
+second one was never seen to help. Scored by `evaluate.py` (ALFWorld) and `evaluate.py --config=eb_alfred` or
+`eb_habitat` with `--agents --deliveries none static compiled --weights RUN/weights`.
 
 Not run yet: no result.
 """
@@ -13,9 +14,12 @@ from experiments.configs import alfworld, eb_habitat_train
 
 
 def config() -> Config:
-    like = alfworld.config()
+    like, habitat = alfworld.config(), eb_habitat_train.config()
     return dataclasses.replace(
         like,
         world=dataclasses.replace(like.world, name="all"),
-        model=eb_habitat_train.config().model,
+        model=habitat.model,
+        executor_correction=dataclasses.replace(like.executor_correction, rounds=1),
+        correction=dataclasses.replace(like.correction, rounds=1),
+        evaluation=dataclasses.replace(like.evaluation, deliveries=habitat.evaluation.deliveries, seeds=(0,)),
     )
