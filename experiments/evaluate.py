@@ -1,16 +1,17 @@
-"""Scores ways of delivering memory with trained weights, on any ALFWorld games.
+"""Scores deliveries of memory and agents on a world; here, ways of delivering memory with trained weights on ALFWorld.
 
-    python experiments/evaluate.py --weights runs/NAME/weights       # the weights' own validation games
+    python experiments/evaluate.py                                   # the weights in the repository, their own games
     python experiments/evaluate.py --weights runs/.../weights --tasks path/to/games --seeds 0 1 2
-    python experiments/evaluate.py --weights ... --deliveries none compiled --num_tasks 50
+    python experiments/evaluate.py --deliveries none compiled --num_tasks 50
 
+    python experiments/evaluate.py --config=alfworld --agents full no_critic      # planner-critic: planner_critic.py
     python experiments/evaluate.py --config=memento                  # MEMENTO's two stages: evaluate_memento.py
     python experiments/evaluate.py --config=eb_alfred                # or eb_habitat: evaluate_planner.py
     python experiments/evaluate.py --config=scienceworld             # agents without a model: evaluate_scienceworld.py
 
 Every delivery gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on the
-training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Ends with one JSON
-line.
+training games that the weights were trained on; it is played anew (seconds) or read from `--bank`. Finished batches are
+kept beside the result: a command that is stopped goes on where it was when it is given again. Ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 
-def _config_of(arguments: list[str]) -> str:
-    """What `--config` says; empty without it."""
+def _config_of(arguments: list[str]) -> tuple[str, list[str]]:
+    """What `--config` says, and the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config", default="")
-    return parser.parse_known_args(arguments)[0].config
+    parser.add_argument("--config", default="alfworld")
+    options, rest = parser.parse_known_args(arguments)
+    return options.config, rest
+
+
+WEIGHTS = "experiments/weights/alfworld"
 
 
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
@@ -41,11 +46,11 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--config",
-        default="",
-        choices=["", *EVALUATIONS],
+        default="alfworld",
+        choices=["alfworld", *EVALUATIONS],
         help="each with its own options, see e.g. --config=memento --help",
     )
-    add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
+    add("--weights", default=WEIGHTS, help="folder with config.json, tokenizer.json, weights.safetensors")
     add(
         "--tasks",
         default="",
@@ -64,15 +69,20 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> dict:
     given = sys.argv[1:] if arguments is None else arguments
-    if _config_of(given) == "memento":
+    config_name, rest = _config_of(list(given))
+    if config_name == "alfworld" and "--agents" in rest:
+        from experiments import planner_critic
+
+        return planner_critic.main(rest)
+    if config_name == "memento":
         from experiments import evaluate_memento
 
         return evaluate_memento.main(list(given))
-    if _config_of(given) in ("eb_alfred", "eb_habitat"):
+    if config_name in ("eb_alfred", "eb_habitat"):
         from experiments import evaluate_planner
 
         return evaluate_planner.main(list(given))
-    if _config_of(given) == "scienceworld":
+    if config_name == "scienceworld":
         from experiments import evaluate_scienceworld
 
         return evaluate_scienceworld.main(list(given))
@@ -87,6 +97,7 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem.training.weights import load_bundle
     from embodied_mem.training.worlds import games_of
     from experiments.configs import EVALUATIONS
+    from experiments.finished import Finished
     from experiments.scoring import refuse_weights, score
 
     started = time.perf_counter()
@@ -107,16 +118,20 @@ def main(arguments: list[str] | None = None) -> dict:
         max_steps=options.max_steps or world.max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if options.temperature is None else options.temperature
-    scores = score(
-        config, valid, len(games), bundle.tokenizer, bundle.executor, bundle.model, bank,
-        deliveries=names, seeds=seeds, temperature=temperature,
-    )  # fmt: skip
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=options.max_steps or world.max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), fingerprint=config.fingerprint(), config=dataclasses.asdict(config),
-        seconds=round(time.perf_counter() - started, 1),
     )  # fmt: skip
-    report = write_report(options.out or pathlib.Path(options.weights).parent / "evaluation", scores, facts)
+    out = pathlib.Path(options.out or pathlib.Path(options.weights).parent / "evaluation")
+    kept = pathlib.Path(f"{options.result or out / 'report'}.episodes.jsonl")
+    same = ("commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "fingerprint")
+    belongs_to = {key: facts[key] for key in same} | {"games": len(games), "weights": options.weights}
+    scores = score(
+        config, valid, len(games), bundle.tokenizer, bundle.executor, bundle.model, bank,
+        deliveries=names, seeds=seeds, temperature=temperature, finished=Finished(kept, belongs_to),
+    )  # fmt: skip
+    report = write_report(out, scores, facts | {"seconds": round(time.perf_counter() - started, 1)})
+    kept.unlink()
     if options.result:
         pathlib.Path(options.result).write_text(json.dumps(report, indent=2) + "\n")
     print(f"\n{table(scores)}\n")

@@ -23,6 +23,8 @@ import json
 import pathlib
 import tempfile
 
+from experiments.finished import Finished
+
 NOTE = (
     "The native world is symbolic: no images, no physics, and a text names what is in view. The papers' agents see "
     "images in the real simulators, so their figures are beside these for orientation and are no comparison."
@@ -50,29 +52,6 @@ def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
     changes = {field.name: getattr(options, field.name, None) for field in dataclasses.fields(config)}
     given = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items() if v is not None}
     return options, dataclasses.replace(config, **given)
-
-
-class Finished:
-    """Outcomes that are on the disk: one JSON line per task, below a line that says what they belong to."""
-
-    def __init__(self, path: pathlib.Path, belongs_to: dict):
-        self._path, self.rows = path, {}
-        head = json.dumps(belongs_to)
-        lines = path.read_text().splitlines() if path.exists() else []
-        if lines and lines[0] == head:
-            for line in lines[1:]:
-                if line.endswith("]"):  # the last line of a run that was killed may be cut
-                    agent, subset, task, *outcome = json.loads(line)
-                    self.rows[agent, subset, task] = outcome
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
-        path.write_text("\n".join([head, *kept]) + "\n")
-
-    def add(self, agent: str, subset: str, task: str, outcome: list) -> None:
-        """Keeps one outcome: won, progress, steps, plans, vetoes; of a delivery means over seeds."""
-        self.rows[agent, subset, task] = outcome
-        with self._path.open("a") as file:
-            file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
 
 
 def play_all(config, finished: Finished) -> dict[str, dict[str, list[list]]]:

@@ -62,7 +62,7 @@ def remember(config, variations: dict[str, dict[str, list[int]]], path: pathlib.
     from embodied_mem.agents.scienceworld_memory import GoldPath
     from embodied_mem.envs.scienceworld_jvm import Simulator
     from embodied_mem.training.progress import Progress
-    from experiments.evaluate_planner import Finished
+    from experiments.finished import Finished
 
     wanted = [
         (game, variation)
@@ -282,7 +282,7 @@ def main(arguments: list[str]) -> dict:
     from embodied_mem.envs.scienceworld_jvm import game_names, official_variations
     from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.report import manifest
-    from experiments.evaluate_planner import Finished
+    from experiments.finished import Finished
 
     started = time.perf_counter()
     if unknown := [game for game in config.games if game not in game_names()]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.score import Score, score_deliveries
+from embodied_mem.evaluation.score import EpisodeNumbers, Score, score_deliveries
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.processes import is_first
@@ -15,6 +15,7 @@ from embodied_mem.training.config import Config
 from embodied_mem.training.progress import Progress
 from embodied_mem.training.sft import CompilerModel
 from experiments.configs import EVALUATIONS
+from experiments.finished import Finished
 
 
 def refuse_weights(weights: str, trained_on: str, expected: str) -> NoReturn:
@@ -43,24 +44,31 @@ def score(
     seeds: Sequence[int],
     temperature: float,
     label: str = "evaluation",
+    finished: Finished | None = None,
 ) -> dict[str, Score]:
-    """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed."""
+    """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
+
+    What is in `finished` is not played again, and what is played is kept there.
+    """
     batch = config.evaluation.batch_size
     settings = {"temperature": temperature, "batch_buckets": (16, batch), "placement": stages.placement(config)}
     episodes = num_tasks * len(seeds) * len(deliveries)
     with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
-        done: dict[str, int] = {}
+        won: dict[str, list[bool]] = {}
+        earlier = dict(finished.rows) if finished else {}
 
-        def on_episodes(name: str, played: int, won: int) -> None:
-            progress.update(played - done.get(name, 0), delivery=name, success=won / played)
-            done[name] = played
+        def on_episode(name: str, seed: str, task: str, numbers: EpisodeNumbers) -> None:
+            if finished and (name, seed, task) not in finished.rows:
+                finished.add(name, seed, task, numbers)
+            won.setdefault(name, []).append(numbers.won)
+            progress.update(1, delivery=name, success=sum(won[name]) / len(won[name]))
 
-        scores, _ = score_deliveries(
+        return score_deliveries(
             envs,
             stages.make_executor(config, executor, tokenizer, **settings),
             stages.make_compiler(config, model, tokenizer, **settings),
             bank,
             deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns, on_episodes=on_episodes,
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier,
+            on_episode=on_episode,
         )  # fmt: skip
-    return scores

@@ -9,7 +9,8 @@ import pytest
 
 from experiments import evaluate_planner
 from experiments.evaluate import main
-from experiments.evaluate_planner import Finished, rows_of, table
+from experiments.evaluate_planner import rows_of, table
+from experiments.finished import Finished
 
 
 @pytest.fixture

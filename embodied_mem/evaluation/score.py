@@ -7,7 +7,8 @@ scores["compiled"].success, scores["compiled"].interval
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,52 @@ from embodied_mem.agents.player import Trajectory, play
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.memory import MemoryBank
+
+
+class EpisodeNumbers(NamedTuple):
+    """What a row is computed from, of one episode.
+
+    Attributes:
+        won: whether the goal was reached.
+        progress: largest share of the goal's conditions that held.
+        steps: played.
+        executor_tokens: that the executor read and wrote.
+        compiler_tokens: likewise.
+        executor_s: wall time of the executor; rows of a batch share its time.
+        compiler_s: likewise of the delivery.
+        outputs: of the compiler.
+        well_formed: of these.
+        guided: steps at which the executor got guidance.
+    """
+
+    won: bool
+    progress: float
+    steps: int
+    executor_tokens: int
+    compiler_tokens: int
+    executor_s: float
+    compiler_s: float
+    outputs: int
+    well_formed: int
+    guided: int
+
+
+def numbers_of(trajectory: Trajectory) -> EpisodeNumbers:
+    """The numbers of a played episode."""
+    delivered = trajectory.delivered
+    outputs = [d.record.output for d in delivered if d.record is not None]
+    return EpisodeNumbers(
+        bool(trajectory.won),
+        float(trajectory.progress),
+        len(delivered),
+        sum(a + b for a, b in trajectory.executor_tokens),
+        sum(d.tokens for d in delivered),
+        trajectory.execute_s,
+        trajectory.compile_s,
+        len(outputs),
+        sum(bool(output.well_formed) for output in outputs),
+        sum(bool(d.hint or d.memory) for d in delivered),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,49 +138,59 @@ def score_deliveries(
     seeds: Sequence[int],
     top_k: int,
     full_turns: int,
-    on_episodes: Callable[[str, int, int], None] | None = None,
-) -> tuple[dict[str, Score], dict[str, list[Trajectory]]]:
-    """(scores, trajectories) by delivery; every delivery plays every task once per seed.
+    finished: Mapping[tuple[str, str, str], Sequence] | None = None,
+    on_episode: Callable[[str, str, str, EpisodeNumbers], None] | None = None,
+) -> dict[str, Score]:
+    """Rows by delivery; every delivery plays every task once per seed.
+
+    Batches are cut in the same way whatever is finished, so that a row does not depend on where a run was stopped.
 
     Args:
-        on_episodes: called with (delivery, episodes played, episodes won) after each batch.
+        finished: (delivery, seed, task) -> `EpisodeNumbers` of an earlier run; a batch of such episodes is not played.
+        on_episode: called with delivery, seed, task and the numbers of each episode, finished ones included.
     """
     pairs = [(task, seed) for seed in seeds for task in tasks]
-    scores, played = {}, {}
+    finished = finished or {}
+    scores = {}
     for name in deliveries:
         delivery = make_delivery(name, compiler)
-        trajectories: list[Trajectory] = []
+        rows: list[EpisodeNumbers] = []
         for first in range(0, len(pairs), envs.num_envs):
             part = pairs[first : first + envs.num_envs]
-            trajectories += play(
-                envs, executor, delivery, bank,
-                tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
-            )  # fmt: skip
-            if on_episodes:
-                on_episodes(name, len(trajectories), sum(t.won for t in trajectories))
-        scores[name] = score_of(name, trajectories, len(tasks), len(seeds))
-        played[name] = trajectories
-    return scores, played
+            keys = [(name, str(seed), str(task)) for task, seed in part]
+            if all(key in finished for key in keys):
+                batch = [EpisodeNumbers(*finished[key]) for key in keys]
+            else:
+                played = play(
+                    envs, executor, delivery, bank,
+                    tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
+                )  # fmt: skip
+                batch = [numbers_of(trajectory) for trajectory in played]
+            for key, numbers in zip(keys, batch):
+                if on_episode:
+                    on_episode(*key, numbers)
+            rows += batch
+        scores[name] = score_of(name, rows, len(tasks), len(seeds))
+    return scores
 
 
-def score_of(name: str, trajectories: Sequence[Trajectory], num_tasks: int, num_seeds: int) -> Score:
-    """The row of one delivery; trajectories stand seed by seed, tasks in one order."""
+def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seeds: int) -> Score:
+    """The row of one delivery; episodes stand seed by seed, tasks in one order."""
+    column = EpisodeNumbers(*map(np.array, zip(*rows)))
 
-    def table(values):
-        return np.asarray(values).reshape(num_seeds, num_tasks).T
+    def table(values: np.ndarray) -> np.ndarray:
+        return values.reshape(num_seeds, num_tasks).T
 
-    num_steps = sum(len(t.delivered) for t in trajectories)
-    delivered = [d for t in trajectories for d in t.delivered]
-    records = [d.record for d in delivered if d.record is not None]
+    num_steps, outputs = column.steps.sum(), column.outputs.sum()
     return Score(
         name,
-        table([t.won for t in trajectories]),
-        table([t.progress for t in trajectories]),
-        table([len(t.delivered) for t in trajectories]),
-        sum(a + b for t in trajectories for a, b in t.executor_tokens) / num_steps,
-        sum(d.tokens for d in delivered) / num_steps,
-        1000 * sum(t.execute_s for t in trajectories) / num_steps,
-        1000 * sum(t.compile_s for t in trajectories) / num_steps,
-        float(np.mean([r.output.well_formed for r in records])) if records else 1.0,
-        float(np.mean([bool(d.hint or d.memory) for d in delivered])),
+        table(column.won),
+        table(column.progress),
+        table(column.steps),
+        float(column.executor_tokens.sum() / num_steps),
+        float(column.compiler_tokens.sum() / num_steps),
+        float(1000 * column.executor_s.sum() / num_steps),
+        float(1000 * column.compiler_s.sum() / num_steps),
+        float(column.well_formed.sum() / outputs) if outputs else 1.0,
+        float(column.guided.sum() / num_steps),
     )

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from embodied_mem.agents.player import Trajectory
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.evaluation import score
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, summary, table, write_report
-from embodied_mem.evaluation.score import score_of
+from embodied_mem.evaluation.score import numbers_of, score_deliveries, score_of
 from embodied_mem.types import Episode
 from experiments import evaluate
+from experiments.finished import Finished
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"command": "python evaluate.py", "commit": "abc"}
@@ -50,7 +53,8 @@ def scores():
         )
         for t, s in order
     ]
-    return {"none": score_of("none", none, 4, 2), "compiled": score_of("compiled", compiled, 4, 2)}
+    played = {"none": none, "compiled": compiled}
+    return {name: score_of(name, list(map(numbers_of, rows)), 4, 2) for name, rows in played.items()}
 
 
 def test_score_of_trajectories():
@@ -65,6 +69,36 @@ def test_score_of_trajectories():
     assert (compiled.executor_ms, compiled.compiler_ms) == pytest.approx((2, 3))
     assert (none.parse_rate, compiled.parse_rate) == (1, 15 / 16)
     assert (none.guided, compiled.guided) == (0, 0.5)
+
+
+def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
+    """Batches of three; the second run plays what the first had not, and the third nothing."""
+    calls = []
+
+    def play(envs, executor, delivery, bank, *, tasks, seeds, **_):
+        calls.append((delivery.name, tuple(zip(tasks, seeds))))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return [trajectory(t, s, (t + s) % 2 == 0, 3 + t) for t, s in zip(tasks, seeds)]
+
+    monkeypatch.setattr(score, "play", play)
+    envs, facts = types.SimpleNamespace(num_envs=3), {"commit": "a"}
+
+    def run():
+        finished = Finished(tmp_path / "episodes.jsonl", facts)
+        return score_deliveries(
+            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1, full_turns=1,
+            finished=dict(finished.rows), on_episode=finished.add,
+        )  # fmt: skip
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    stopped, whole = run(), run()
+    first, second = ((0, 0), (1, 0), (0, 1)), ((1, 1),)
+    assert calls[:3] == [("none", first), ("none", second), ("static", first)]
+    assert calls[3:] == [("static", first), ("static", second)]
+    assert [s.to_json() for s in stopped.values()] == [s.to_json() for s in whole.values()]
+    np.testing.assert_array_equal(whole["static"].won, [[1, 0], [0, 1]])
 
 
 def test_json_of_a_comparison():
