@@ -53,7 +53,7 @@ def play_deliveries(
         training_tasks: that the memory bank is made of; 0 takes all.
         seeds: of the episodes.
         temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
-        on_task: gets delivery, subset, task, and means over its seeds of [won, progress, steps], with 0, 0.
+        on_task: gets delivery, subset, task, and means over its seeds of what `evaluate_planner` keeps of a task.
 
     Raises:
         InvalidInputError: models of ScienceWorld, which do not speak these words.
@@ -67,28 +67,29 @@ def play_deliveries(
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.weights import load_bundle
     from embodied_mem.training.worlds import DIALECTS
-    from experiments.scoring import refuse_weights
+    from experiments.scoring import cost_of, refuse_weights
 
     bundle = load_bundle(pathlib.Path(weights))
     if bundle.config.world.name == "scienceworld":
         refuse_weights(weights, "scienceworld", f"{world} or ALFWorld")
-    config, bank, rows = bundle.config, bank_of(world, training_tasks), BATCH * len(seeds)
-    settings = {"temperature": temperature, "batch_buckets": (rows,), "placement": stages.placement(config)}
+    config, bank, num_envs = bundle.config, bank_of(world, training_tasks), BATCH * len(seeds)
+    settings = {"temperature": temperature, "batch_buckets": (num_envs,), "placement": stages.placement(config)}
     executor = stages.make_executor(config, bundle.executor, bundle.tokenizer, **settings)
     compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer, **settings)
-    worlds = {subset: DIALECTS[world].envs(tasks, num_envs=rows) for subset, tasks in subsets.items()}
+    worlds = {subset: DIALECTS[world].envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
     for (name, subset), numbers in left.items():
         with Progress(f"{name}: {subset}", len(numbers), unit="task") as progress:
             for first in range(0, len(numbers), BATCH):
                 part = numbers[first : first + BATCH]
                 pairs = [(number, seed) for number in part for seed in seeds]
                 envs = worlds[subset]
-                play(
+                played = play(
                     envs, executor, make_delivery(name, compiler), bank,
                     tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
                     top_k=config.memory.top_k, full_turns=config.memory.full_turns,
                 )  # fmt: skip
-                outcomes = np.array(envs.outcomes()[: len(pairs)], float).reshape(len(part), len(seeds), 3).mean(1)
-                for number, (won, share, steps) in zip(part, outcomes.tolist()):
-                    on_task(name, subset, subsets[subset][number], [won, share, steps, 0, 0])
+                rows = [[*outcome, 0, 0, *cost_of(trajectory)] for outcome, trajectory in zip(envs.outcomes(), played)]
+                outcomes = np.array(rows, float).reshape(len(part), len(seeds), -1).mean(1)
+                for number, row in zip(part, outcomes.tolist()):
+                    on_task(name, subset, subsets[subset][number], row)
                 progress.update(len(part), won=float(outcomes[:, 0].mean()))

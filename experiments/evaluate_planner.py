@@ -22,6 +22,7 @@ import importlib
 import json
 import pathlib
 import tempfile
+from collections.abc import Sequence
 
 from experiments.finished import Finished
 
@@ -109,7 +110,8 @@ def play_all(config, finished: Finished) -> dict[str, dict[str, list[list]]]:
             for subset, task in left[name]:
                 [outcome] = play(benchmark, agent, memories[agent.modules], [task])
                 record = outcome.record
-                row = [int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes]
+                ms = 1000 * (record.memory_s + record.think_s)
+                row = [int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes, 0, ms]
                 finished.add(name, subset, task.name, row)
                 progress.update(won=outcome.won)
     return {
@@ -136,7 +138,7 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
         columns = {name: np.array(outcomes, float).T for name, outcomes in agents.items()}
         baseline = "full" if "full" in columns else "none"
         rows[subset] = {}
-        for name, (won, progress, steps, plans, vetoes) in columns.items():
+        for name, (won, progress, steps, plans, vetoes, tokens, ms) in columns.items():
             mean, low, high = paired_difference(progress, np.zeros_like(progress))
             row = {
                 "success": float(won.mean()),
@@ -146,6 +148,8 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
                 "steps": float(steps.mean()),
                 "plans": float(plans.mean()),
                 "vetoes": float(vetoes.mean()),
+                "tokens_per_step": float(tokens.sum() / max(steps.sum(), 1)),
+                "ms_per_step": float(ms.sum() / max(steps.sum(), 1)),
                 "tasks": len(won),
             }
             if name != baseline and baseline in columns:
@@ -155,15 +159,22 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
     return rows
 
 
+def cost_of(rows: Sequence[dict]) -> list[str]:
+    """Cells with the tokens and milliseconds of a step, over all the rows; files of earlier versions lack them."""
+    if not all("ms_per_step" in row for row in rows):
+        return ["-", "-"]
+    steps = max(sum(row["steps"] for row in rows), 1e-9)
+    tokens, ms = (sum(row[key] * row["steps"] for row in rows) / steps for key in ("tokens_per_step", "ms_per_step"))
+    return [f"{tokens:.0f}", f"{ms:.1f}"]
+
+
 def table(world: str, rows: dict[str, dict[str, dict]]) -> str:
-    """The comparison as a Markdown table, published figures below."""
+    """The comparison as a Markdown table, published figures below; the cost of a step is that of deciding alone."""
     from experiments.published import PUBLISHED
 
     subsets = list(rows)
-    lines = [
-        "| agent | " + " | ".join(f"{subset}: success | progress | steps" for subset in subsets) + " |",
-        "|" + "---|" * (1 + 3 * len(subsets)),
-    ]
+    heads = ["agent", *(f"{subset}: success | progress | steps" for subset in subsets), "tokens/step", "ms/step"]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * (3 + 3 * len(subsets))]
     for name in next(iter(rows.values())):
         cells = [name]
         for subset in subsets:
@@ -173,12 +184,14 @@ def table(world: str, rows: dict[str, dict[str, dict]]) -> str:
             low, high = (100 * value for value in row["progress_interval"])
             cells.append(f"{100 * row['progress']:.1f} % [{low:.1f}, {high:.1f}]")
             cells.append(f"{row['steps']:.1f}")
+        cells += cost_of([rows[subset][name] for subset in subsets])
         lines.append(f"| {' | '.join(cells)} |")
     for published in PUBLISHED[world]:
         cells = [f"*{published.name}*"]
         for subset in subsets:
             cells += ["-" if value is None else f"{value:g} %" for value in published.rows.get(subset, (None, None))]
             cells.append("-")
+        cells += ["-", "-"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

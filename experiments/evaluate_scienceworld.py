@@ -25,7 +25,7 @@ NOTE = (
     "memory is the simulator's own solution of a training variation. The paper's rows are language models on other "
     "tasks (90 descriptions of 16 kinds, written anew), for orientation and no comparison."
 )
-COLUMNS = ("won", "score", "subgoals", "steps", "failed", "plans", "repairs")
+COLUMNS = ("won", "score", "subgoals", "steps", "failed", "plans", "repairs", "tokens", "ms")
 
 
 def arguments_of(arguments: list[str]) -> tuple[argparse.Namespace, object]:
@@ -101,20 +101,23 @@ def play(envs, index: int, agent) -> list:
     from embodied_mem.agents.scienceworld_words import outcome_of
     from embodied_mem.errors import SimulatorError
 
+    counted = ("plans", "repairs")
     for _ in range(2):
         observations, info = envs.reset(options={"task_indices": [index]})
         goal = info["goal"][0]
         player = agent.play(goal, observations[0].removesuffix(f"\n\n{goal}"))
-        steps, over, answer = 0, False, None
+        steps, over, answer, thought_s = 0, False, None, 0.0
         while not over:
+            started = time.perf_counter()
             try:
                 command = player.send(answer)
             except StopIteration:  # it has nothing more to do
                 break
+            thought_s += time.perf_counter() - started
             observations, _, ended, cut, info = envs.step([command])
             answer, steps, over = observations[0], steps + 1, bool(ended[0] or cut[0])
         if not info["crashed"][0]:
-            return [*outcome_of(envs, info, 0, steps), *(getattr(agent, name, 0) for name in ("plans", "repairs"))]
+            return [*outcome_of(envs, info, 0, steps), *(getattr(agent, n, 0) for n in counted), 0, 1000 * thought_s]
     raise SimulatorError(f"ScienceWorld's process died twice in {info['task_id'][0]}; give the same command again")
 
 
@@ -174,6 +177,7 @@ def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Cal
     from embodied_mem.training import stages
     from embodied_mem.training.progress import Progress
     from embodied_mem.training.weights import load_bundle
+    from experiments.scoring import cost_of
 
     keep_freed_memory()
     bundle = load_bundle(pathlib.Path(config.weights))
@@ -193,14 +197,14 @@ def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Cal
             for first in range(0, len(tasks), size):
                 numbers = range(first, min(first + size, len(tasks)))
                 brief = BriefScienceWorld(world)
-                play(
+                played = play(
                     brief, executor, make_delivery(name, compiler), bank, tasks=numbers, seeds=[0] * len(numbers),
                     top_k=trained.memory.top_k, full_turns=trained.memory.full_turns,
                 )  # fmt: skip
-                for number, outcome in zip(numbers, brief.outcomes):
+                for number, outcome, trajectory in zip(numbers, brief.outcomes, played):
                     if outcome is None:
                         raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
-                    on_task(tasks[number], [*outcome, 0, 0])
+                    on_task(tasks[number], [*outcome, 0, 0, *cost_of(trajectory)])
                 progress.update(len(numbers))
     finally:
         world.close()
@@ -238,6 +242,8 @@ def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
             "score": list(paired_difference(column["score"], nothing)),
             "subgoals": list(paired_difference(column["subgoals"], nothing)),
             **{key: float(column[key].mean()) for key in ("steps", "failed", "plans", "repairs")},
+            "tokens_per_step": float(column["tokens"].sum() / max(column["steps"].sum(), 1)),
+            "ms_per_step": float(column["ms"].sum() / max(column["steps"].sum(), 1)),
             "episodes": int(won.size),
             "score_by_task": dict(zip(games, column["score"].mean(1).tolist())),
         }
@@ -250,9 +256,13 @@ def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
 
 def table(rows: dict[str, dict]) -> str:
     """The comparison as a Markdown table, published figures below."""
+    from experiments.evaluate_planner import cost_of
     from experiments.published import PUBLISHED
 
-    lines = ["| agent | success | score (0 to 100) | subgoals | steps | failed |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| agent | success | score (0 to 100) | subgoals | steps | failed | tokens/step | ms/step |",
+        "|" + "---|" * 8,
+    ]
     for name, row in rows.items():
         low, high = (100 * value for value in row["interval"])
         score, subgoals = row["score"], [100 * value for value in row["subgoals"]]
@@ -260,12 +270,12 @@ def table(rows: dict[str, dict]) -> str:
             f"| {name} | {100 * row['success']:.1f} % [{low:.1f}, {high:.1f}] "
             f"| {score[0]:.1f} [{score[1]:.1f}, {score[2]:.1f}] "
             f"| {subgoals[0]:.1f} % [{subgoals[1]:.1f}, {subgoals[2]:.1f}] "
-            f"| {row['steps']:.1f} | {100 * row['failed']:.1f} % |"
+            f"| {row['steps']:.1f} | {100 * row['failed']:.1f} % | {' | '.join(cost_of([row]))} |"
         )
     for published in PUBLISHED["scienceworld"]:
         success, partial = published.rows["test"]
         lines.append(
-            f"| *{published.name}* | {success:g} % | - | {'-' if partial is None else f'{partial:g} %'} | - | - |"
+            f"| *{published.name}* | {success:g} % | - | {'-' if partial is None else f'{partial:g} %'} |" + " - |" * 4
         )
     return "\n".join(lines)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from embodied_mem.agents.player import Trajectory
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.score import EpisodeNumbers, Score, score_deliveries
+from embodied_mem.evaluation.score import EpisodeNumbers, Score, numbers_of, score_deliveries
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.processes import is_first
@@ -29,6 +30,13 @@ def refuse_weights(weights: str, trained_on: str, expected: str) -> NoReturn:
         f"--weights: expected some trained on {expected}, got some trained on {trained_on}; score them with: "
         f"python experiments/evaluate.py {how}--weights {weights}"
     )
+
+
+def cost_of(trajectory: Trajectory) -> list[float]:
+    """[tokens of both models, milliseconds in them] of an episode; rows of a batch share its time."""
+    numbers = numbers_of(trajectory)
+    tokens = numbers.executor_tokens + numbers.compiler_tokens
+    return [tokens, 1000 * (numbers.executor_s + numbers.compiler_s)]
 
 
 def score(

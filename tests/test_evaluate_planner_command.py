@@ -7,6 +7,7 @@ import types
 
 import pytest
 
+from embodied_mem.types import Episode
 from experiments import evaluate_planner
 from experiments.evaluate import main
 from experiments.evaluate_planner import rows_of, table
@@ -18,6 +19,10 @@ def arguments(eb_habitat_data, monkeypatch, tmp_path):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_habitat_data.parent))
     few = ["--agents", "full", "no_memory", "--subsets", "base", "--training_tasks", "2", "--num_tasks", "2"]
     return ["--config=eb_habitat", *few, "--result", str(tmp_path / "report.json")]
+
+
+def without_times(report) -> list:
+    return [row[:-1] for agents in report["outcomes"].values() for rows in agents.values() for row in rows]
 
 
 def test_report_and_table(arguments, tmp_path, capsys):
@@ -51,7 +56,7 @@ def test_a_stopped_command_goes_on(arguments, monkeypatch, tmp_path):
     with (tmp_path / "report.json.tasks.jsonl").open("a") as file:
         file.write('["no_memory", "base", "base')  # as a kill in the middle of a line leaves it
     monkeypatch.setattr(planner_benchmark, "play", lambda *given: played.append("late") or original(*given))
-    assert main(arguments)["outcomes"] == whole["outcomes"]
+    assert without_times(main(arguments)) == without_times(whole)
     assert played.count("late") == 1
 
 
@@ -62,8 +67,9 @@ def test_what_belongs_to_another_run_is_not_used(tmp_path):
 
 
 def test_rows_and_published_figures():
-    played = {"base": {"full": [[1, 1.0, 4, 1, 0], [0, 0.5, 30, 2, 1]], "no_memory": [[0, 0.0, 30, 3, 0]] * 2}}
-    rows = rows_of(played)
+    full = [[1, 1.0, 4, 1, 0, 0, 2.0], [0, 0.5, 30, 2, 1, 0, 32.0]]
+    rows = rows_of({"base": {"full": full, "no_memory": [[0, 0.0, 30, 3, 0, 90, 60.0]] * 2}})
+    assert (rows["base"]["full"]["ms_per_step"], rows["base"]["no_memory"]["tokens_per_step"]) == (1, 3)
     assert rows["base"]["full"]["success"] == 0.5
     assert rows["base"]["full"]["progress"] == 0.75
     assert rows["base"]["no_memory"]["success_difference_to_full"][0] == -0.5
@@ -76,6 +82,7 @@ def test_rows_and_published_figures():
 def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
     from embodied_mem.agents import player
+    from embodied_mem.agents.player import Trajectory
     from embodied_mem.training import stages, weights
     from experiments import dialect_deliveries
     from experiments.configs import load
@@ -92,6 +99,10 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
             draws = [(3 * task + seed) % len(info["admissible_commands"][0]) for task, seed in zip(tasks, seeds)]
             commands = [info["admissible_commands"][row][draw % 11] for row, draw in enumerate(draws)]
             *_, info = envs.step([*commands, *["look"] * idle])
+        return [
+            Trajectory(t, s, Episode("", "", (), False), 0.0, [], [(8, 2)] * 3, 0.004, 0.002)
+            for t, s in zip(tasks, seeds)
+        ]
 
     bundle = types.SimpleNamespace(config=load("eb_habitat_train"), executor=None, model=None, tokenizer=None)
     monkeypatch.setattr(player, "play", play)
@@ -119,7 +130,7 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     stopped = main(given)
     assert calls[3][0] == (0, 0, 1, 1)  # the third call was `static`'s first; nothing of `none` is played again
     whole = main(given)
-    assert whole["outcomes"] == stopped["outcomes"]
-    assert [len(row) for row in whole["outcomes"]["base"]["none"]] == [5, 5, 5]
+    assert without_times(whole) == without_times(stopped)
+    assert [row[5:] for row in whole["outcomes"]["base"]["none"]] == [[30, 6]] * 3  # tokens, milliseconds
     assert len(whole["subsets"]["base"]["static"]["success_difference_to_none"]) == 3
     assert whole["subsets"]["base"]["none"]["tasks"] == 3  # two seeds on a task are one task

@@ -44,7 +44,7 @@ def test_rows_and_table():
     assert rows["planner_critic"]["interval"][1] > 0.75
     lines = table(rows).splitlines()
     assert lines[2].startswith("| none | 0.0 % [0.0, ")
-    assert "| *MemCompiler: Qwen-2.5-14B, compiled* | 46.67 % | - | 69.33 % | - | - |" in lines
+    assert "| *MemCompiler: Qwen-2.5-14B, compiled* | 46.67 % | - | 69.33 % | - | - | - | - |" in lines
 
 
 @needs_simulator
