@@ -265,6 +265,29 @@ _COMPARED = (
 )
 
 
+def one_for_all() -> str:
+    """Success of the small models: a pair trained on each world beside one pair trained on three."""
+    subsets = ("base", "common_sense", "long_horizon")
+    lines = [f"| | ALFWorld | {' | '.join(f'{w}: {s}' for w in ('EB-ALFRED', 'EB-Habitat') for s in subsets)} |"]
+    lines.append("|" + "---|" * 8)
+    sources = []
+    for kind, suffix in (("a pair per world", ""), ("one pair for three", "_household")):
+        files = [f"alfworld_valid_seen{suffix}", f"eb_alfred_deliveries{suffix}", f"eb_habitat_deliveries{suffix}"]
+        paths = [RESULTS / f"{name}.json" for name in files]
+        if not all(path.exists() for path in paths):
+            return "Not run yet; the log says what is known."
+        alfworld, *others = (json.loads(path.read_text()) for path in paths)
+        found = [alfworld["deliveries"], *(other["subsets"][subset] for other in others for subset in subsets)]
+        for name in ("none", "static", "compiled"):
+            cells = [
+                "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * v for v in (rows[name]["success"], *rows[name]["interval"])))
+                for rows in found
+            ]
+            lines.append(f"| {name}, {kind} | {' | '.join(cells)} |")
+        sources += [_source(data) for data in (alfworld, *others)] if suffix else []
+    return "\n".join([*lines, "", *(f"- {source}" for source in sources)])
+
+
 def scienceworld() -> str:
     """ScienceWorld."""
     if not (RESULTS / "scienceworld.json").exists():
@@ -283,6 +306,7 @@ def scienceworld() -> str:
 
 TABLES = {
     "scienceworld": scienceworld,
+    "one_for_all": one_for_all,
     "graph_speed": graph_speed,
     "sampling": sampling,
     "eb_alfred": eb_alfred,
