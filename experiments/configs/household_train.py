@@ -1,7 +1,7 @@
 """One model for ALFWorld, EB-ALFRED and EB-Habitat: their training games together.
 
-About 5,000 games, of which ALFWorld's are 71 %. As `alfworld` otherwise, with one round of each correction, since a
-second one was never seen to help. Scored by `evaluate.py` (ALFWorld) and `evaluate.py --config=eb_alfred` or
+About 5,000 games, of which ALFWorld's are 71 %. As `alfworld` otherwise, with two thirds of the compiler's steps, one
+round of the executor's correction and none of the compiler's, where rounds were never seen to help. Scored by `evaluate.py` (ALFWorld) and `evaluate.py --config=eb_alfred` or
 `eb_habitat` with `--agents --deliveries none static compiled --weights RUN/weights`.
 
 Not run yet: no result.
@@ -9,7 +9,7 @@ Not run yet: no result.
 
 import dataclasses
 
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import Config, CorrectionConfig
 from experiments.configs import alfworld, eb_habitat_train
 
 
@@ -20,6 +20,7 @@ def config() -> Config:
         world=dataclasses.replace(like.world, name="all"),
         model=habitat.model,
         executor_correction=dataclasses.replace(like.executor_correction, rounds=1),
-        correction=dataclasses.replace(like.correction, rounds=1),
+        compiler_sft=dataclasses.replace(like.compiler_sft, steps=1600),
+        correction=CorrectionConfig(),
         evaluation=dataclasses.replace(like.evaluation, deliveries=habitat.evaluation.deliveries, seeds=(0,)),
     )
