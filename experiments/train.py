@@ -142,7 +142,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
     model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
-    say("compiler trained by GRPO")
+    if config.grpo.steps:
+        say("compiler trained by GRPO")
     save_bundle(run_dir / "weights", config, tokenizer, executor, model)
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
