@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem.training.weights import load_bundle
     from embodied_mem.training.worlds import games_of
     from experiments.configs import EVALUATIONS
-    from experiments.finished import Finished
+    from experiments.finished import Finished, write_whole
     from experiments.scoring import refuse_weights, score
 
     started = time.perf_counter()
@@ -131,9 +131,9 @@ def main(arguments: list[str] | None = None) -> dict:
         deliveries=names, seeds=seeds, temperature=temperature, finished=Finished(kept, belongs_to),
     )  # fmt: skip
     report = write_report(out, scores, facts | {"seconds": round(time.perf_counter() - started, 1)})
-    kept.unlink()
     if options.result:
-        pathlib.Path(options.result).write_text(json.dumps(report, indent=2) + "\n")
+        write_whole(options.result, json.dumps(report, indent=2) + "\n")
+    kept.unlink()
     print(f"\n{table(scores)}\n")
     print(json.dumps({"deliveries": report["deliveries"], "num_tasks": len(games), "seeds": seeds}))
     return report

@@ -24,7 +24,7 @@ import pathlib
 import tempfile
 from collections.abc import Sequence
 
-from experiments.finished import Finished
+from experiments.finished import Finished, write_whole
 
 NOTE = (
     "The native world is symbolic: no images, no physics, and a text names what is in view. The papers' agents see "
@@ -211,12 +211,11 @@ def main(arguments: list[str]) -> dict:
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(f"{options.result}.tasks.jsonl" if options.result else f"{scratch}/tasks.jsonl")
         played = play_all(config, Finished(path, belongs_to))
+        rows = rows_of(played)
+        report = {"subsets": rows, "outcomes": played, **facts, "seconds": round(time.perf_counter() - started, 1)}
         if options.result:
-            path.unlink()
-    rows = rows_of(played)
-    report = {"subsets": rows, "outcomes": played, **facts, "seconds": round(time.perf_counter() - started, 1)}
-    if options.result:
-        pathlib.Path(options.result).write_text(json.dumps(report) + "\n")
+            write_whole(options.result, json.dumps(report) + "\n")
+        path.unlink()
     print(f"\n{table(config.world, rows)}\n\n{NOTE}\n")
     print(json.dumps({"world": config.world, "subsets": rows}))
     return report

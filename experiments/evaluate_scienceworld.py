@@ -292,7 +292,7 @@ def main(arguments: list[str]) -> dict:
     from embodied_mem.envs.scienceworld_jvm import game_names, official_variations
     from embodied_mem.errors import InvalidInputError
     from embodied_mem.evaluation.report import manifest
-    from experiments.finished import Finished
+    from experiments.finished import Finished, write_whole
 
     started = time.perf_counter()
     if unknown := [game for game in config.games if game not in game_names()]:
@@ -320,19 +320,19 @@ def main(arguments: list[str]) -> dict:
         belongs_to = {"commit": facts["commit"], "max_steps": config.max_steps, "games": list(variations), **kept}
         belongs_to |= {"weights": config.weights} if config.deliveries else {}
         played = play_all(config, variations, paths, Finished(files[1], belongs_to))
+        rows = rows_of(played)
+        report = {
+            "agents": rows,
+            "outcomes": played,
+            "columns": COLUMNS,
+            "memory": [f"{path.game}/{path.variation}" for path in paths],
+            **facts,
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+        if options.result:
+            write_whole(options.result, json.dumps(report) + "\n")
         for file in files:
             file.unlink()
-    rows = rows_of(played)
-    report = {
-        "agents": rows,
-        "outcomes": played,
-        "columns": COLUMNS,
-        "memory": [f"{path.game}/{path.variation}" for path in paths],
-        **facts,
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    if options.result:
-        pathlib.Path(options.result).write_text(json.dumps(report) + "\n")
     print(f"\n{table(rows)}\n\n{NOTE}\n")
     shown = {name: {key: value for key, value in row.items() if key != "score_by_task"} for name, row in rows.items()}
     print(json.dumps({"world": "scienceworld", "agents": shown}))

@@ -4,14 +4,23 @@
     if ("compiled", "0", "game 12") not in finished.rows:
         finished.add("compiled", "0", "game 12", [1, 1.0, 11])
 
-A command that was stopped reads the file and goes on; with another commit or other settings it starts anew.
+A command that was stopped reads the file and goes on; with another commit or other settings it starts anew. The result
+is written before the file goes, so that a kill at any moment loses at most the episodes that were being played.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from collections.abc import Sequence
+
+
+def write_whole(path: str | os.PathLike, text: str) -> None:
+    """Write a file that is there whole or as it was before."""
+    partial = pathlib.Path(f"{path}.partial")
+    partial.write_text(text)
+    os.replace(partial, path)
 
 
 class Finished:
@@ -34,7 +43,7 @@ class Finished:
                     self.rows[agent, subset, task] = outcome
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
-        path.write_text("\n".join([head, *kept]) + "\n")
+        write_whole(path, "\n".join([head, *kept]) + "\n")
 
     def add(self, agent: str, subset: str, task: str, outcome: Sequence) -> None:
         """Keep one outcome, numbers in the order that the caller knows."""
