@@ -70,7 +70,7 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> dict:
     given = sys.argv[1:] if arguments is None else arguments
     config_name, rest = _config_of(list(given))
-    if config_name == "alfworld" and "--agents" in rest:
+    if config_name == "alfworld" and any(word.partition("=")[0] == "--agents" for word in rest):
         from experiments import planner_critic
 
         return planner_critic.main(rest)
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> dict:
 
     keep_freed_memory()
     from embodied_mem import envs
-    from embodied_mem.errors import InvalidInputError
+    from embodied_mem.errors import DataNotFoundError, InvalidInputError
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.weights import load_bundle
@@ -112,7 +112,11 @@ def main(arguments: list[str] | None = None) -> dict:
     games = games_of(source, count, "valid", world, config.seed)
     if not games:
         raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
-    bank = teach_bank(config, options.bank)
+    try:
+        bank = teach_bank(config, options.bank)
+    except DataNotFoundError as error:
+        what = "the memory bank is made of the training games of the weights, or read from --bank"
+        raise DataNotFoundError(f"{what}: {error}") from error
     valid = envs.make(
         "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=config.seed,
         max_steps=options.max_steps or world.max_steps, grammar=world.grammar,

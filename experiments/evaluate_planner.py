@@ -159,7 +159,7 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
     return rows
 
 
-def cost_of(rows: Sequence[dict]) -> list[str]:
+def cost_cells(rows: Sequence[dict]) -> list[str]:
     """Cells with the tokens and milliseconds of a step, over all the rows; files of earlier versions lack them."""
     if not all("ms_per_step" in row for row in rows):
         return ["-", "-"]
@@ -184,7 +184,7 @@ def table(world: str, rows: dict[str, dict[str, dict]]) -> str:
             low, high = (100 * value for value in row["progress_interval"])
             cells.append(f"{100 * row['progress']:.1f} % [{low:.1f}, {high:.1f}]")
             cells.append(f"{row['steps']:.1f}")
-        cells += cost_of([rows[subset][name] for subset in subsets])
+        cells += cost_cells([rows[subset][name] for subset in subsets])
         lines.append(f"| {' | '.join(cells)} |")
     for published in PUBLISHED[world]:
         cells = [f"*{published.name}*"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 import tempfile
@@ -176,11 +177,10 @@ def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Cal
     from embodied_mem.models.host import keep_freed_memory
     from embodied_mem.training import stages
     from embodied_mem.training.progress import Progress
-    from embodied_mem.training.weights import load_bundle
     from experiments.scoring import cost_of
 
     keep_freed_memory()
-    bundle = load_bundle(pathlib.Path(config.weights))
+    bundle = models_in(config.weights)
     trained, bank = bundle.config, PathBank(paths)
     ev = trained.evaluation
     settings = {
@@ -210,14 +210,16 @@ def play_delivery(config, name: str, tasks: list[str], paths: list, on_task: Cal
         world.close()
 
 
-def check_weights(weights: str) -> None:
-    """Refuses models of another world, before the simulator works minutes on the memory."""
+@functools.cache
+def models_in(weights: str):
+    """The models in a folder, read once. Raises InvalidInputError for those of another world."""
     from embodied_mem.training.weights import load_bundle
     from experiments.scoring import refuse_weights
 
-    trained_on = load_bundle(pathlib.Path(weights)).config.world.name
-    if trained_on != "scienceworld":
-        refuse_weights(weights, trained_on, "scienceworld")
+    bundle = load_bundle(pathlib.Path(weights))
+    if bundle.config.world.name != "scienceworld":
+        refuse_weights(weights, bundle.config.world.name, "scienceworld")
+    return bundle
 
 
 def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
@@ -256,7 +258,7 @@ def rows_of(played: dict[str, dict[str, list]]) -> dict[str, dict]:
 
 def table(rows: dict[str, dict]) -> str:
     """The comparison as a Markdown table, published figures below."""
-    from experiments.evaluate_planner import cost_of
+    from experiments.evaluate_planner import cost_cells
     from experiments.published import PUBLISHED
 
     lines = [
@@ -270,7 +272,7 @@ def table(rows: dict[str, dict]) -> str:
             f"| {name} | {100 * row['success']:.1f} % [{low:.1f}, {high:.1f}] "
             f"| {score[0]:.1f} [{score[1]:.1f}, {score[2]:.1f}] "
             f"| {subgoals[0]:.1f} % [{subgoals[1]:.1f}, {subgoals[2]:.1f}] "
-            f"| {row['steps']:.1f} | {100 * row['failed']:.1f} % | {' | '.join(cost_of([row]))} |"
+            f"| {row['steps']:.1f} | {100 * row['failed']:.1f} % | {' | '.join(cost_cells([row]))} |"
         )
     for published in PUBLISHED["scienceworld"]:
         success, partial = published.rows["test"]
@@ -310,7 +312,7 @@ def main(arguments: list[str]) -> dict:
     if config.deliveries and not config.weights:
         raise InvalidInputError("--deliveries: expected --weights, a folder of models, got none")
     if config.deliveries:
-        check_weights(config.weights)
+        models_in(config.weights)  # now, and not after the minutes that the simulator works on the memory
     facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
     kept = {"memories": config.memories, "slow_games": list(config.slow_games)}
     with tempfile.TemporaryDirectory() as scratch:

@@ -43,3 +43,5 @@ def test_lives_share_the_tasks():
 def test_wrong_arguments_are_refused():
     with pytest.raises(InvalidInputError, match="--lives: expected >= 1"):
         main(["--lives", "0"])
+    with pytest.raises(InvalidInputError, match="--lives: expected >= 1"):
+        evaluate.main(["--agents=full", "--lives", "0"])

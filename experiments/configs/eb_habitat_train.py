@@ -6,7 +6,7 @@ every one four times, with other detours each time. Score the weights on the sub
     python experiments/evaluate.py --config=eb_habitat --agents --deliveries none static compiled --weights RUN/weights
 
 Result: 66 % of held-out tasks with compiled memory, 26 % without, 20 % with static
-(`results/eb_habitat_held_out.json`); half the steps gave 13 and 6 %. Two hours beside two other runs.
+(`results/eb_habitat_held_out.json`); two hours beside two other runs. Half the steps gave 13 and 6 % (the log).
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ the things of the room. Score the weights, with `--split dev` to choose:
     python experiments/evaluate.py --config=scienceworld --deliveries none static compiled --weights RUN/weights
 
 Result on two test variations of each task: score 18.1 with compiled memory, 11.2 without, 10.8 with static; 5, 1.7 and
-0 % won (`results/scienceworld.json`). Undertrained: the compiler writes 61 % of the training outputs at the end.
+0 % won (`results/scienceworld.json`). Undertrained (the log).
 """
 
 import dataclasses
