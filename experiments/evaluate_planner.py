@@ -160,9 +160,7 @@ def rows_of(played: dict[str, dict[str, list[list]]]) -> dict[str, dict[str, dic
 
 
 def cost_cells(rows: Sequence[dict]) -> list[str]:
-    """Cells with the tokens and milliseconds of a step, over all the rows; files of earlier versions lack them."""
-    if not all("ms_per_step" in row for row in rows):
-        return ["-", "-"]
+    """Cells with the tokens and milliseconds of a step, over all the rows."""
     steps = max(sum(row["steps"] for row in rows), 1e-9)
     tokens, ms = (sum(row[key] * row["steps"] for row in rows) / steps for key in ("tokens_per_step", "ms_per_step"))
     return [f"{tokens:.0f}", f"{ms:.1f}"]
