@@ -10,16 +10,17 @@ Sub-packages load on first use, so `import embodied_mem` costs milliseconds and 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 
 __version__ = "0.1.0"
 
 _PACKAGES = (
     "agents", "compiler", "envs", "errors", "evaluation", "language",
-    "memory", "models", "parallel", "rl", "training", "types",
+    "memory", "models", "parallel", "training", "types",
 )  # fmt: skip
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> ModuleType:
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; known: {', '.join(_PACKAGES)}")

@@ -1,4 +1,4 @@
-"""The errors of the library: one root, a caller's-mistake family, a broken-invariant family.
+"""Errors of the library: one root, a family for callers' mistakes, a family for broken invariants.
 
 Every message says what was expected, what came, where, and what to do about it.
 

@@ -32,4 +32,5 @@ def part(name: str) -> ModuleType:
             f"embodied_mem._native: expected the part {name!r}, but {native.__file__} was built before there was one; "
             f"{_REBUILD}"
         )
-    return found
+    module: ModuleType = found
+    return module

@@ -7,6 +7,7 @@ with Progress("compiler SFT", total=1000, start=200, unit="step") as progress:
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ class Progress:
         start: units done earlier (a resumed run); they do not count for the rate.
         unit: name of one unit, e.g. "step".
         interval_s: seconds between plain lines.
-        file: where to; a bar if it is a terminal.
+        file: where to; a bar if it is a terminal and the package `tqdm` is installed.
         clock: seconds, monotonic.
         silent: say nothing, for the other processes of a run.
     """
@@ -31,6 +32,7 @@ class Progress:
         self,
         title: str,
         total: int,
+        *,
         start: int = 0,
         unit: str = "step",
         interval_s: float = 30.0,
@@ -41,15 +43,17 @@ class Progress:
         self._title, self._total, self._start, self._unit = title, total, start, unit
         self._interval_s, self._clock = interval_s, clock
         self._file, self._silent = sys.stderr if file is None else file, silent
-        self._done, self._notes, self._reported = start, {}, None
+        self._done, self._reported = start, -1
+        self._notes: dict[str, float | str] = {}
         self._began = self._last_line = clock()
         self._bar = None
         if self._file.isatty() and not silent:
-            import tqdm
+            with contextlib.suppress(ImportError):  # without it there are plain lines
+                import tqdm
 
-            self._bar = tqdm.tqdm(
-                desc=title, total=total, initial=start, unit=unit, file=self._file, dynamic_ncols=True
-            )
+                self._bar = tqdm.tqdm(
+                    desc=title, total=total, initial=start, unit=unit, file=self._file, dynamic_ncols=True
+                )
 
     def update(self, count: int = 1, **notes: float | str) -> None:
         """Counts `count` more units as done; `notes` are shown beside them (latest value of each name)."""

@@ -46,3 +46,8 @@ class Episode:
     def first_observation(self) -> str:
         """Text of the room as first seen; empty for an episode without steps."""
         return self.steps[0].observation if self.steps else ""
+
+    @property
+    def answers(self) -> list[str]:
+        """What each action was answered."""
+        return [*[step.observation for step in self.steps[1:]], self.final_observation]

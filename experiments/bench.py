@@ -1,7 +1,6 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
-Suite `memory` is described in bench_memory.py, suite `graph` in bench_graph_native.py, suite `worlds` in
-bench_worlds.py, suite `models` in bench_models.py.
+The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`, `models`.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -21,7 +20,9 @@ Suite `alfworld`: our engine against TextWorld on the same games in one run, on 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
+import importlib
 import json
 import os
 import pathlib
@@ -29,19 +30,21 @@ import platform
 import random
 import shlex
 import statistics
-import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import embodied_mem
-from embodied_mem.envs import alfworld, alfworld_original
+from embodied_mem.atomic_file import write_text
+from embodied_mem.evaluation.report import commit, processor
+from embodied_mem.worlds.alfworld import env as alfworld
+from embodied_mem.worlds.alfworld import reference as alfworld_original
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 NUM_ENVS = 16
 NUM_MEMORY_ENVS = 400
 
@@ -156,67 +159,33 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the measurements of the suite `memory`."""
-    from experiments import bench_memory as suite
-
-    return suite.bench_memory(args)
+MODULES = {"memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models"}
+"""Suite -> its module in `benchmarks`, which has `bench_SUITE` and `add_arguments`."""
 
 
-def bench_graph(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the measurements of the suite `graph`."""
-    from experiments import bench_graph_native as suite
-
-    return suite.bench_graph(args)
+def _module(suite: str) -> types.ModuleType:
+    return importlib.import_module(f"benchmarks.{MODULES[suite]}")
 
 
-def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the measurements of the suite `worlds`."""
-    from experiments import bench_worlds as suite
-
-    return suite.bench_worlds(args)
-
-
-def bench_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the measurements of the suite `models`."""
-    from experiments import bench_models as suite
-
-    return suite.bench_models(args)
+def _bench(suite: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the measurements of a suite."""
+    return getattr(_module(suite), f"bench_{suite}")(args)
 
 
 SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "alfworld": bench_alfworld,
-    "graph": bench_graph,
-    "memory": bench_memory,
-    "models": bench_models,
-    "worlds": bench_worlds,
+    **{suite: functools.partial(_bench, suite) for suite in MODULES},
 }
 
 
 def _machine() -> str:
-    model = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        model = names[0] if names else model
     load = os.getloadavg()[0]
-    return f"{model}, {os.cpu_count()} cores, load {load:.1f} at the end, Python {platform.python_version()}"
-
-
-def _commit() -> str:
-    result = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return result.stdout.strip() or "unknown"
+    return f"{processor()}, {os.cpu_count()} cores, load {load:.1f} at the end, Python {platform.python_version()}"
 
 
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
-    from experiments import bench_graph_native, bench_memory
-    from experiments import bench_models as models
-    from experiments import bench_worlds as worlds
+    from embodied_mem.evaluation.command import output_file
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
@@ -230,13 +199,11 @@ def main() -> int:
         "--rounds", type=int, default=3, help="rounds of our engine before and after TextWorld (default 3)"
     )
     parser.add_argument("--seed", type=int, default=0)
-    bench_memory.add_arguments(parser)
-    bench_graph_native.add_arguments(parser)
-    worlds.add_arguments(parser)
-    models.add_arguments(parser)
-    parser.add_argument("--output", type=pathlib.Path, help="default experiments/results/bench_<suite>.json")
+    for suite in MODULES:
+        _module(suite).add_arguments(parser)
+    parser.add_argument("--output", type=output_file, help="file of the results; default: runs/bench_<suite>.json")
     args = parser.parse_args()
-    args.output = args.output or ROOT / f"experiments/results/bench_{args.suite}.json"
+    args.output = args.output or ROOT / f"runs/bench_{args.suite}.json"
     command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
 
     result = SUITES[args.suite](args)
@@ -249,17 +216,17 @@ def main() -> int:
         "suite": args.suite,
         **result,
         "command": command,
-        "commit": _commit(),
+        "commit": commit("--short") or "unknown",
         "machine": _machine(),
         "seed": args.seed,
     }
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(args.output, json.dumps(result, indent=1) + "\n")
     print(json.dumps(result))
     return 1 if result.get("mismatches") else 0
 
 
 if __name__ == "__main__":
-    from experiments.command import run
+    from embodied_mem.evaluation.command import run
 
     run(lambda: sys.exit(main()))

@@ -13,13 +13,27 @@ import json
 import pathlib
 import re
 import sys
+from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from embodied_mem.evaluation.memento_tables import PAPER_STAGES
+from embodied_mem.evaluation.report import versus
+from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
+from embodied_mem.registry import load
+from embodied_mem.worlds.memento.evaluation.tables import PAPER_STAGES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
+
+PAPER_ALFWORLD = (46.27, 35.03, 82.16)
+"""Success on ALFWorld in percent without memory, with static injection, compiled: MemCompiler, table 3."""
+
+
+NOT_RUN = "Not run yet; the log says what is known."
+
+
+def _read(name: str) -> Any:
+    """The result called so; None if there is none yet."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def _source(data: dict) -> str:
@@ -29,35 +43,23 @@ def _source(data: dict) -> str:
 
 def deliveries(name: str) -> str:
     """The comparison of deliveries in a report."""
-    if not (RESULTS / f"{name}.json").exists():
-        return "Not run yet; the log says what is known."
-    data = json.loads((RESULTS / f"{name}.json").read_text())
-    lines = [
-        "| delivery | success | 95 % interval | against none, paired | steps | executor tokens/step | ms/step |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for delivery, row in data["deliveries"].items():
-        low, high = row["interval"]
-        versus = "-"
-        if "difference_interval" in row:
-            versus = "{:+.1f} [{:+.1f}, {:+.1f}]".format(
-                *(100 * v for v in (row["difference_to_none"], *row["difference_interval"]))
-            )
-        lines.append(
-            f"| {delivery} | {100 * row['success']:.1f} % | {100 * low:.1f} to {100 * high:.1f} | {versus} "
-            f"| {row['steps']:.1f} | {row['executor_tokens_per_step']:.0f} | {row['latency_ms_per_step']:.1f} |"
-        )
-    config = data["config"]["world"]
-    lines += [
-        "",
-        f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data.get('max_steps', config['max_steps'])} "
-        f"steps; {_source(data)}",
-    ]
-    return "\n".join(lines)
+    if not (data := _read(name)):
+        return NOT_RUN
+    head = "delivery", "success", "95 % interval", "against none, paired", "steps", "executor tokens/step", "ms/step"
+    rows = [
+        [
+            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            f"{row['executor_tokens_per_step']:.0f}", f"{row['latency_ms_per_step']:.1f}",
+        ]
+        for delivery, row in data["deliveries"].items()
+    ]  # fmt: skip
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds"
+    max_steps = data.get("max_steps", data["config"]["world"]["max_steps"])
+    return markdown(head, rows, f"{games}, at most {max_steps} steps; {_source(data)}")
 
 
 def quick_start() -> str:
-    """What the main job ends with."""
+    """What the quick start ends with: every delivery on generated games."""
     return deliveries("grpo_cpu")
 
 
@@ -66,134 +68,166 @@ def alfworld() -> str:
     return deliveries("alfworld_valid_seen")
 
 
+def controls(name: str) -> str:
+    """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name."""
+    if not (data := _read(name)):
+        return NOT_RUN
+    head = (
+        "delivery", "success", "95 % interval", "against none, paired", "steps", "guided steps",
+        "hallucinations per 100 steps", "executor tokens/step",
+    )  # fmt: skip
+    rows = [
+        [
+            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            percent(row["guided"]), f"{row['hallucinations_per_100_steps']:.1f}",
+            f"{row['executor_tokens_per_step']:.0f}",
+        ]
+        for delivery, row in data["deliveries"].items()
+    ]  # fmt: skip
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
+    return markdown(head, rows, f"{games}; {_source(data)}")
+
+
+def habits() -> str:
+    """Homes whose habits only memory tells."""
+    return controls("habits")
+
+
 def speed() -> str:
     """The engine against TextWorld."""
-    data = json.loads((RESULTS / "bench_alfworld.json").read_text())
+    data = _read("bench_alfworld")
     row = data.get("result", data)
-    return "\n".join(
-        [
-            "| | native | TextWorld | ratio |",
-            "|---|---|---|---|",
-            f"| steps/s, one thread, observations and admissible commands | {row['native_steps_per_s']:,.0f} "
-            f"| {row['textworld_steps_per_s']:,.1f} | {row['ratio']:,.0f} |",
-            "",
-            f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
-            f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB.",
-        ]
+    what = "steps/s, one thread, observations and admissible commands"
+    numbers = f"{row['native_steps_per_s']:,.0f}", f"{row['textworld_steps_per_s']:,.1f}", f"{row['ratio']:,.0f}"
+    return markdown(
+        ["", "native", "TextWorld", "ratio"],
+        [[what, *numbers]],
+        f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
+        f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB.",
     )
 
 
 def graph_speed() -> str:
     """The knowledge graph beside libraries, from Python."""
-    data = json.loads((RESULTS / "bench_memory.json").read_text())
+    data = _read("bench_graph_libraries")
     update, khop = data["update_k2_us_p50"], data["khop2_us_p50"]
-    lines = ["| | " + " | ".join(update) + " |", "|---|" + "---|" * len(update)]
-    for what, row in (("update and 2 hops, us", update), ("2 hops, us", khop)):
-        lines.append(f"| {what} | " + " | ".join(f"{value:,.1f}" for value in row.values()) + " |")
-    lines += [
-        "",
-        f"{data['graph_nodes']:,} nodes, median. A whole step of `LifelongMemory` beside them and "
-        f"{data['episodic_entries']:,} episodes: p50 {data['lifelong_step_ms_p50']:.2f} ms, "
-        f"p99 {data['lifelong_step_ms_p99']:.2f} ms. {_source(data)}",
-    ]
-    return "\n".join(lines)
+    times = {name: value / update["native"] for name, value in update.items()}
+    kinds = {"update and 2 hops, us": update, "2 hops, us": khop, "update and 2 hops, times native": times}
+    return markdown(
+        ["", *update],
+        [[what, *(f"{value:,.1f}" for value in row.values())] for what, row in kinds.items()],
+        f"{data['graph_nodes']:,} nodes, median; {_source(data)}",
+    )
+
+
+def graph_ratio() -> str:
+    """The knowledge graph in C++ beside a bare adjacency list, by number of nodes and degree."""
+    data = _read("bench_graph")
+    ratios = {tuple(key.split(" nodes, degree ")): value for key, value in data["update_k2_ratio"].items()}
+    sizes, degrees = (list(dict.fromkeys(key[i] for key in ratios)) for i in (0, 1))
+    return markdown(
+        ["degree", *(f"{int(size):,} nodes" for size in sizes)],
+        [[degree, *(f"{ratios[size, degree]:.2f}" for size in sizes)] for degree in degrees],
+        f"Update and 2 hops, median, native by bare; {_source(data)}",
+    )
+
+
+def vector_speed() -> str:
+    """Vector search at 99 % recall: queries per second of every library."""
+    data = _read("bench_memory")
+    head, rows = [], []
+    for name, kinds in data["search_qps_at_recall_0.99"].items():
+        count, _, spread = name.partition(" ")
+        for kind, row in kinds.items():
+            head = head or ["queries/s", *row, "native by the best other"]
+            ratio = data["search_qps_native_by_best_other"][f"{name} {kind}"]
+            kind = kind.replace("_", " ").replace("1 thread", "on one thread")
+            what = f"{int(count):,} {spread or 'clustered'}, {kind}"
+            rows.append([what, *(f"{value:,.0f}" for value in row.values()), f"{ratio:.1f}"])
+    footer = f"{data['vector_dim']} dimensions, {data['vector_queries']:,} queries, recall at 10; {_source(data)}"
+    return markdown(head, rows, footer)
 
 
 def sampling() -> str:
     """Prefill and decode with SmolLM2's shape beside other programs."""
-    data = json.loads((RESULTS / "bench_models.json").read_text())
-    batches = [str(batch) for batch in data["settings"]["batches"]]
-    heads = [f"{what}, batch {batch}" for what in ("prefill", "decode") for batch in batches]
-    lines = ["| tokens/s | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
-    for name, version in data["contenders"].items():
-        values = [data[f"{what}_tokens_per_s"][name][batch][0] for what in ("prefill", "decode") for batch in batches]
-        lines.append(f"| {name} ({version}) | " + " | ".join(f"{value:,.0f}" for value in values) + " |")
-    return "\n".join([*lines, "", f"float32, median of {data['settings']['rounds']} rounds; {_source(data)}"])
+    data = _read("bench_models")
+    columns = [(what, str(batch)) for what in ("prefill", "decode") for batch in data["settings"]["batches"]]
+    return markdown(
+        ["tokens/s", *(f"{what}, batch {batch}" for what, batch in columns)],
+        [
+            [
+                f"{name} ({version})",
+                *(f"{data[f'{what}_tokens_per_s'][name][batch][0]:,.0f}" for what, batch in columns),
+            ]
+            for name, version in data["contenders"].items()
+        ],
+        f"float32, median of {data['settings']['rounds']} rounds; {_source(data)}",
+    )
 
 
 def planner_critic() -> str:
     """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
-    data = json.loads((RESULTS / "planner_critic.json").read_text())
-    lines = [
-        "| agent | run | success | 95 % interval | steps | against full, paired | against the first run, paired |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, runs in data["agents"].items():
-        for number, row in enumerate(runs, 1):
-            low, high = row["interval"]
-            lines.append(
-                f"| {name} | {number} | {100 * row['success']:.1f} % | {100 * low:.1f} to {100 * high:.1f} "
-                f"| {row['steps']:.2f} | {_steps(row, 'full')} | {_steps(row, 'first_run')} |"
-            )
-    lines += [
-        "",
-        f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, {data['lives']} life; "
-        f"{_source(data)}",
-    ]
-    return "\n".join(lines)
-
-
-def _steps(row: dict, other: str) -> str:
-    """The paired difference of steps to another row, with its interval."""
-    difference = row.get(f"steps_difference_to_{other}")
-    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference) if difference else "-"
+    data = _read("planner_critic")
+    head = "agent", "run", "success", "95 % interval", "steps", "against full, paired", "against the first run, paired"
+    rows = [
+        [
+            name, str(number), percent(row["success"]), between(row["interval"]), f"{row['steps']:.2f}",
+            *(difference(row.get(f"steps_difference_to_{other}"), 1, 2) for other in ("full", "first_run")),
+        ]
+        for name, runs in data["agents"].items()
+        for number, row in enumerate(runs, 1)
+    ]  # fmt: skip
+    footer = f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, "
+    return markdown(head, rows, f"{footer}{data['lives']} lifelong rollout; {_source(data)}")
 
 
 def memento() -> str:
     """MEMENTO's stages beside two models of the paper: on the same episodes where published, else as in its tables."""
-    if not (RESULTS / "memento.json").exists():
-        return "Not run yet; the log says what is known."
-    data = json.loads((RESULTS / "memento.json").read_text())
-    lines = [
-        "| stage | tasks | success | 95 % interval | held-out houses | percent complete | GPT-4o, same tasks "
-        "| Qwen-2.5-7b, same tasks | all of the paper's: GPT-4o, Qwen-2.5-7b |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    if not (data := _read("memento")):
+        return NOT_RUN
+
+    def share(row: dict | None) -> str:
+        return f"{percent(row['sr'])} of {row['episodes']}" if row else "-"
+
+    rows = []
     for stage, row in data["stages"].items():
-        low, high = row["sr_interval"]
-        held_out = f"{100 * row['held_out']['sr']:.1f} % of {row['held_out']['episodes']}" if "held_out" in row else "-"
-        success = f"{100 * row['sr']:.1f} % | {100 * low:.1f} to {100 * high:.1f}"
-        same = [row.get("published", {}).get(model) for model in ("gpt-4o", "qwen-2.5-7b-instruct")]
-        others = [f"{100 * one['sr']:.1f} % of {one['episodes']}" if one else "-" for one in same]
+        others = [share(row.get("published", {}).get(model)) for model in ("gpt-4o", "qwen-2.5-7b-instruct")]
         paper = ", ".join(f"{sr:.1f} %" for _, sr in PAPER_STAGES[stage].values())
-        cells = [stage, str(row["episodes"]), success, held_out, f"{100 * row['pc']:.1f} %", *others, paper]
-        lines.append(f"| {' | '.join(cells)} |")
+        success = percent(row["sr"]), between(row["sr_interval"]), share(row.get("held_out"))
+        rows.append([stage, str(row["episodes"]), *success, percent(row["pc"]), *others, paper])
+    head = ["stage", "tasks", "success", "95 % interval", "held-out houses", "percent complete", "GPT-4o, same tasks"]
+    head += ["Qwen-2.5-7b, same tasks", "all of the paper's: GPT-4o, Qwen-2.5-7b"]
     line = data["line"]
-    lines += [
-        "",
+    return markdown(
+        head,
+        rows,
         f"Missing rate of retrieval, no model but the embedder: {line['missing_at_3']:.1f} % at k = 3, "
         f"{line['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder {data['embedder']}; "
         f"{_source(data)}",
-    ]
-    return "\n".join(lines)
+    )
 
 
 def worlds() -> str:
     """Speed of every native world."""
-    data = json.loads((RESULTS / "bench_worlds.json").read_text())
-    ids = [key.removesuffix("_tasks") for key in data if key.endswith("_tasks")]
-    lines = ["| world | steps/s, 16 envs | steps/s, one env | snapshot |", "|---|---|---|---|"]
-    for name in ids:
-        lines.append(
-            f"| `{name}` | {data[f'{name}_steps_per_s']:,} | {data[f'{name}_single_env_steps_per_s']:,} "
-            f"| {data[f'{name}_snapshot_us']:.1f} us |"
-        )
-    command = "python experiments/bench.py --suite worlds"
-    return "\n".join(
-        [*lines, "", f"One thread, texts included; {data['machine']}; commit {data['commit'][:10]}; `{command}`"]
-    )
+    data = _read("bench_worlds")
+    rows = [
+        [
+            f"`{name}`", f"{data[f'{name}_steps_per_s']:,}", f"{data[f'{name}_single_env_steps_per_s']:,}",
+            f"{data[f'{name}_snapshot_us']:.1f} us",
+        ]
+        for name in (key.removesuffix("_tasks") for key in data if key.endswith("_tasks"))
+    ]  # fmt: skip
+    source = _source(data | {"command": "python experiments/bench.py --suite worlds"})
+    head = "world", "steps/s, 16 envs", "steps/s, one env", "snapshot"
+    return markdown(head, rows, f"One thread, texts included; {source}")
 
 
 def planner_benchmark(world: str, name: str = "") -> str:
     """Agents or deliveries on a world's subsets, from the file `name` or the world's, and what papers report."""
-    name = name or world
-    if not (RESULTS / f"{name}.json").exists():
-        return "Not run yet; the log says what is known."
-    from experiments.evaluate_planner import table
-
-    data = json.loads((RESULTS / f"{name}.json").read_text())
+    if not (data := _read(name or world)):
+        return NOT_RUN
     tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
-    shown, config = table(world, data["subsets"]), data["config"]
+    shown, config = load(world, "benchmark").table(data), data["config"]
     played = "nothing is drawn"
     if config.get("deliveries") and "seeds" in config:
         played = f"{len(config['seeds'])} seeds of play at temperature {config['temperature']:g}"
@@ -216,34 +250,27 @@ def deliveries_on(world: str, name: str) -> str:
     return "\n".join(line for line in lines if not line.startswith("| *"))
 
 
+SUBSETS = ("base", "common_sense", "long_horizon")
+COLUMNS = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in SUBSETS]
+
+
 def embodiedbench() -> str:
     """Success on EB-ALFRED and EB-Habitat in one table: our agents and deliveries, and some published rows."""
-    from experiments.published import PUBLISHED
-
-    subsets = ("base", "common_sense", "long_horizon")
     rows: dict[str, list[str]] = {}
     for column, world in enumerate(("eb_alfred", "eb_habitat")):
-        files = [RESULTS / f"{name}.json" for name in (f"{world}_deliveries", world)]
-        ours = {
-            (name, subset): "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * v for v in (row["success"], *row["interval"])))
-            for file in files
-            if file.exists()
-            for subset, agents in json.loads(file.read_text())["subsets"].items()
+        texts = {
+            (_AGENTS.get(name, name), subset): rate(row["success"], row["interval"], 0)
+            for data in filter(None, map(_read, (f"{world}_deliveries", world)))
+            for subset, agents in data["subsets"].items()
             for name, row in agents.items()
         }
-        theirs = {
-            (f"*{published.name}*", subset): "-" if success is None else f"{success:g} %"
-            for published in PUBLISHED[world]
-            for subset, (success, _) in published.rows.items()
-        }
-        for (name, subset), text in {**ours, **theirs}.items():
-            name = _AGENTS.get(name, name)
-            rows.setdefault(name, ["-"] * 6)[3 * column + subsets.index(subset)] = text
-    heads = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in subsets]
-    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+        for paper in _published(world):
+            for subset, (success, _) in paper.rows.items():
+                texts[f"*{paper.name}*", subset] = "-" if success is None else f"{success:g} %"
+        for (name, subset), text in texts.items():
+            rows.setdefault(name, ["-"] * 6)[3 * column + SUBSETS.index(subset)] = text
     shown = [*_AGENTS.values(), *(f"*{name}*" for name in _COMPARED)]
-    lines += [f"| {name} | {' | '.join(rows[name])} |" for name in shown if name in rows]
-    return "\n".join(lines)
+    return markdown(["", *COLUMNS], [[name, *rows[name]] for name in shown if name in rows])
 
 
 _AGENTS = {
@@ -267,44 +294,121 @@ _COMPARED = (
 
 def one_for_all() -> str:
     """Success of the small models: a pair trained on each world beside one pair trained on three."""
-    subsets = ("base", "common_sense", "long_horizon")
-    lines = [f"| | ALFWorld | {' | '.join(f'{w}: {s}' for w in ('EB-ALFRED', 'EB-Habitat') for s in subsets)} |"]
-    lines.append("|" + "---|" * 8)
-    sources = []
+    lines, sources = [], []
     for kind, suffix in (("a pair per world", ""), ("one pair for three", "_household")):
-        files = [f"alfworld_valid_seen{suffix}", f"eb_alfred_deliveries{suffix}", f"eb_habitat_deliveries{suffix}"]
-        paths = [RESULTS / f"{name}.json" for name in files]
-        if not all(path.exists() for path in paths):
-            return "Not run yet; the log says what is known."
-        alfworld, *others = (json.loads(path.read_text()) for path in paths)
-        found = [alfworld["deliveries"], *(other["subsets"][subset] for other in others for subset in subsets)]
+        files = [f"{name}{suffix}" for name in ("alfworld_valid_seen", "eb_alfred_deliveries", "eb_habitat_deliveries")]
+        results = [_read(name) for name in files]
+        if not all(results):
+            return NOT_RUN
+        found = [results[0]["deliveries"], *(other["subsets"][subset] for other in results[1:] for subset in SUBSETS)]
         for name in ("none", "static", "compiled"):
-            cells = [
-                "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * v for v in (rows[name]["success"], *rows[name]["interval"])))
-                for rows in found
-            ]
-            lines.append(f"| {name}, {kind} | {' | '.join(cells)} |")
-        sources += [_source(data) for data in (alfworld, *others)] if suffix else []
-    return "\n".join([*lines, "", *(f"- {source}" for source in sources)])
+            cells = [rate(rows[name]["success"], rows[name]["interval"], 0) for rows in found]
+            lines.append([f"{name}, {kind}", *cells])
+        sources = [f"- {_source(data)}" for data in results]
+    return markdown(["", "ALFWorld", *COLUMNS], lines, *sources)
 
 
 def scienceworld() -> str:
     """ScienceWorld."""
-    if not (RESULTS / "scienceworld.json").exists():
-        return "Not run yet; the log says what is known."
-    from experiments.evaluate_scienceworld import table
-
-    data = json.loads((RESULTS / "scienceworld.json").read_text())
-    number = next(iter(data["agents"].values()))["episodes"]
-    config = data["config"]
+    if not (data := _read("scienceworld")):
+        return NOT_RUN
+    number, config = next(iter(data["agents"].values()))["episodes"], data["config"]
+    shown = load("scienceworld", "benchmark").table(data)
     return (
-        f"{table(data['agents'])}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
+        f"{shown}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
         f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of "
         f"training variations; {_source(data)}"
     )
 
 
+def _published(world: str) -> tuple:
+    """Published rows of a world."""
+    return load(world, "benchmark").published
+
+
+def _success(row: dict, name: str = "success", interval: str = "interval") -> str:
+    """Success and its interval in percent, as "48.0 [35, 61]"."""
+    return "{:.1f} [{:.0f}, {:.0f}]".format(*(100 * value for value in (row[name], *row[interval])))
+
+
+def _paper(world: str, subset: str, *names: str) -> str:
+    """Published successes of these rows."""
+    rows = {row.name: row.rows[subset][0] for row in _published(world)}
+    return ", ".join(f"{rows[name]:g}" for name in names)
+
+
+def benchmarks() -> str:
+    """A row per benchmark: our deliveries and agents by rules, a paper's figures, and whether the two compare."""
+    delivered = ("none", "static", "compiled")
+    qwen = [f"MemCompiler: Qwen-2.5-VL-32B, {name}" for name in ("no memory", "A-Mem", "compiled")]
+    qwen_14b = [f"MemCompiler: Qwen-2.5-14B, {name}" for name in ("no memory", "static injection", "compiled")]
+    alfworld, science = _read("alfworld_valid_seen"), _read("scienceworld")["agents"]
+    rows = [
+        [
+            f"ALFWorld, {alfworld['tasks']}",
+            f"{alfworld['num_tasks']} x {alfworld['num_seeds']} seeds",
+            *(_success(alfworld["deliveries"][name]) for name in delivered),
+            _success(_read("planner_critic")["agents"]["full"][0]),
+            f"MemCompiler, Qwen-2.5-14B, valid_unseen: {', '.join(f'{value:g}' for value in PAPER_ALFWORLD)}",
+            "no: other models, other games",
+        ]
+    ]
+    others = {"eb_alfred": "; RoboMemory: " + _paper("eb_alfred", "base", "RoboMemory: Qwen2.5-VL-72B")}
+    for world, title in (("eb_alfred", "EB-ALFRED"), ("eb_habitat", "EB-Habitat")):
+        played = _read(f"{world}_deliveries")
+        models, papers = played["subsets"]["base"], _paper(world, "base", *qwen)
+        rows.append(
+            [
+                f"{title}, base",
+                f"{models['none']['tasks']} x {len(played['config']['seeds'])} seeds",
+                *(_success(models[name]) for name in delivered),
+                _success(_read(world)["subsets"]["base"]["full"]),
+                f"MemCompiler, Qwen-2.5-VL-32B (A-Mem for static): {papers}{others.get(world, '')}",
+                "no: ours is symbolic, theirs sees images",
+            ]
+        )
+    rows.append(
+        [
+            "ScienceWorld, test",
+            str(science["none"]["episodes"]),
+            *(_success(science[f"model {name}"]) for name in delivered),
+            _success(science["planner_critic"]),
+            f"MemCompiler, Qwen-2.5-14B: {_paper('scienceworld', 'test', *qwen_14b)}",
+            "no: same simulator, other tasks and descriptions",
+        ]
+    )
+    for stage in ("single", "joint"):
+        row = _read("memento")["stages"][stage]
+        success = "-", "-", "-", _success(row, "sr", "sr_interval")
+        other = row["published"]["gpt-4o"]
+        paper = f"GPT-4o, {other['episodes']} of the same episodes: {100 * other['sr']:.1f}"
+        comparable = "in part: same episodes, theirs in habitat-sim"
+        rows.append([f"MEMENTO, {stage}", str(row["episodes"]), *success, paper, comparable])
+    heads = ("benchmark", "tasks", "no memory", "static", "compiled", "agent by rules", "the paper's", "comparable")
+    return markdown(heads, rows)
+
+
+def table_of_faults(attacks: dict[str, dict]) -> str:
+    """Attack, tries, landed, faults; the last row sums up."""
+    rows = [(name, row["tries"], row["landed"], len(row["faults"])) for name, row in attacks.items()]
+    rows.append(("all", *(sum(row[i] for row in rows) for i in (1, 2, 3))))
+    lines = [[name, f"{tries:,}", f"{hit:,}", str(bad)] for name, tries, hit, bad in rows]
+    return markdown(["attack", "tries", "landed", "faults"], lines)
+
+
+def faults() -> str:
+    """Tries and faults of the long campaign of attacks."""
+    if not (data := _read("faults")):
+        return "Not run yet."
+    hours = sum(attack["seconds"] for attack in data["attacks"].values()) / 3600
+    return f"{table_of_faults(data['attacks'])}\n\n{hours:.1f} hours; seed {data['seed']}; {_source(data)}"
+
+
 TABLES = {
+    "benchmarks": benchmarks,
+    "graph_ratio": graph_ratio,
+    "vector_speed": vector_speed,
+    "faults": faults,
     "scienceworld": scienceworld,
     "one_for_all": one_for_all,
     "graph_speed": graph_speed,
@@ -316,6 +420,7 @@ TABLES = {
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
+    "habits": habits,
     "worlds": worlds,
     "alfworld": alfworld,
     "speed": speed,
@@ -337,7 +442,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
     options = parser.parse_args()
-    old = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+    old = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
     stale = {path: new for path, text in old.items() if (new := render(text)) != text}
     if options.check and stale:
         names = ", ".join(str(path.relative_to(ROOT)) for path in stale)

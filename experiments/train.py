@@ -1,4 +1,4 @@
-"""Trains a memory compiler and shows whether it helps: games, bank, executor, compiler, GRPO, table.
+"""Trains a memory compiler and shows whether it helps: samples, executor, compiler, GRPO, table.
 
     python experiments/train.py --config=grpo_cpu
     python experiments/train.py --config=grpo_cpu --grpo.steps 30 --seed 1     # any field of the configuration
@@ -15,7 +15,21 @@ import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+class Clock:
+    """Says how far a run is, with its seconds so far; in one of several processes nothing."""
+
+    def __init__(self, silent: bool):
+        self._silent, self._started = silent, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self._started
+
+    def __call__(self, text: str) -> None:
+        if not self._silent:
+            print(f"[{self.seconds:6.0f} s] {text}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> dict | None:
@@ -23,137 +37,121 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Configuration -----------------------------------------------------------------------------------------------
     #
-    from experiments.configs import cli
+    from configs import cli
 
     options, config = cli(arguments, __doc__)
     if options.plan:
-        from experiments.planning import print_plan
+        from analyses.device_plan import print_plan
 
         return print_plan(config, compiled=options.compile)
-    if config.world.name == "scienceworld":
-        from experiments.train_scienceworld import train
-
-        return train(options, config)
-
+    from embodied_mem import registry
     from embodied_mem.agents.deliveries import check_names
+    from embodied_mem.errors import InvalidInputError
     from embodied_mem.models.host import keep_freed_memory
 
     check_names(config.evaluation.deliveries)
+    recorded = config.world.name in registry.names("samples")
+    played = config.executor_correction.num_games, config.correction.num_games, config.grpo.steps, config.data.banks
+    if recorded and any(played):
+        raise InvalidInputError(
+            "executor_correction.num_games, correction.num_games, grpo.steps, data.banks: expected none with "
+            f"{config.world.name}, which is recorded and not played in training"
+        )
     keep_freed_memory()
     import jax
 
     from embodied_mem.evaluation.report import manifest, table, write_report
+    from embodied_mem.evaluation.score import score
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import stages
-    from embodied_mem.training.bank import teach_bank
+    from embodied_mem.training.bank import scoring_bank, teach_bank
+    from embodied_mem.training.bundle import Bundle, save_bundle
     from embodied_mem.training.config import STAGES
-    from embodied_mem.training.correction import own_commands, own_episodes
-    from embodied_mem.training.metrics import read_metrics
-    from embodied_mem.training.progress import Progress
-    from embodied_mem.training.runs import claim_run
-    from embodied_mem.training.teacher_data import play_teacher
-    from embodied_mem.training.vocabulary import make_tokenizer
-    from embodied_mem.training.weights import save_bundle
-    from embodied_mem.training.worlds import make_worlds
-    from experiments.scoring import score
+    from embodied_mem.training.grpo_stage import train_grpo
+    from embodied_mem.training.run.directory import claim_run
+    from embodied_mem.training.run.metrics import read_metrics
+    from embodied_mem.training.sources.tokenizer import make_tokenizer
+    from embodied_mem.training.tasks import make_tasks
+    from embodied_mem.training.teachers.games import Games
 
     initialize_distributed()
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
     with first_alone("claim"):
-        claim_run(run_dir, config)
-    started = time.perf_counter()
-
-    def say(text: str) -> None:
-        if is_first():
-            print(f"[{time.perf_counter() - started:6.0f} s] {text}", flush=True)
-
+        claim_run(run_dir, config, is_first())
+    say = Clock(silent=not is_first())
     where = f"{jax.device_count()} x {jax.devices()[0].platform}, {jax.process_count()} processes"
     say(f"{options.config}, fingerprint {config.fingerprint()}, {where}")
     #
-    # ---- Games -------------------------------------------------------------------------------------------------------
+    # ---- Samples: recorded, or played by the teacher with the train games' successes in mind -------------------------
     #
-    worlds = make_worlds(config)
-    say(f"games: {worlds.num_train} train ({config.world.train}), {worlds.num_valid} validation ({config.world.valid})")
-    #
-    # ---- Memory bank: the train games' successes ---------------------------------------------------------------------
-    #
-    with first_alone("bank"):
-        bank = teach_bank(config, run_dir / "bank.jsonl.gz", worlds)
-    say(f"memory bank: {len(bank)} successful episodes")
-    #
-    # ---- Teacher data ------------------------------------------------------------------------------------------------
-    #
-    teacher, train_tasks, samples, lost = worlds.make_teacher, range(worlds.num_train), [], 0
-    games = worlds.num_train * config.data.passes
-    with Progress("teacher", games, unit="game", silent=not is_first()) as progress:
-        for number in range(config.data.passes):
-            data = play_teacher(
-                worlds.train, train_tasks, bank, teacher, top_k=config.memory.top_k, detour=config.data.detour,
-                imagined=config.data.imagined, seed=config.seed + 1 + number, on_done=progress.update,
-            )  # fmt: skip
-            samples += data.samples
-            lost += data.num_lost
+    if recorded:
+        with first_alone("recordings"):
+            samples = registry.load(config.world.name, "samples")(config, run_dir, say)
+    else:
+        tasks = make_tasks(config)
+        sides = config.world.train, config.world.valid
+        say(f"games: {tasks.num_train} train ({sides[0]}), {tasks.num_valid} validation ({sides[1]})")
+        with first_alone("bank"):
+            bank = teach_bank(config, run_dir / "bank.jsonl.gz", tasks)
+        say(f"memory bank: {len(bank)} successful episodes")
+        scored_with = scoring_bank(config, "" if config.world.homes else run_dir / "bank.jsonl.gz", tasks)
+        games = Games(config, tasks, bank)
+        lessons = games.lessons()
+        samples = lessons.samples
+        say(f"teacher: {lessons.num_lost} games not won in time")
     guided = sum(bool(s.hint) for s in samples) / len(samples)
-    say(f"teacher: {len(samples)} steps, {100 * guided:.0f} % with guidance, {lost} games not won in time")
+    say(f"samples: {len(samples)} steps, {100 * guided:.0f} % with guidance")
     #
     # ---- Tokenizer ---------------------------------------------------------------------------------------------------
     #
     with first_alone("tokenizer"):
         tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
-
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
-    def executor_own_of(number: int, current):
-        acting = stages.make_executor(config, current, tokenizer, placement=stages.placement(config))
-        folder = run_dir / "executor_correction"
-        return own_commands(config, acting, bank, worlds.train, worlds.num_train, teacher, number, folder)
-
-    executor = stages.train_executor(config, tokenizer, samples, run_dir)
+    run = stages.Run(config, tokenizer, run_dir)
+    executor = stages.train_executor(run, samples)
     say("executor trained on the teacher's commands")
     if config.executor_correction.num_games:
-        executor = stages.correct_executor(config, tokenizer, samples, run_dir, executor, executor_own_of)
+        executor = stages.correct_executor(run, samples, executor, games)
         say("executor corrected on its own episodes; it is frozen from here on")
-    model = stages.train_compiler(config, tokenizer, samples, executor, run_dir)
+    model = stages.train_compiler(run, samples, executor)
     say("compiler trained on the teacher's outputs")
+    if recorded:
+        save_bundle(run_dir / "weights", config, tokenizer, executor, model)
+        command = f"python experiments/evaluate.py --config={config.world.name} --agents --deliveries"
+        scored = " ".join(config.evaluation.deliveries)
+        print(f"\nScore the weights:\n  {command} {scored} --weights {run_dir / 'weights'}\n")
+        report = {"samples": len(samples), "seconds": round(say.seconds, 1)}
+        print(json.dumps(report))
+        return report
     if config.correction.num_games:
-
-        def own_of(number: int, current):
-            acting = (
-                stages.make_compiler(config, current, tokenizer, placement=stages.placement(config)),
-                stages.make_executor(config, executor, tokenizer, placement=stages.placement(config)),
-            )
-            return own_episodes(
-                config, *acting, bank, worlds.train, worlds.num_train, teacher, number, run_dir / "correction"
-            )
-
-        model = stages.correct_compiler(config, tokenizer, samples, executor, run_dir, model, own_of)
+        model = stages.correct_compiler(run, samples, executor, model, games)
         say("compiler corrected on its own episodes")
     ev = config.evaluation
-    valid = worlds.valid, len(range(worlds.num_valid)[: ev.num_tasks or None])
+    valid = tasks.valid, len(range(tasks.num_valid)[: ev.num_tasks or None]), scored_with
     settings = {"seeds": ev.seeds, "temperature": ev.temperature}
     before = {}
     if config.grpo.steps:
-        scored = score(
-            config, *valid, tokenizer, executor, model, bank,
-            deliveries=("compiled",), label="before GRPO", **settings,
-        )  # fmt: skip
+        bundle = Bundle(config, tokenizer, executor, model)
+        scored = score(bundle, *valid, deliveries=("compiled",), label="before GRPO", **settings)
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
-    model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, train_tasks, run_dir)
+    model = train_grpo(run, model, executor, games)
     if config.grpo.steps:
         say("compiler trained by GRPO")
+    bundle = Bundle(config, tokenizer, executor, model)
     save_bundle(run_dir / "weights", config, tokenizer, executor, model)
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
-    scores = score(config, *valid, tokenizer, executor, model, bank, deliveries=ev.deliveries, **settings)
+    scores = score(bundle, *valid, deliveries=ev.deliveries, **settings)
     if not is_first():
         return None
     facts = manifest(
         ["python experiments/train.py", *arguments],
-        config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=time.perf_counter() - started,
+        config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,
         **before,
     )  # fmt: skip
     curves = {name: read_metrics(run_dir / name) for name in STAGES}
@@ -164,6 +162,6 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
 
 if __name__ == "__main__":
-    from experiments.command import run
+    from embodied_mem.evaluation.command import run
 
     run(main)

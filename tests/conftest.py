@@ -1,7 +1,12 @@
-"""Fixtures shared by all tests: official data (unpacked once where only archives are), processes beside the tests."""
+"""What all tests share: official data (unpacked once where only archives are), processes beside the tests, programs.
+
+The whole suite (`pytest tests/`) runs on up to four cores where pytest-xdist is installed, a file as a whole on one of
+them, files marked `slow` first; single files and folders run in one process. `-n` says otherwise.
+"""
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import json
 import os
@@ -28,6 +33,45 @@ print(server.listening_address, flush=True)
 sys.stdin.read()
 """
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
+_MAX_WORKERS = 4  # together they hold about what one process would, 6 GB
+
+# A program is compiled once per run, whichever process needs it: the folder is in the environment before jax is
+# imported, and in that of workers and of processes beside the tests.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="embodied_mem_programs_")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Give the whole suite a worker per core, before pytest-xdist reads its options."""
+    options = config.option
+    whole = {pathlib.Path(argument).resolve() for argument in config.args} & {*pathlib.Path(__file__).resolve().parents}
+    alone = (
+        "PYTEST_XDIST_WORKER" in os.environ  # this is called in workers too, and one that started others would not end
+        or not config.pluginmanager.hasplugin("xdist")
+        or options.collectonly
+        or options.usepdb
+        or options.capture == "no"
+    )
+    if whole and not alone and options.numprocesses is None and options.dist == "no":
+        options.numprocesses = min(os.cpu_count() or 1, _MAX_WORKERS)
+        options.dist, options.loadscopereorder = "loadfile", False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files that take long first, so that no worker begins one when the others have nothing left."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="module")
+def unoptimised() -> Iterator[None]:
+    """Compiles without optimising passes: for files whose programs run once, where compiling is what takes time."""
+    from quick_programs import compiled_fast
+
+    with compiled_fast():
+        yield
 
 
 def _unpacked(archive: pathlib.Path, name: str, world: str) -> pathlib.Path:
@@ -111,15 +155,17 @@ def memento_recordings(memento_data) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def on_eight_devices() -> Callable[[pathlib.Path], Any]:
+def on_eight_devices() -> Callable[..., Any]:
     """Runs a script in a process with eight simulated devices and returns the JSON of its last line."""
 
-    def run(script: pathlib.Path) -> Any:
-        # Optimising passes off: such a script compiles many programs and runs each once.
-        flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    def run(script: pathlib.Path, *arguments: object) -> Any:
+        from quick_programs import flags
+
+        given = f"--xla_force_host_platform_device_count=8 {flags()}"  # such a script runs each program once
         path = os.pathsep.join(filter(None, [str(pathlib.Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
-        result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+        environment = {**os.environ, "XLA_FLAGS": given, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
+        command = [sys.executable, str(script), *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert result.returncode == 0, result.stderr[-3000:]
         return json.loads(result.stdout.splitlines()[-1])
 

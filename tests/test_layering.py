@@ -1,8 +1,12 @@
-"""Imports run downward: each package may import only lower levels, and jax stays out of what must load without it."""
+"""Imports run downward: a package imports lower levels only, and jax stays out of what must load without it.
+
+The levels are those of the design. A file of a world stands on the level of what it may import.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,19 +16,35 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = "embodied_mem"
 
-# The levels of DESIGN.md. What shares a level does not import each other; `play` is a program, imported by none.
 LEVELS = {
-    "errors": 0, "types": 0,
-    "_native": 1, "native": 1,
-    "memory": 2, "envs": 2, "language": 2, "models": 2, "rl": 2, "parallel": 2,
-    "compiler": 3,
-    "agents": 4,
-    "training": 5, "evaluation": 5,
-    "play": 6,
+    "errors": 0, "types": 0, "atomic_file": 0, "forks": 0, "progress": 0,
+    "_native": 1, "native": 1, "registry": 1, "packed_file": 1,
+    "language": 2, "parallel": 2,
+    "memory": 3, "envs": 3, "models": 3,
+    "compiler": 4,
+    "agents": 5,
+    "training": 6,
+    "evaluation": 7,
+    "worlds": 8,
+    "cli": 9, "serve": 9,
 }  # fmt: skip
-NATIVE_USERS = {"memory", "envs", "models"}
+NATIVE_USERS = {"memory", "models", "worlds"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
-WITHOUT_JAX = {"errors", "types", "memory", "envs"}  # nowhere; `language` only inside functions
+WITHOUT_JAX = {  # nowhere
+    "errors", "types", "atomic_file", "packed_file", "forks", "progress", "native", "registry", "memory", "envs",
+}  # fmt: skip
+JAX_IN_FUNCTIONS = {"language", "evaluation"}  # and agents/rollout
+WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may import, jax: never, in functions)
+    (r"(__init__|simulator_program)", 1, "never"),
+    (r"(rules|planner|search_prior|agents|agent/.*)", 5, "never"),
+    (r"(tasks|samples|recordings|teacher|wording/(errand_teacher|teacher|teacher_noise|follower))", 6, "in functions"),
+    (r"(benchmark|evaluation/.*)", 7, "in functions"),
+    (r".*", 3, "never"),
+]
+SHARED_WORDING = f"{PACKAGE}.worlds.alfworld.wording"
+OTHER_PYTHON = (  # what simulators run: nothing of ours is there
+    "simulator_program", "simulators/worker", "simulators/embodiedbench_program", "simulators/simulator_tools",
+)  # fmt: skip
 
 
 def imported_names(tree: ast.AST, package: tuple[str, ...], top_level_only: bool = False) -> list[tuple[int, str]]:
@@ -52,40 +72,105 @@ def _outside_functions(node: ast.AST):
         yield from _outside_functions(child)
 
 
+def place_of(parts: tuple[str, ...]) -> tuple[int, str]:
+    """(level, how jax may be imported) of a module inside the package, given as path parts without suffix."""
+    owner = parts[0]
+    if owner == "worlds" and len(parts) > 2:
+        inside = "/".join(parts[2:])
+        _, level, jax = next(rule for rule in WORLD_FILES if re.fullmatch(rule[0], inside))
+        return level, jax
+    if owner in WITHOUT_JAX:
+        return LEVELS[owner], "never"
+    if owner in JAX_IN_FUNCTIONS or parts == ("agents", "rollout"):
+        return LEVELS[owner], "in functions"
+    return LEVELS[owner], "anywhere"
+
+
+def _reason(parts: tuple[str, ...], name: str, at_import: bool, root: Path) -> str:
+    """Why a module may not import a name; empty if it may."""
+    owner, target = parts[0], name.split(".")
+    level, jax = place_of(parts)
+    where = "/".join(parts)
+    if any(where.endswith(end) for end in OTHER_PYTHON) and target[0] == PACKAGE:
+        return "is not there under another Python"
+    if target[0] in ("experiments", "tests"):
+        return "is imported by no package"
+    if target[0] in JAX and (jax == "never" or (jax == "in functions" and at_import)):
+        return f"must stay out of {where}" if jax == "never" else f"may be imported inside functions of {where} only"
+    if target[0] != PACKAGE or len(target) < 2 or (target[1] == owner and owner != "worlds"):
+        return ""
+    if target[1] in ("_native", "native"):
+        users = ", ".join(sorted(NATIVE_USERS))
+        return "" if owner in NATIVE_USERS | {"native"} else f"is for {users} only"
+    if target[1] == "worlds":
+        if owner != "worlds":
+            return "is named by the registry only"
+        if name.startswith(SHARED_WORDING):
+            return ""
+        if len(target) > 2 and target[2] != parts[1]:
+            return "is another world; only alfworld/wording is shared"
+        own = tuple(_module(target[1:], root))
+        there = place_of(own)[0] if len(own) > 2 else 0
+        return f"is on level {there}, {where} on level {level}" if there > level else ""
+    above = LEVELS.get(target[1], 0)
+    limit = above > level if owner == "worlds" else above >= level
+    if owner == "worlds" and level == 3 and target[1] == "models":
+        limit = True
+    return f"is on level {above}, {where} on level {level}" if limit else ""
+
+
+def _module(parts: list[str], root: Path) -> list[str]:
+    """The longest beginning of a dotted name that is a module of the package under `root`."""
+    for end in range(len(parts), 0, -1):
+        path = root / PACKAGE / Path(*parts[:end])
+        if path.with_suffix(".py").is_file():
+            return parts[:end]
+        if path.is_dir():
+            return [*parts[:end], "__init__"]
+    return parts
+
+
 def violations(root: Path) -> list[str]:
     """Returns one line per import under `root/embodied_mem` that breaks a rule."""
     found = []
     for path in sorted((root / PACKAGE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        if len(module) == 2 and module[1] == "__init__":
+        if module[1:] == ("__init__",):
             continue  # the package itself: loads sub-packages on demand, see test_import_is_light
-        owner, package = module[1], module[:-1]
         where = path.relative_to(root).as_posix()
-        if owner not in LEVELS:
-            found.append(f"{where}: {owner} has no level; add it to LEVELS and to the design")
+        if module[1] not in LEVELS:
+            found.append(f"{where}: {module[1]} has no level; add it to LEVELS and to the design")
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"), where)
-        for line, name in imported_names(tree, package):
-            parts = name.split(".")
-            reason = ""
-            if parts[0] in ("experiments", "tests"):
-                reason = "is imported by no package"
-            elif parts[0] in JAX and owner in WITHOUT_JAX:
-                reason = f"must stay out of {owner}"
-            elif parts[0] == PACKAGE and len(parts) > 1 and parts[1] != owner:
-                target = parts[1]
-                if target in LEVELS and LEVELS[target] >= LEVELS[owner]:
-                    reason = f"is on level {LEVELS[target]}, {owner} on level {LEVELS[owner]}"
-                elif target in ("_native", "native") and owner not in NATIVE_USERS | {"native"}:
-                    reason = f"is for {', '.join(sorted(NATIVE_USERS))} only"
-                elif target not in LEVELS and not target.startswith("__"):
-                    reason = "is no known package"
-            if reason:
+        early = set(imported_names(tree, module[:-1], top_level_only=True))
+        for line, name in imported_names(tree, module[:-1]):
+            if reason := _reason(module[1:], name, (line, name) in early, root):
                 found.append(f"{where}:{line}: {name} {reason}")
-        if owner == "language":
-            for line, name in imported_names(tree, package, top_level_only=True):
-                if name.split(".")[0] in JAX:
-                    found.append(f"{where}:{line}: {name} may be imported inside functions only")
+    return found
+
+
+def circles(root: Path) -> list[str]:
+    """Returns one line per circle of modules that import each other when they load."""
+    graph: dict[str, set[str]] = {}
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        module = path.relative_to(root).with_suffix("").parts
+        names = imported_names(ast.parse(path.read_text(encoding="utf-8")), module[:-1], top_level_only=True)
+        targets = {
+            ".".join((PACKAGE, *_module(name.split(".")[1:], root))) for _, name in names if name.startswith(PACKAGE)
+        }
+        graph[".".join(module)] = {target for target in targets if not target.endswith("__init__")}
+    found, done = [], set()
+
+    def visit(module: str, trail: list[str]) -> None:
+        if module in trail:
+            found.append(" -> ".join([*trail[trail.index(module) :], module]))
+        elif module not in done:
+            for target in sorted(graph.get(module, ())):
+                visit(target, [*trail, module])
+            done.add(module)
+
+    for module in sorted(graph):
+        visit(module, [])
     return found
 
 
@@ -94,19 +179,38 @@ def test_imports_run_downward():
     assert sum(1 for _ in (ROOT / PACKAGE).rglob("*.py")) > 20  # it looked at the package
 
 
+def test_no_module_imports_itself_by_way_of_others():
+    assert circles(ROOT) == []
+
+
 @pytest.mark.parametrize(
     ("file", "source", "expected"),
     [
-        ("memory/a.py", "from embodied_mem.envs import make", "memory/a.py:1: embodied_mem.envs.make is on level 2"),
-        ("rl/a.py", "def f():\n    import embodied_mem.agents.x", "rl/a.py:2: embodied_mem.agents.x is on level 4"),
-        ("training/a.py", "from ..evaluation import report", "embodied_mem.evaluation.report is on level 5"),
-        ("models/sub/a.py", "from ...compiler import x", "embodied_mem.compiler.x is on level 3"),
+        ("memory/a.py", "from embodied_mem.envs import make", "memory/a.py:1: embodied_mem.envs.make is on level 3"),
+        (
+            "models/a.py",
+            "def f():\n    import embodied_mem.agents.x",
+            "models/a.py:2: embodied_mem.agents.x is on level 5",
+        ),
+        ("training/a.py", "from ..evaluation import report", "embodied_mem.evaluation.report is on level 7"),
+        ("models/sub/a.py", "from ...compiler import x", "embodied_mem.compiler.x is on level 4"),
         ("envs/a.py", "def f():\n    import jax.numpy", "envs/a.py:2: jax.numpy must stay out of envs"),
-        ("language/a.py", "try:\n    from jax import jit\nexcept ImportError: pass", "inside functions only"),
-        ("agents/a.py", "from embodied_mem import _native", "embodied_mem._native is for envs, memory, models only"),
+        (
+            "language/a.py",
+            "try:\n    from jax import jit\nexcept ImportError: pass",
+            "inside functions of language/a only",
+        ),
+        ("agents/rollout.py", "import jax", "inside functions of agents/rollout only"),
+        ("agents/a.py", "from embodied_mem import _native", "embodied_mem._native is for memory, models, worlds only"),
         ("agents/a.py", "import experiments.train", "experiments.train is imported by no package"),
         ("helpers/a.py", "", "helpers has no level"),
-        ("rl/a.py", "from embodied_mem.utils import x", "embodied_mem.utils.x is no known package"),
+        ("training/a.py", "def f():\n    from ..worlds.alfworld import env", "is named by the registry only"),
+        ("worlds/a/env.py", "from embodied_mem.models.config import preset", "is on level 3, worlds/a/env on level 3"),
+        ("worlds/a/rules.py", "from ...training import bank", "is on level 6, worlds/a/rules on level 5"),
+        ("worlds/a/rules.py", "def f():\n    import jax", "must stay out of worlds/a/rules"),
+        ("worlds/a/benchmark.py", "import jax", "inside functions of worlds/a/benchmark only"),
+        ("worlds/a/tasks.py", "from ..b.env import E", "is another world"),
+        ("worlds/a/simulator_program.py", "import embodied_mem.errors", "is not there under another Python"),
     ],
 )
 def test_a_wrong_import_is_found(tmp_path, file, source, expected):
@@ -119,10 +223,13 @@ def test_a_wrong_import_is_found(tmp_path, file, source, expected):
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("envs/a.py", "from embodied_mem._native import X\nfrom embodied_mem.errors import Y\nfrom . import b"),
+        ("envs/a.py", "from embodied_mem.errors import Y\nfrom . import b"),
         ("language/a.py", "def f():\n    import jax"),
         ("language/b.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import jax"),
         ("agents/a.py", "from embodied_mem.compiler.x import y\nfrom embodied_mem import memory"),
+        ("worlds/a/env.py", "from embodied_mem.native import part\nfrom embodied_mem.envs.vector_env import E"),
+        ("worlds/a/tasks.py", "from ..alfworld.wording import text\nfrom .env import E"),
+        ("worlds/a/benchmark.py", "def f():\n    import jax"),
     ],
 )
 def test_a_right_import_is_not(tmp_path, file, source):
@@ -132,7 +239,17 @@ def test_a_right_import_is_not(tmp_path, file, source):
     assert violations(tmp_path) == []
 
 
-@pytest.mark.parametrize("module", ["", ".errors", ".types", ".memory", ".envs", ".language", ".compiler.brief_state"])
+def test_a_circle_is_found(tmp_path):
+    folder = tmp_path / PACKAGE / "agents"
+    folder.mkdir(parents=True)
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        (folder / f"{name}.py").write_text(f"from .{other} import x")
+    assert len(circles(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "module", ["", ".errors", ".types", ".memory", ".envs", ".language", ".compiler.brief_state", ".agents.rollout"]
+)
 def test_import_is_light(module):
     """CPU seconds, so that a busy machine does not matter; numpy and gymnasium are what takes them."""
     code = (

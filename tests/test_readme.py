@@ -1,10 +1,9 @@
-"""The README's tables are those of the result files; results say where they come from; files that it names exist."""
+"""Tables of README.md and docs/ are those of the result files; results have a source; the README is short."""
 
 from __future__ import annotations
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -18,9 +17,9 @@ def test_tables_are_up_to_date_and_a_changed_result_is_noticed(tmp_path):
     for path in (ROOT / "README.md", *(ROOT / "experiments").glob("*.py"), *results()):
         (copy / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         (copy / path.relative_to(ROOT)).write_bytes(path.read_bytes())
-    bench = copy / "experiments/results/bench_alfworld.json"
-    data = json.loads(bench.read_text())
-    bench.write_text(json.dumps(data | {"games": data["games"] + 1}))
+    result = copy / "experiments/results/alfworld_valid_seen.json"
+    data = json.loads(result.read_text())
+    result.write_text(json.dumps(data | {"num_tasks": data["num_tasks"] + 1}))
     changed = subprocess.run(check, cwd=copy, capture_output=True, text=True)
     assert changed.returncode == 1
     assert "python experiments/tables.py" in changed.stderr
@@ -36,9 +35,8 @@ def test_every_result_says_where_it_comes_from():
         assert {"command", "commit", "machine"} <= set(data), path.name
 
 
-def test_files_that_the_readme_names_exist():
-    text = (ROOT / "README.md").read_text()
-    for name in re.findall(r"`((?:experiments|embodied_mem|docs)/[\w/.]+\.\w+)`", text) + re.findall(
-        r"\]\((\S+?)\)", text
-    ):
-        assert (ROOT / name).exists(), name
+def test_the_readme_is_short_and_has_the_two_commands():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert 'pip install -e ".[train]" && python experiments/train.py --config=grpo_cpu' in lines
+    assert 'pip install -e ".[train,test]" && pytest tests/' in lines

@@ -59,6 +59,31 @@ def test_house_rules_find_something(tmp_path):
     assert len(found.splitlines()) == 4
 
 
+_TEST_IMPORTS = re.compile(r"^\s*(?:from|import) (?:test_|tests\.\S*test_|experiments\.(?:benchmarks|bench)\b).*", re.M)
+
+
+def borrowed(tests: Path) -> list[str]:
+    """Returns imports of tests from other tests, and of benchmarks outside of their own tests in `experiments/`."""
+    files = [path for path in sorted(tests.rglob("*.py")) if path.parent.name != "experiments"]
+    return [
+        f"{path.relative_to(tests)}: {line.strip()}"
+        for path in files
+        for line in _TEST_IMPORTS.findall(path.read_text())
+    ]
+
+
+def test_no_test_imports_a_test_or_a_benchmark(tmp_path):
+    assert borrowed(ROOT / "tests") == []
+    for folder in ("memory", "experiments"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_x.py").write_text(
+            "def test():\n    from experiments.benchmarks.graph_native import read\n"
+        )
+    (tmp_path / "memory" / "other.py").write_text("import test_graph\nfrom tests.memory.test_x import y\n")
+    found = borrowed(tmp_path)
+    assert [line.split(":")[0] for line in found] == ["memory/other.py", "memory/other.py", "memory/test_x.py"]
+
+
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
 def test_ruff(command):
     folders = [name for name in ("embodied_mem", "experiments", "tests", "setup.py") if (ROOT / name).exists()]

@@ -3,7 +3,7 @@
 set(EMBODIED_MEM_THIRD_PARTY "${CMAKE_SOURCE_DIR}/build/third_party" CACHE PATH "Where fetched sources are kept")
 
 find_path(HNSWLIB_INCLUDE_DIR hnswlib/hnswlib.h HINTS ENV HNSWLIB_INCLUDE_DIR)
-# 0.8 brought stop conditions; the members that csrc/memory/hnsw_graph.cpp builds on are the same since.
+# 0.8 brought stop conditions; the members that csrc/memory/vectors/hnsw_graph.cpp builds on are the same since.
 if(HNSWLIB_INCLUDE_DIR AND NOT EXISTS "${HNSWLIB_INCLUDE_DIR}/hnswlib/stop_condition.h")
   message(STATUS "hnswlib in ${HNSWLIB_INCLUDE_DIR} is older than 0.8: taking the pinned source")
   unset(HNSWLIB_INCLUDE_DIR CACHE)

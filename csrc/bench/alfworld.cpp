@@ -61,7 +61,8 @@ int Run(int argc, char** argv) {
   const double rate = static_cast<double>(done) / seconds, p50 = load_ms[load_ms.size() / 2];
   std::printf("%-28s %12zu\n%-28s %12.3f\n%-28s %12.0f\n%-28s %12zu\n", "games", games.size(), "load, median [ms]", p50,
               "steps/s, one thread", rate, "text made [bytes/step]", bytes / done);
-  std::printf("{\"suite\": \"alfworld_native\", \"games\": %zu, \"load_ms_p50\": %.4f, \"steps_per_s\": %.1f}\n", games.size(), p50, rate);
+  std::printf("{\"suite\": \"alfworld_native\", \"games\": %zu, \"load_ms_p50\": %.4f, \"steps_per_s\": %.1f}\n",
+              games.size(), p50, rate);
   return 0;
 }
 

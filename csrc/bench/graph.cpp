@@ -37,8 +37,8 @@
 #include <utility>
 #include <vector>
 
-#include "memory/graph_update.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/graph_update.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -47,7 +47,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRounds = 2000, kForks = 100;
 
-double Microseconds(Clock::time_point since) { return std::chrono::duration<double, std::micro>(Clock::now() - since).count(); }
+double Microseconds(Clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
+}
 
 std::string Name(std::size_t i) { return "object " + std::to_string(i); }
 
@@ -67,7 +69,8 @@ class Bare {
   }
   void RemoveFact(NodeId subject, NodeId object) {
     const auto drop = [](std::vector<Edge>* edges, NodeId node) {
-      const auto place = std::find_if(edges->begin(), edges->end(), [&](const Edge& edge) { return edge.node == node; });
+      const auto place =
+          std::find_if(edges->begin(), edges->end(), [&](const Edge& edge) { return edge.node == node; });
       if (place != edges->end()) edges->erase(place);
     };
     drop(&out_[subject], object);
@@ -136,7 +139,8 @@ class Sides {
       changes = Changes();
       for (std::size_t k = 0; k < degree; ++k) {  // the first by the functional relation
         const NodeId object = Other(i);
-        if (std::any_of(bare_.out(i).begin(), bare_.out(i).end(), [&](const auto& e) { return e.node == object; })) continue;
+        if (std::any_of(bare_.out(i).begin(), bare_.out(i).end(), [&](const auto& e) { return e.node == object; }))
+          continue;
         changes.add.push_back({i, k == 0 ? in_ : near_, object, 0, 1});
         bare_.AddFact(i, object);
         if (k > 0) removable_.push_back({i, object});
@@ -165,7 +169,8 @@ class Sides {
     all.bare_us = Microseconds(since);
 
     Changes changes;
-    for (const NodeId node : {work.fresh, work.fresh + 1}) changes.nodes.push_back({Name(node), "object", {}, kNoEmbedding});
+    for (const NodeId node : {work.fresh, work.fresh + 1})
+      changes.nodes.push_back({Name(node), "object", {}, kNoEmbedding});
     for (const Pair& pair : work.add) changes.add.push_back({pair.first, near_, pair.second, ++time_, 2});
     for (const Pair& pair : work.remove) changes.end.push_back({pair.first, near_, pair.second, time_});
     since = Clock::now();

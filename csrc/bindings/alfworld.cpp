@@ -39,8 +39,8 @@ class GameHandle {
   PyObject* Text(Wording wording, const Command& command);
 
   std::shared_ptr<const Game> game_;
-  std::vector<PyObject*> short_[2];                           // by verb and first thing; owned, null until asked for
-  std::unordered_map<std::uint64_t, PyObject*> long_[2];      // commands with two things; owned
+  std::vector<PyObject*> short_[2];                       // by verb and first thing; owned, null until asked for
+  std::unordered_map<std::uint64_t, PyObject*> long_[2];  // commands with two things; owned
 };
 
 GameHandle::~GameHandle() {
@@ -175,40 +175,59 @@ void BindAlfworld(py::module_& parent) {
   py::module_ module = parent.def_submodule("alfworld", "The ALFWorld engine.");
   module.attr("MAX_FILE_BYTES") = alfworld::kMaxFileBytes;
 
-  py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
+  py::class_<GameHandle, std::shared_ptr<GameHandle>>(
+      module, "Game",
       "One ALFWorld game, immutable: made by load, from_text or from_problem, shared by any number of envs.")
-      .def_static("load", [](const std::string& path) {
+      .def_static(
+          "load",
+          [](const std::string& path) {
             std::shared_ptr<const Game> game;
             {
               const py::gil_scoped_release release;
               game = Game::Load(path);
             }
             return MakeHandle(std::move(game));
-          }, py::arg("path"), "The game in an official game file. Raises GameFileError.")
-      .def_static("from_text", [](const py::bytes& json, const std::string& name) {
+          },
+          py::arg("path"), "The game in an official game file. Raises GameFileError.")
+      .def_static(
+          "from_text",
+          [](const py::bytes& json, const std::string& name) {
             return MakeHandle(Game::FromText(static_cast<std::string_view>(json), name));
-          }, py::arg("json"), py::arg("name"), "The game in the content of a game file. Raises GameFileError.")
-      .def_static("from_problem", [](const std::string& pddl_problem, const std::string& task, const std::string& name) {
+          },
+          py::arg("json"), py::arg("name"), "The game in the content of a game file. Raises GameFileError.")
+      .def_static(
+          "from_problem",
+          [](const std::string& pddl_problem, const std::string& task, const std::string& name) {
             return MakeHandle(Game::FromProblem(pddl_problem, task, name));
-          }, py::arg("pddl_problem"), py::arg("task"), py::arg("name"),
+          },
+          py::arg("pddl_problem"), py::arg("task"), py::arg("name"),
           "The game of a PDDL problem and the sentence of its task, e.g. 'put a clean apple in fridge.' "
           "Raises GameFileError.")
       .def_property_readonly("name", [](const GameHandle& self) { return self.game().name; })
       .def_property_readonly("task", [](const GameHandle& self) { return self.game().task; })
-      .def_property_readonly("goal", [](const GameHandle& self) { return DescribeGoal(self.game()); },
+      .def_property_readonly(
+          "goal", [](const GameHandle& self) { return DescribeGoal(self.game()); },
           "dict: task_type, object_type, receptacle_type, lamp_type (PDDL types in lower case, '' where unused).")
       .def_property_readonly("walkthrough", [](const GameHandle& self) { return self.game().walkthrough; })
-      .def_property_readonly("receptacles", [](const GameHandle& self) {
+      .def_property_readonly(
+          "receptacles",
+          [](const GameHandle& self) {
             py::list names;
             for (const auto& receptacle : self.game().receptacles) names.append(receptacle.name);
             return names;
-          }, "Names in the order in which the original lists them.")
-      .def_property_readonly("objects", [](const GameHandle& self) {
+          },
+          "Names in the order in which the original lists them.")
+      .def_property_readonly(
+          "objects",
+          [](const GameHandle& self) {
             py::list names;
             for (const auto& object : self.game().objects) names.append(object.name);
             return names;
-          }, "Names in the order in which the original lists them.")
-      .def("accepts", [](const GameHandle& self, const std::string& receptacle, const std::string& object) {
+          },
+          "Names in the order in which the original lists them.")
+      .def(
+          "accepts",
+          [](const GameHandle& self, const std::string& receptacle, const std::string& object) {
             const Game& game = self.game();
             const std::uint16_t r = game.FindName(receptacle), o = game.FindName(object);
             if (r == kNone || !game.by_name[r].is_receptacle)
@@ -217,11 +236,11 @@ void BindAlfworld(py::module_& parent) {
               throw InvalidInputError("unknown object \"" + object + "\" in " + game.name);
             const std::size_t index = game.by_name[o].index;
             return ((game.receptacles[game.by_name[r].index].accepts[index / 64] >> (index % 64)) & 1U) != 0;
-          }, py::arg("receptacle"), py::arg("object"), "Whether the object may be put into the receptacle.")
+          },
+          py::arg("receptacle"), py::arg("object"), "Whether the object may be put into the receptacle.")
       .def_property_readonly("memory_bytes", [](const GameHandle& self) { return self.game().MemoryBytes(); })
-      .def("__repr__", [](const GameHandle& self) {
-            return "<alfworld.Game " + self.game().name + ": " + self.game().task + ">";
-          });
+      .def("__repr__",
+           [](const GameHandle& self) { return "<alfworld.Game " + self.game().name + ": " + self.game().task + ">"; });
 
   py::class_<GameEnv>(module, "Env", "Plays one game, one command at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<GameHandle> game, const std::string& grammar) {
@@ -230,33 +249,44 @@ void BindAlfworld(py::module_& parent) {
              handle.env.Reset(game->shared(), ParseWording(grammar));
              handle.task = std::move(game);
              return handle;
-           }), py::arg("game"), py::arg("grammar") = "0.4")
-      .def("reset", [](GameEnv& self) {
+           }),
+           py::arg("game"), py::arg("grammar") = "0.4")
+      .def(
+          "reset",
+          [](GameEnv& self) {
             self.env.Reset(self.task->shared(), self.env.options());
             return self.env.observation();
-          }, "The first observation; the game is at its beginning.")
-      .def("step", [](GameEnv& self, const py::object& command) {
+          },
+          "The first observation; the game is at its beginning.")
+      .def(
+          "step",
+          [](GameEnv& self, const py::object& command) {
             self.env.Step(CommandFromPython(command, 0));
             return self.env.observation();
-          }, py::arg("command"), "What the game answers to one command.")
-      .def("copy", [](const GameEnv& self) { return self; }, "An independent copy at the same state.")
+          },
+          py::arg("command"), "What the game answers to one command.")
+      .def(
+          "copy", [](const GameEnv& self) { return self; }, "An independent copy at the same state.")
       .def_property_readonly("game", [](const GameEnv& self) { return self.task; })
       .def_property_readonly("observation", [](const GameEnv& self) { return self.env.observation(); })
       .def_property_readonly("won", [](const GameEnv& self) { return self.env.won(); })
       .def_property_readonly("score", [](const GameEnv& self) { return self.env.won() ? 1 : 0; })
       .def_property_readonly("progress", [](const GameEnv& self) { return self.env.progress(); })
       .def_property_readonly("num_steps", [](const GameEnv& self) { return self.env.num_steps(); })
-      .def_property_readonly("admissible_commands", [](const GameEnv& self) {
-            std::vector<Command> commands;
-            self.env.FillExtra(&commands);
-            return self.task->Texts(self.env.options(), commands);
-          })
-      .def("state", [](const GameEnv& self) { return DescribeState(self.env); },
+      .def_property_readonly("admissible_commands",
+                             [](const GameEnv& self) {
+                               std::vector<Command> commands;
+                               self.env.FillExtra(&commands);
+                               return self.task->Texts(self.env.options(), commands);
+                             })
+      .def(
+          "state", [](const GameEnv& self) { return DescribeState(self.env); },
           "The hidden state as a dict: location, at, holding, objects, receptacles, goal.");
   BindVectorEnv<AlfworldWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& grammar) {
         return std::make_unique<GameVectorEnv>(num_envs, max_steps, num_threads, ParseWording(grammar));
-      }), py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("grammar"));
+      }),
+      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("grammar"));
 }
 
 }  // namespace embodied_mem

@@ -10,7 +10,7 @@
 #include "bindings/module.h"
 #include "bindings/vector_env.h"
 #include "core/error.h"
-#include "envs/alfred/env.h"
+#include "envs/eb_alfred/env.h"
 
 namespace py = pybind11;
 
@@ -19,30 +19,30 @@ namespace {
 
 // pybind11 holders are of non-const types.
 struct CatalogHandle {
-  std::shared_ptr<const alfred::Catalog> catalog;
+  std::shared_ptr<const eb_alfred::Catalog> catalog;
 };
 
 // A Task with its actions as one Python tuple, shared by all answers: a list of 250 would cost as much as the step.
-class AlfredTask {
+class EbAlfredTask {
  public:
-  explicit AlfredTask(std::shared_ptr<const alfred::Task> task)
+  explicit EbAlfredTask(std::shared_ptr<const eb_alfred::Task> task)
       : task_(std::move(task)), actions_(task_->actions.size()) {
     for (std::size_t i = 0; i < task_->actions.size(); ++i) actions_[i] = py::str(task_->actions[i].text);
   }
 
-  const std::shared_ptr<const alfred::Task>& shared() const { return task_; }
-  const alfred::Task& task() const { return *task_; }
+  const std::shared_ptr<const eb_alfred::Task>& shared() const { return task_; }
+  const eb_alfred::Task& task() const { return *task_; }
   const py::tuple& actions() const { return actions_; }
   py::str Text(std::size_t action) const { return actions_[action]; }
 
  private:
-  std::shared_ptr<const alfred::Task> task_;
+  std::shared_ptr<const eb_alfred::Task> task_;
   py::tuple actions_;
 };
 
-struct AlfredWorld {
-  using Env = alfred::Env;
-  using Task = AlfredTask;
+struct EbAlfredWorld {
+  using Env = eb_alfred::Env;
+  using Task = EbAlfredTask;
 
   // admissible_commands (a tuple per env: the whole list of actions, as an agent is given it), action_valid bool[B],
   // num_invalid int64[B].
@@ -65,27 +65,27 @@ struct AlfredWorld {
     answers->push_back(std::move(num_invalid));
   }
 };
-using AlfredEnv = EnvHandle<AlfredWorld>;
+using EbAlfredEnv = EnvHandle<EbAlfredWorld>;
 
-alfred::Options ReadOptions(const std::string& reach, const std::string& instance, bool needs_knife, bool shows_view,
-                            std::int64_t max_invalid) {
-  alfred::Options options;
+eb_alfred::Options ReadOptions(const std::string& reach, const std::string& instance, bool needs_knife, bool shows_view,
+                               std::int64_t max_invalid) {
+  eb_alfred::Options options;
   if (reach != "group" && reach != "geometry")
     throw InvalidInputError("reach: expected \"group\" or \"geometry\", got \"" + reach + "\"");
   if (instance != "found" && instance != "nearest")
     throw InvalidInputError("instance: expected \"found\" or \"nearest\", got \"" + instance + "\"");
-  if (max_invalid < 1 || max_invalid > alfred::kMaxInvalid)
-    throw InvalidInputError("max_invalid: expected 1 to " + std::to_string(alfred::kMaxInvalid) + ", got " +
+  if (max_invalid < 1 || max_invalid > eb_alfred::kMaxInvalid)
+    throw InvalidInputError("max_invalid: expected 1 to " + std::to_string(eb_alfred::kMaxInvalid) + ", got " +
                             std::to_string(max_invalid));
-  options.reach = reach == "group" ? alfred::Reach::kGroup : alfred::Reach::kGeometry;
-  options.instance = instance == "found" ? alfred::Instance::kFound : alfred::Instance::kNearest;
+  options.reach = reach == "group" ? eb_alfred::Reach::kGroup : eb_alfred::Reach::kGeometry;
+  options.instance = instance == "found" ? eb_alfred::Instance::kFound : eb_alfred::Instance::kNearest;
   options.needs_knife = needs_knife;
   options.shows_view = shows_view;
   options.max_invalid = static_cast<std::uint16_t>(max_invalid);
   return options;
 }
 
-py::dict DescribeGoal(const alfred::Task& task) {
+py::dict DescribeGoal(const eb_alfred::Task& task) {
   py::dict goal;
   goal["task_type"] = task.type_name;
   goal["object_target"] = task.object_target;
@@ -96,12 +96,12 @@ py::dict DescribeGoal(const alfred::Task& task) {
   return goal;
 }
 
-py::dict DescribeState(const alfred::Env& env) {
-  const alfred::Task& task = *env.task();
+py::dict DescribeState(const eb_alfred::Env& env) {
+  const eb_alfred::Task& task = *env.task();
   py::dict things;
   for (std::size_t t = 0; t < task.things.size(); ++t) {
     if (!env.Exists(t)) continue;
-    const alfred::Thing& thing = task.things[t];
+    const eb_alfred::Thing& thing = task.things[t];
     py::list holders;
     for (const std::uint16_t holder : env.Holders(t)) holders.append(task.things[holder].id);
     py::dict entry;
@@ -121,8 +121,8 @@ py::dict DescribeState(const alfred::Env& env) {
     things[py::str(thing.id)] = entry;
   }
   py::dict state;
-  state["holding"] = env.held() == alfred::kNone ? "" : task.things[env.held()].id;
-  state["found"] = env.found() == alfred::kNone ? "" : task.things[env.found()].id;
+  state["holding"] = env.held() == eb_alfred::kNone ? "" : task.things[env.held()].id;
+  state["found"] = env.found() == eb_alfred::kNone ? "" : task.things[env.found()].id;
   state["things"] = things;
   state["goal"] = DescribeGoal(task);
   return state;
@@ -130,89 +130,114 @@ py::dict DescribeState(const alfred::Env& env) {
 
 }  // namespace
 
-void BindAlfred(py::module_& parent) {
-  py::module_ module = parent.def_submodule("alfred", "The world of EB-ALFRED.");
+void BindEbAlfred(py::module_& parent) {
+  py::module_ module = parent.def_submodule("eb_alfred", "The world of EB-ALFRED.");
 
   py::class_<CatalogHandle>(module, "Catalog", "Types, floor plans and start positions, immutable.")
-      .def_static("from_text", [](const py::bytes& json, const std::string& name) {
+      .def_static(
+          "from_text",
+          [](const py::bytes& json, const std::string& name) {
             const std::string text = json;
             const py::gil_scoped_release release;
-            return CatalogHandle{alfred::ReadCatalog(text, name)};
-          }, py::arg("json"), py::arg("name"), "What a floorplans.json holds. Raises GameFileError.")
-      .def_property_readonly("trials", [](const CatalogHandle& self) {
+            return CatalogHandle{eb_alfred::ReadCatalog(text, name)};
+          },
+          py::arg("json"), py::arg("name"), "What a floorplans.json holds. Raises GameFileError.")
+      .def_property_readonly(
+          "trials",
+          [](const CatalogHandle& self) {
             std::vector<std::string> names;
             for (const auto& entry : self.catalog->trials) names.push_back(entry.first);
             return names;
-          }, "<task folder>/<trial folder> of every trial, sorted.");
+          },
+          "<task folder>/<trial folder> of every trial, sorted.");
 
-  py::class_<AlfredTask, std::shared_ptr<AlfredTask>>(module, "Task",
-      "One trial with its instruction, immutable, shared by any number of envs.")
-      .def_static("from_text", [](const py::bytes& json, const std::string& file, const CatalogHandle& catalog,
-                                  const std::string& trial, const std::string& name, const std::string& instruction) {
+  py::class_<EbAlfredTask, std::shared_ptr<EbAlfredTask>>(
+      module, "Task", "One trial with its instruction, immutable, shared by any number of envs.")
+      .def_static(
+          "from_text",
+          [](const py::bytes& json, const std::string& file, const CatalogHandle& catalog, const std::string& trial,
+             const std::string& name, const std::string& instruction) {
             const std::string text = json;
-            std::shared_ptr<const alfred::Task> task;
+            std::shared_ptr<const eb_alfred::Task> task;
             {
               const py::gil_scoped_release release;
-              task = alfred::ReadTask(text, file, catalog.catalog, trial, name, instruction);
+              task = eb_alfred::ReadTask(text, file, catalog.catalog, trial, name, instruction);
             }
-            return std::make_shared<AlfredTask>(std::move(task));
-          }, py::arg("json"), py::arg("file"), py::arg("catalog"), py::arg("trial"), py::arg("name"),
+            return std::make_shared<EbAlfredTask>(std::move(task));
+          },
+          py::arg("json"), py::arg("file"), py::arg("catalog"), py::arg("trial"), py::arg("name"),
           py::arg("instruction") = "", "The task in the content of an annotation file. Raises GameFileError.")
-      .def_property_readonly("name", [](const AlfredTask& self) { return self.task().id; })
-      .def_property_readonly("task", [](const AlfredTask& self) { return self.task().instruction; })
-      .def_property_readonly("trial", [](const AlfredTask& self) { return self.task().trial; })
-      .def_property_readonly("goal", [](const AlfredTask& self) { return DescribeGoal(self.task()); },
+      .def_property_readonly("name", [](const EbAlfredTask& self) { return self.task().id; })
+      .def_property_readonly("task", [](const EbAlfredTask& self) { return self.task().instruction; })
+      .def_property_readonly("trial", [](const EbAlfredTask& self) { return self.task().trial; })
+      .def_property_readonly(
+          "goal", [](const EbAlfredTask& self) { return DescribeGoal(self.task()); },
           "dict: task_type, object_target, parent_target, movable_target, toggle_target, sliced.")
-      .def_property_readonly("satisfied_at_start", [](const AlfredTask& self) { return self.task().satisfied_at_start; })
-      .def_property_readonly("actions", &AlfredTask::actions, "A tuple; an action's index is its number.")
-      .def_property_readonly("names", [](const AlfredTask& self) {
+      .def_property_readonly("satisfied_at_start",
+                             [](const EbAlfredTask& self) { return self.task().satisfied_at_start; })
+      .def_property_readonly("actions", &EbAlfredTask::actions, "A tuple; an action's index is its number.")
+      .def_property_readonly(
+          "names",
+          [](const EbAlfredTask& self) {
             py::dict names;
-            for (const alfred::Thing& thing : self.task().things) names[py::str(thing.id)] = thing.name;
+            for (const eb_alfred::Thing& thing : self.task().things) names[py::str(thing.id)] = thing.name;
             return names;
-          }, "The name of each thing by its id, slices included.")
-      .def("__repr__", [](const AlfredTask& self) {
-            return "<alfred.Task " + self.task().id + ": " + self.task().instruction + ">";
-          });
+          },
+          "The name of each thing by its id, slices included.")
+      .def("__repr__", [](const EbAlfredTask& self) {
+        return "<eb_alfred.Task " + self.task().id + ": " + self.task().instruction + ">";
+      });
 
-  py::class_<AlfredEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
-      .def(py::init([](std::shared_ptr<AlfredTask> task, const std::string& reach, const std::string& instance,
+  py::class_<EbAlfredEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+      .def(py::init([](std::shared_ptr<EbAlfredTask> task, const std::string& reach, const std::string& instance,
                        bool needs_knife, bool shows_view, std::int64_t max_invalid) {
-             AlfredEnv handle;
+             EbAlfredEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->shared(),
                               ReadOptions(reach, instance, needs_knife, shows_view, max_invalid));
              handle.task = std::move(task);
              return handle;
-           }), py::arg("task"), py::arg("reach") = "group", py::arg("instance") = "found",
-           py::arg("needs_knife") = false, py::arg("shows_view") = true, py::arg("max_invalid") = 10)
-      .def("step", [](AlfredEnv& self, const py::object& action) {
+           }),
+           py::arg("task"), py::arg("reach") = "group", py::arg("instance") = "found", py::arg("needs_knife") = false,
+           py::arg("shows_view") = true, py::arg("max_invalid") = 10)
+      .def(
+          "step",
+          [](EbAlfredEnv& self, const py::object& action) {
             self.env.Step(CommandFromPython(action, 0));
             return TextToPython(self.env.observation());
-          }, py::arg("action"), "What the world says to one action, given by its text or its number.")
-      .def("copy", [](const AlfredEnv& self) { return self; }, "An independent copy at the same state.")
-      .def_property_readonly("task", [](const AlfredEnv& self) { return self.task; })
-      .def_property_readonly("observation", [](const AlfredEnv& self) { return TextToPython(self.env.observation()); })
-      .def_property_readonly("feedback", [](const AlfredEnv& self) { return TextToPython(self.env.feedback()); })
-      .def_property_readonly("action_valid", [](const AlfredEnv& self) { return self.env.valid(); })
-      .def_property_readonly("ended", [](const AlfredEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const AlfredEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const AlfredEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const AlfredEnv& self) { return self.env.num_steps(); })
-      .def_property_readonly("num_invalid", [](const AlfredEnv& self) { return self.env.num_invalid(); })
-      .def_property_readonly("admissible_commands", [](const AlfredEnv& self) { return self.task->actions(); })
-      .def_property_readonly("valid_commands", [](const AlfredEnv& self) {
+          },
+          py::arg("action"), "What the world says to one action, given by its text or its number.")
+      .def(
+          "copy", [](const EbAlfredEnv& self) { return self; }, "An independent copy at the same state.")
+      .def_property_readonly("task", [](const EbAlfredEnv& self) { return self.task; })
+      .def_property_readonly("observation",
+                             [](const EbAlfredEnv& self) { return TextToPython(self.env.observation()); })
+      .def_property_readonly("feedback", [](const EbAlfredEnv& self) { return TextToPython(self.env.feedback()); })
+      .def_property_readonly("action_valid", [](const EbAlfredEnv& self) { return self.env.valid(); })
+      .def_property_readonly("ended", [](const EbAlfredEnv& self) { return self.env.ended(); })
+      .def_property_readonly("won", [](const EbAlfredEnv& self) { return self.env.won(); })
+      .def_property_readonly("progress", [](const EbAlfredEnv& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const EbAlfredEnv& self) { return self.env.num_steps(); })
+      .def_property_readonly("num_invalid", [](const EbAlfredEnv& self) { return self.env.num_invalid(); })
+      .def_property_readonly("admissible_commands", [](const EbAlfredEnv& self) { return self.task->actions(); })
+      .def_property_readonly(
+          "valid_commands",
+          [](const EbAlfredEnv& self) {
             py::list commands;
             for (const std::uint16_t action : self.env.ValidActions()) commands.append(self.task->Text(action));
             return commands;
-          }, "The actions that would be valid now: hidden knowledge, for experts.")
-      .def("state", [](const AlfredEnv& self) { return DescribeState(self.env); },
-           "The hidden state as a dict: holding and found (ids), things (by id), goal.");
+          },
+          "The actions that would be valid now: hidden knowledge, for experts.")
+      .def(
+          "state", [](const EbAlfredEnv& self) { return DescribeState(self.env); },
+          "The hidden state as a dict: holding and found (ids), things (by id), goal.");
 
-  BindVectorEnv<AlfredWorld>(module).def(
+  BindVectorEnv<EbAlfredWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
                   const std::string& instance, bool needs_knife, bool shows_view, std::int64_t max_invalid) {
-        return std::make_unique<VectorEnvHandle<AlfredWorld>>(
+        return std::make_unique<VectorEnvHandle<EbAlfredWorld>>(
             num_envs, max_steps, num_threads, ReadOptions(reach, instance, needs_knife, shows_view, max_invalid));
-      }), py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("instance"),
+      }),
+      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("instance"),
       py::arg("needs_knife"), py::arg("shows_view"), py::arg("max_invalid"));
 }
 

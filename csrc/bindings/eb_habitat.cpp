@@ -8,20 +8,20 @@
 #include "bindings/module.h"
 #include "bindings/vector_env.h"
 #include "core/error.h"
-#include "envs/habitat/env.h"
+#include "envs/eb_habitat/env.h"
 
 namespace py = pybind11;
 
 namespace embodied_mem {
 namespace {
 
-using namespace habitat;  // NOLINT: this file is the face of that namespace
+using namespace eb_habitat;  // NOLINT: this file is the face of that namespace
 
 // pybind11 holders are of non-const types.
 struct ScenesHandle {
   Scenes scenes;
 };
-struct HabitatTask {
+struct EbHabitatTask {
   std::shared_ptr<const Task> task;
 
   const std::shared_ptr<const Task>& shared() const { return task; }
@@ -107,9 +107,9 @@ Env::Options ReadOptions(const std::string& reach, std::int64_t max_invalid) {
   return {reach == "group" ? Reach::kGroup : Reach::kGeometry, static_cast<int>(max_invalid)};
 }
 
-struct HabitatWorld {
-  using Env = habitat::Env;
-  using Task = HabitatTask;
+struct EbHabitatWorld {
+  using Env = eb_habitat::Env;
+  using Task = EbHabitatTask;
 
   // num_invalid int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
@@ -120,12 +120,12 @@ struct HabitatWorld {
     answers->push_back(std::move(invalid));
   }
 };
-using HabitatEnv = EnvHandle<HabitatWorld>;
+using EbHabitatEnv = EnvHandle<EbHabitatWorld>;
 
 }  // namespace
 
-void BindHabitat(py::module_& parent) {
-  py::module_ module = parent.def_submodule("habitat", "The household world of EB-Habitat.");
+void BindEbHabitat(py::module_& parent) {
+  py::module_ module = parent.def_submodule("eb_habitat", "The world of EB-Habitat.");
   py::list actions;
   for (int id = 0; id < static_cast<int>(kNumActions); ++id) actions.append(Text(ActionText(id)));
   module.attr("ACTIONS") = py::tuple(actions);
@@ -136,12 +136,17 @@ void BindHabitat(py::module_& parent) {
 
   py::class_<ScenesHandle>(module, "Scenes", "Where receptacles are, by scene, immutable.")
       .def(py::init<>())
-      .def_static("from_text", [](const py::bytes& json, const std::string& name) {
+      .def_static(
+          "from_text",
+          [](const py::bytes& json, const std::string& name) {
             const std::string text = json;
             const py::gil_scoped_release release;
             return ScenesHandle{ReadScenes(text, name)};
-          }, py::arg("json"), py::arg("name"), "The scenes in the content of a scenes.json. Raises GameFileError.")
-      .def("stands", [](const ScenesHandle& self, const std::string& scene) {
+          },
+          py::arg("json"), py::arg("name"), "The scenes in the content of a scenes.json. Raises GameFileError.")
+      .def(
+          "stands",
+          [](const ScenesHandle& self, const std::string& scene) {
             const auto found = self.scenes.find(scene);
             if (found == self.scenes.end()) throw InvalidInputError("no scene is called '" + scene + "'");
             py::dict stands;
@@ -152,60 +157,72 @@ void BindHabitat(py::module_& parent) {
                     py::make_tuple(stand.at.x, stand.at.z, stand.heading.x, stand.heading.z);
             }
             return stands;
-          }, py::arg("scene"), "Estimated (x, z, heading x, heading z) after navigating to each known receptacle.");
+          },
+          py::arg("scene"), "Estimated (x, z, heading x, heading z) after navigating to each known receptacle.");
 
-  py::class_<HabitatTask, std::shared_ptr<HabitatTask>>(module, "Task",
-                                                        "One episode, immutable, shared by any number of envs.")
-      .def_property_readonly("name", [](const HabitatTask& self) { return self.task->id; })
-      .def_property_readonly("task", [](const HabitatTask& self) { return self.task->instruction; })
-      .def_property_readonly("scene", [](const HabitatTask& self) { return self.task->scene_name; })
+  py::class_<EbHabitatTask, std::shared_ptr<EbHabitatTask>>(module, "Task",
+                                                            "One episode, immutable, shared by any number of envs.")
+      .def_property_readonly("name", [](const EbHabitatTask& self) { return self.task->id; })
+      .def_property_readonly("task", [](const EbHabitatTask& self) { return self.task->instruction; })
+      .def_property_readonly("scene", [](const EbHabitatTask& self) { return self.task->scene_name; })
       .def_property_readonly("satisfied_at_start",
-                             [](const HabitatTask& self) { return self.task->satisfied_at_start; })
-      .def_property_readonly("goal", [](const HabitatTask& self) { return DescribeGoal(*self.task, 0); },
-                             "Nested (op, children...) down to (predicate, arguments...), quantifiers expanded.")
-      .def_property_readonly("subgoals", [](const HabitatTask& self) { return DescribeSubgoals(*self.task); })
-      .def("__repr__", [](const HabitatTask& self) {
-        return "<habitat.Task " + self.task->id + ": " + self.task->instruction + ">"; });
+                             [](const EbHabitatTask& self) { return self.task->satisfied_at_start; })
+      .def_property_readonly(
+          "goal", [](const EbHabitatTask& self) { return DescribeGoal(*self.task, 0); },
+          "Nested (op, children...) down to (predicate, arguments...), quantifiers expanded.")
+      .def_property_readonly("subgoals", [](const EbHabitatTask& self) { return DescribeSubgoals(*self.task); })
+      .def("__repr__", [](const EbHabitatTask& self) {
+        return "<eb_habitat.Task " + self.task->id + ": " + self.task->instruction + ">";
+      });
 
-  module.def("read_tasks", [](const py::bytes& json, const std::string& name, const ScenesHandle& scenes) {
+  module.def(
+      "read_tasks",
+      [](const py::bytes& json, const std::string& name, const ScenesHandle& scenes) {
         const std::string text = json;
-        std::vector<std::shared_ptr<HabitatTask>> handles;
+        std::vector<std::shared_ptr<EbHabitatTask>> handles;
         const py::gil_scoped_release release;
         for (auto& task : ReadTasks(text, name, scenes.scenes))
-          handles.push_back(std::make_shared<HabitatTask>(HabitatTask{std::move(task)}));
+          handles.push_back(std::make_shared<EbHabitatTask>(EbHabitatTask{std::move(task)}));
         return handles;
-      }, py::arg("json"), py::arg("name"), py::arg("scenes"),
+      },
+      py::arg("json"), py::arg("name"), py::arg("scenes"),
       "The tasks in the content of a converted episode file. Raises GameFileError.");
 
-  py::class_<HabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
-      .def(py::init([](std::shared_ptr<HabitatTask> task, std::uint64_t seed, const std::string& reach,
+  py::class_<EbHabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+      .def(py::init([](std::shared_ptr<EbHabitatTask> task, std::uint64_t seed, const std::string& reach,
                        std::int64_t max_invalid) {
-             HabitatEnv handle;
+             EbHabitatEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->task, ReadOptions(reach, max_invalid), seed);
              handle.task = std::move(task);
              return handle;
-           }), py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "group",
-           py::arg("max_invalid") = 10)
-      .def("step", [](HabitatEnv& self, const py::object& action) {
+           }),
+           py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "group", py::arg("max_invalid") = 10)
+      .def(
+          "step",
+          [](EbHabitatEnv& self, const py::object& action) {
             self.env.Step(CommandFromPython(action, 0));
             return TextToPython(self.env.observation());
-          }, py::arg("action"), "What the world says to one action.")
-      .def("copy", [](const HabitatEnv& self) { return self; }, "An independent copy at the same state.")
-      .def_property_readonly("observation", [](const HabitatEnv& self) { return TextToPython(self.env.observation()); })
-      .def_property_readonly("task", [](const HabitatEnv& self) { return self.task; })
-      .def_property_readonly("ended", [](const HabitatEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const HabitatEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const HabitatEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const HabitatEnv& self) { return self.env.num_steps(); })
-      .def_property_readonly("num_invalid", [](const HabitatEnv& self) { return self.env.num_invalid(); })
-      .def("state", [](const HabitatEnv& self) { return DescribeState(self.env); },
-           "The hidden state as a dict: at, holding, objects, open, near, reached.");
+          },
+          py::arg("action"), "What the world says to one action.")
+      .def(
+          "copy", [](const EbHabitatEnv& self) { return self; }, "An independent copy at the same state.")
+      .def_property_readonly("observation",
+                             [](const EbHabitatEnv& self) { return TextToPython(self.env.observation()); })
+      .def_property_readonly("task", [](const EbHabitatEnv& self) { return self.task; })
+      .def_property_readonly("ended", [](const EbHabitatEnv& self) { return self.env.ended(); })
+      .def_property_readonly("won", [](const EbHabitatEnv& self) { return self.env.won(); })
+      .def_property_readonly("progress", [](const EbHabitatEnv& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const EbHabitatEnv& self) { return self.env.num_steps(); })
+      .def_property_readonly("num_invalid", [](const EbHabitatEnv& self) { return self.env.num_invalid(); })
+      .def(
+          "state", [](const EbHabitatEnv& self) { return DescribeState(self.env); },
+          "The hidden state as a dict: at, holding, objects, open, near, reached.");
 
-  BindVectorEnv<HabitatWorld>(module).def(
+  BindVectorEnv<EbHabitatWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
                   std::int64_t max_invalid) {
-        return std::make_unique<VectorEnvHandle<HabitatWorld>>(num_envs, max_steps, num_threads,
-                                                               ReadOptions(reach, max_invalid));
+        return std::make_unique<VectorEnvHandle<EbHabitatWorld>>(num_envs, max_steps, num_threads,
+                                                                 ReadOptions(reach, max_invalid));
       }),
       py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("max_invalid"));
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 
@@ -20,7 +20,7 @@ namespace py = pybind11;
 
 using GraphPointer = std::shared_ptr<KnowledgeGraph>;
 
-// Adds `apply`, `relate`, `khop` and `relation_ids`, and what they return.
+// Adds `apply` and `khop`, and what they return.
 void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPointer>& graph);
 // What lies around the nodes, as a Python object; without the GIL meanwhile.
 py::object Extract(const Snapshot& snapshot, const std::vector<NodeId>& sources, const KHopOptions& options);
@@ -34,20 +34,24 @@ inline KHopScratch& ThreadScratch() {
 // Batches are read item by item rather than by pybind11's casters: a batch of a dozen facts is the hot path, and each
 // error says which item it is about.
 struct Items {
-  Items(py::handle items, const char* name) : what(name), fast(py::reinterpret_steal<py::object>(PySequence_Fast(items.ptr(), "expected a list"))) {
+  Items(py::handle items, const char* name)
+      : what(name), fast(py::reinterpret_steal<py::object>(PySequence_Fast(items.ptr(), "expected a list"))) {
     if (fast) return;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();  // raised by a caller's generator
     PyErr_Clear();
     throw InvalidInputError(std::string(name) + ": expected a list, got " + std::string(py::repr(items)));
   }
   std::size_t size() const { return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr())); }
-  py::handle operator[](std::size_t i) const { return PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<py::ssize_t>(i)); }
+  py::handle operator[](std::size_t i) const {
+    return PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<py::ssize_t>(i));
+  }
   // Item i as a sequence of `length` entries.
   Items Row(std::size_t i, std::size_t length) const {
     py::handle item = (*this)[i];
     Items row(item, what);
     if (row.size() != length)
-      throw InvalidInputError(At(i) + ": expected " + std::to_string(length) + " values, got " + std::to_string(row.size()));
+      throw InvalidInputError(At(i) + ": expected " + std::to_string(length) + " values, got " +
+                              std::to_string(row.size()));
     return row;
   }
   std::string At(std::size_t i) const { return std::string(what) + "[" + std::to_string(i) + "]"; }
@@ -79,9 +83,7 @@ inline NodeId CheckedId(std::int64_t number, const char* what) {
   return static_cast<NodeId>(number);
 }
 
-inline std::uint32_t ToId(py::handle value, const char* where) {
-  return CheckedId(ToInteger(value, where), where);
-}
+inline std::uint32_t ToId(py::handle value, const char* where) { return CheckedId(ToInteger(value, where), where); }
 
 inline std::string_view ToText(py::handle value, const char* where) {
   Py_ssize_t size = 0;
@@ -99,7 +101,8 @@ inline py::array_t<std::int64_t> ToIntegers(py::handle items, const char* what, 
   const char kind = array.dtype().kind();
   if (array.ndim() != num_dims || (array.size() > 0 && kind != 'i' && kind != 'u'))
     throw InvalidInputError(std::string(what) + ": expected an array of integers with " + std::to_string(num_dims) +
-                            " dimension(s), got " + std::string(py::str(array.dtype())) + " with " + std::to_string(array.ndim()));
+                            " dimension(s), got " + std::string(py::str(array.dtype())) + " with " +
+                            std::to_string(array.ndim()));
   return py::array_t<std::int64_t>::ensure(array);
 }
 

@@ -1,4 +1,4 @@
-// Binds the household world: houses, tasks, one env, the vector env. The GIL is released while files are read and
+// Binds MEMENTO's world: houses, tasks, one env, the vector env. The GIL is released while files are read and
 // actions are played.
 #include <optional>
 #include <string>
@@ -7,14 +7,14 @@
 #include "bindings/module.h"
 #include "bindings/vector_env.h"
 #include "core/error.h"
-#include "envs/partnr/env.h"
+#include "envs/memento/env.h"
 
 namespace py = pybind11;
 
 namespace embodied_mem {
 namespace {
 
-using namespace partnr;  // NOLINT: this file is the face of that namespace
+using namespace memento;  // NOLINT: this file is the face of that namespace
 
 using TaskPointer = std::shared_ptr<const Task>;
 
@@ -150,13 +150,13 @@ Recorded RecordedFromPython(const py::dict& entry) {
 
 Labels LabelsFromPython(const std::vector<std::tuple<std::string, std::string, std::optional<std::string>>>& rows) {
   Labels labels;
-  for (const auto& [stem, category, caption] : rows) labels[stem] = {category, caption.value_or(""),
-      caption.has_value()};
+  for (const auto& [stem, category, caption] : rows)
+    labels[stem] = {category, caption.value_or(""), caption.has_value()};
   return labels;
 }
 
-struct PartnrWorld {
-  using Env = partnr::Env;
+struct MementoWorld {
+  using Env = memento::Env;
   using Task = TaskHandle;
 
   // sim_steps int64[B].
@@ -168,10 +168,10 @@ struct PartnrWorld {
     answers->push_back(std::move(sim_steps));
   }
 };
-using HouseEnv = EnvHandle<PartnrWorld>;
+using MementoEnv = EnvHandle<MementoWorld>;
 
 // Steps may be recorded ones.
-class HouseVectorEnv : public VectorEnvHandle<PartnrWorld> {
+class MementoVectorEnv : public VectorEnvHandle<MementoWorld> {
  public:
   using VectorEnvHandle::VectorEnvHandle;
 
@@ -186,88 +186,108 @@ class HouseVectorEnv : public VectorEnvHandle<PartnrWorld> {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i]) answers[i] = RecordedFromPython(*entries[i]);
     }
-    return Step(
-        actions, [&](Env& env, std::size_t i) { env.Step(command(i), answers[i] ? &*answers[i] : nullptr); });
+    return Step(actions, [&](Env& env, std::size_t i) { env.Step(command(i), answers[i] ? &*answers[i] : nullptr); });
   }
 };
 
 }  // namespace
 
-void BindPartnr(py::module_& parent) {
-  py::module_ module = parent.def_submodule("partnr", "The household world of PARTNR and MEMENTO.");
+void BindMemento(py::module_& parent) {
+  py::module_ module = parent.def_submodule("memento", "The world of MEMENTO, played on PARTNR's data.");
 
   py::class_<HousesHandle>(module, "Houses", "Houses by scene id, immutable.")
-      .def_static("from_text", [](const py::bytes& json, const std::string& name) {
+      .def_static(
+          "from_text",
+          [](const py::bytes& json, const std::string& name) {
             const std::string text = json;
             const py::gil_scoped_release release;
             return HousesHandle{ReadHouses(text, name)};
-          }, py::arg("json"), py::arg("name"), "The houses in the content of a scenes.json. Raises GameFileError.")
-      .def_property_readonly("scene_ids", [](const HousesHandle& self) {
-            std::vector<std::string> ids;
-            for (const auto& entry : self.houses) ids.push_back(entry.first);
-            return ids;
-          })
-      .def("text", [](const HousesHandle& self, const std::string& scene) {
+          },
+          py::arg("json"), py::arg("name"), "The houses in the content of a scenes.json. Raises GameFileError.")
+      .def_property_readonly("scene_ids",
+                             [](const HousesHandle& self) {
+                               std::vector<std::string> ids;
+                               for (const auto& entry : self.houses) ids.push_back(entry.first);
+                               return ids;
+                             })
+      .def(
+          "text",
+          [](const HousesHandle& self, const std::string& scene) {
             const auto found = self.houses.find(scene);
             if (found == self.houses.end()) throw InvalidInputError("no house for the scene '" + scene + "'");
             return found->second->text;
-          }, py::arg("scene_id"), "What a prompt says of the house.");
+          },
+          py::arg("scene_id"), "What a prompt says of the house.");
 
-  py::class_<TaskHandle, std::shared_ptr<TaskHandle>>(module, "Task", "One episode, immutable, shared by any number of envs.")
+  py::class_<TaskHandle, std::shared_ptr<TaskHandle>>(module, "Task",
+                                                      "One episode, immutable, shared by any number of envs.")
       .def_property_readonly("name", [](const TaskHandle& self) { return self.task->id; })
       .def_property_readonly("task", [](const TaskHandle& self) { return self.task->instruction; })
       .def_property_readonly("scene_id", [](const TaskHandle& self) { return self.task->house->id; })
       .def_property_readonly("house_text", [](const TaskHandle& self) { return self.task->house->text; })
       .def_property_readonly("house", [](const TaskHandle& self) { return DescribeHouse(*self.task->house); })
-      .def("__repr__", [](const TaskHandle& self) { return "<partnr.Task " + self.task->id + ": " +
-          self.task->instruction + ">"; });
+      .def("__repr__", [](const TaskHandle& self) {
+        return "<memento.Task " + self.task->id + ": " + self.task->instruction + ">";
+      });
 
-  module.def("read_tasks", [](const py::bytes& json, const std::string& name, const HousesHandle& houses,
-                              const std::vector<std::tuple<std::string, std::string,
-                                  std::optional<std::string>>>& labels,
-                              const TextPlaces& text_places) {
+  module.def(
+      "read_tasks",
+      [](const py::bytes& json, const std::string& name, const HousesHandle& houses,
+         const std::vector<std::tuple<std::string, std::string, std::optional<std::string>>>& labels,
+         const TextPlaces& text_places) {
         const std::string text = json;
         std::vector<TaskHandle> handles;
         const py::gil_scoped_release release;
         for (TaskPointer& task : ReadTasks(text, name, houses.houses, LabelsFromPython(labels), text_places))
           handles.push_back({std::move(task)});
         return handles;
-      }, py::arg("json"), py::arg("name"), py::arg("houses"), py::arg("labels"), py::arg("text_places"),
-      "The tasks in the content of an episode file; labels are (template, category, caption or None). Raises GameFileError.");
+      },
+      py::arg("json"), py::arg("name"), py::arg("houses"), py::arg("labels"), py::arg("text_places"),
+      "The tasks in the content of an episode file; labels are (template, category, caption or None). Raises "
+      "GameFileError.");
 
-  py::class_<HouseEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+  py::class_<MementoEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<TaskHandle> task, std::uint64_t seed) {
-             HouseEnv handle;
+             MementoEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->task, {}, seed);
              handle.task = std::move(task);
              return handle;
-           }), py::arg("task"), py::arg("seed") = 0)
-      .def("step", [](HouseEnv& self, const py::object& action, const std::optional<py::dict>& recorded) {
+           }),
+           py::arg("task"), py::arg("seed") = 0)
+      .def(
+          "step",
+          [](MementoEnv& self, const py::object& action, const std::optional<py::dict>& recorded) {
             const std::string_view text = CommandFromPython(action, 0);
             Recorded answer;
             if (recorded) answer = RecordedFromPython(*recorded);
             self.env.Step(text, recorded ? &answer : nullptr);
             return TextToPython(self.env.observation());
-          }, py::arg("action"), py::arg("recorded") = py::none(), "What the world says to one action.")
-      .def("copy", [](const HouseEnv& self) { return self; }, "An independent copy at the same state.")
-      .def("place_agent", [](HouseEnv& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
+          },
+          py::arg("action"), py::arg("recorded") = py::none(), "What the world says to one action.")
+      .def(
+          "copy", [](const MementoEnv& self) { return self; }, "An independent copy at the same state.")
+      .def(
+          "place_agent",
+          [](MementoEnv& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
             self.env.PlaceAgent(room, {std::get<0>(xyz), std::get<1>(xyz), std::get<2>(xyz)});
-          }, py::arg("room"), py::arg("position"), "Puts the agent where a recorded run started.")
-      .def_property_readonly("observation", [](const HouseEnv& self) { return TextToPython(self.env.observation()); })
-      .def_property_readonly("response", [](const HouseEnv& self) { return TextToPython(self.env.response()); })
-      .def_property_readonly("task", [](const HouseEnv& self) { return self.task; })
-      .def_property_readonly("ended", [](const HouseEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const HouseEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const HouseEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const HouseEnv& self) { return self.env.num_steps(); })
-      .def_property_readonly("sim_steps", [](const HouseEnv& self) { return self.env.sim_steps(); })
-      .def("state", [](const HouseEnv& self) { return DescribeState(self.env); },
-           "The hidden state as a dict: room, position, at, holding, objects, opened, propositions.");
+          },
+          py::arg("room"), py::arg("position"), "Puts the agent where a recorded run started.")
+      .def_property_readonly("observation", [](const MementoEnv& self) { return TextToPython(self.env.observation()); })
+      .def_property_readonly("response", [](const MementoEnv& self) { return TextToPython(self.env.response()); })
+      .def_property_readonly("task", [](const MementoEnv& self) { return self.task; })
+      .def_property_readonly("ended", [](const MementoEnv& self) { return self.env.ended(); })
+      .def_property_readonly("won", [](const MementoEnv& self) { return self.env.won(); })
+      .def_property_readonly("progress", [](const MementoEnv& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const MementoEnv& self) { return self.env.num_steps(); })
+      .def_property_readonly("sim_steps", [](const MementoEnv& self) { return self.env.sim_steps(); })
+      .def(
+          "state", [](const MementoEnv& self) { return DescribeState(self.env); },
+          "The hidden state as a dict: room, position, at, holding, objects, opened, propositions.");
 
-  BindVectorEnv<PartnrWorld, HouseVectorEnv>(module)
+  BindVectorEnv<MementoWorld, MementoVectorEnv>(module)
       .def(py::init<std::size_t, std::size_t, std::size_t>(), py::arg("num_envs"), py::arg("max_steps"),
            py::arg("num_threads"))
-      .def("step", &HouseVectorEnv::StepRecorded, py::arg("actions"), py::arg("recorded"),
+      .def("step", &MementoVectorEnv::StepRecorded, py::arg("actions"), py::arg("recorded"),
            "The same, with what a recorded run says of each env's step, or None.");
 }
 

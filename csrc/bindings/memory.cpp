@@ -16,10 +16,10 @@
 #include "bindings/graph_items.h"
 #include "bindings/module.h"
 #include "core/error.h"
-#include "memory/graph_bytes.h"
-#include "memory/graph_update.h"
-#include "memory/knowledge_graph.h"
-#include "memory/vector_index.h"
+#include "memory/graph/graph_bytes.h"
+#include "memory/graph/graph_update.h"
+#include "memory/graph/knowledge_graph.h"
+#include "memory/vectors/vector_index.h"
 
 namespace py = pybind11;
 
@@ -51,8 +51,9 @@ py::array_t<T> Array(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-KHopOptions MakeOptions(std::size_t hops, const std::string& direction, const std::optional<std::vector<RelationId>>& relations,
-                        std::optional<std::size_t> max_nodes, std::optional<std::int64_t> as_of) {
+KHopOptions MakeOptions(std::size_t hops, const std::string& direction,
+                        const std::optional<std::vector<RelationId>>& relations, std::optional<std::size_t> max_nodes,
+                        std::optional<std::int64_t> as_of) {
   KHopOptions options;
   options.hops = hops;
   options.direction = ParseDirection(direction);
@@ -64,9 +65,11 @@ KHopOptions MakeOptions(std::size_t hops, const std::string& direction, const st
 
 // The fields of `Triple` in their order.
 Triple ToTriple(const Items& row) {
-  Triple triple{{std::string(ToText(row[0], "subject")), std::string(ToText(row[5], "subject_type")), ToIds(row[7], "subject_candidates")},
+  Triple triple{{std::string(ToText(row[0], "subject")), std::string(ToText(row[5], "subject_type")),
+                 ToIds(row[7], "subject_candidates")},
                 std::string(ToText(row[1], "relation")),
-                {std::string(ToText(row[2], "object")), std::string(ToText(row[6], "object_type")), ToIds(row[8], "object_candidates")},
+                {std::string(ToText(row[2], "object")), std::string(ToText(row[6], "object_type")),
+                 ToIds(row[8], "object_candidates")},
                 ToInteger(row[3], "valid_at"),
                 std::nullopt};
   if (!row[4].is_none()) triple.source = ToInteger(row[4], "source");
@@ -76,11 +79,12 @@ Triple ToTriple(const Items& row) {
 using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
 
-py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop,
-                VectorIndex* index, float theta, const std::vector<std::string>& names, const FloatArray& rows) {
+py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop, VectorIndex* index,
+                float theta, const std::vector<std::string>& names, const FloatArray& rows) {
   if (index != nullptr && (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(0)) != names.size() ||
                            static_cast<std::size_t>(rows.shape(1)) != index->options().dim))
-    throw InvalidInputError("vectors: expected float32[" + std::to_string(names.size()) + ", " + std::to_string(index->options().dim) + "]");
+    throw InvalidInputError("vectors: expected float32[" + std::to_string(names.size()) + ", " +
+                            std::to_string(index->options().dim) + "]");
   const Items items(tuples, "triples");
   std::vector<Triple> triples;
   triples.reserve(items.size());
@@ -102,7 +106,8 @@ py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KH
   answer["added"] = result.added;
   answer["repeated"] = result.repeated;
   answer["ended"] = ended;
-  answer["subgraph"] = extract ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
+  answer["subgraph"] =
+      extract ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
   return answer;
 }
 
@@ -112,8 +117,10 @@ void SetRules(KnowledgeGraph& graph, const std::vector<RuleTuple>& tuples) {
     ConflictRule rule{tuples[r].first, {}};
     for (const auto& [relation, role, objects] : tuples[r].second) {
       if (role != "subject" && role != "object")
-        throw InvalidInputError("rules[" + std::to_string(r) + "]: expected the role \"subject\" or \"object\", got \"" + role + "\"");
-      rule.members.push_back({relation, role == "subject" ? ConflictRule::Role::kSubject : ConflictRule::Role::kObject, objects});
+        throw InvalidInputError("rules[" + std::to_string(r) +
+                                "]: expected the role \"subject\" or \"object\", got \"" + role + "\"");
+      rule.members.push_back(
+          {relation, role == "subject" ? ConflictRule::Role::kSubject : ConflictRule::Role::kObject, objects});
     }
     rules.rules.push_back(std::move(rule));
   }
@@ -126,8 +133,8 @@ std::vector<RuleTuple> Rules(const Snapshot& snapshot) {
   for (const ConflictRule& rule : snapshot.rules().rules) {
     tuples.emplace_back(rule.name, std::vector<MemberTuple>());
     for (const ConflictRule::Member& member : rule.members)
-      tuples.back().second.emplace_back(member.relation, member.role == ConflictRule::Role::kSubject ? "subject" : "object",
-                                        member.objects);
+      tuples.back().second.emplace_back(
+          member.relation, member.role == ConflictRule::Role::kSubject ? "subject" : "object", member.objects);
   }
   return tuples;
 }
@@ -169,12 +176,19 @@ void BindMemory(py::module_& parent) {
       .def_property_readonly("version", [](const SnapshotHandle& self) { return self.get().version(); })
       .def_property_readonly("num_nodes", [](const SnapshotHandle& self) { return self.get().num_nodes(); })
       .def_property_readonly("num_facts", [](const SnapshotHandle& self) { return self.get().num_facts(); })
-      .def_property_readonly("num_current_facts", [](const SnapshotHandle& self) { return self.get().num_current_facts(); })
-      .def_property_readonly("num_forgotten_nodes", [](const SnapshotHandle& self) { return self.get().num_forgotten_nodes(); })
-      .def_property_readonly("num_erased_facts", [](const SnapshotHandle& self) { return self.get().num_erased_facts(); })
-      .def("has_node", [](const SnapshotHandle& self, NodeId node) { return self.get().HasNode(node); }, py::arg("node"))
-      .def("has_fact", [](const SnapshotHandle& self, FactId fact) { return self.get().HasFact(fact); }, py::arg("fact"))
-      .def("to_bytes", [](const SnapshotHandle& self, const std::string& label) {
+      .def_property_readonly("num_current_facts",
+                             [](const SnapshotHandle& self) { return self.get().num_current_facts(); })
+      .def_property_readonly("num_forgotten_nodes",
+                             [](const SnapshotHandle& self) { return self.get().num_forgotten_nodes(); })
+      .def_property_readonly("num_erased_facts",
+                             [](const SnapshotHandle& self) { return self.get().num_erased_facts(); })
+      .def(
+          "has_node", [](const SnapshotHandle& self, NodeId node) { return self.get().HasNode(node); }, py::arg("node"))
+      .def(
+          "has_fact", [](const SnapshotHandle& self, FactId fact) { return self.get().HasFact(fact); }, py::arg("fact"))
+      .def(
+          "to_bytes",
+          [](const SnapshotHandle& self, const std::string& label) {
             std::string bytes;
             {
               const Snapshot& snapshot = self.get();
@@ -182,32 +196,53 @@ void BindMemory(py::module_& parent) {
               bytes = GraphToBytes(snapshot, label);
             }
             return py::bytes(bytes);
-          }, py::arg("label"))
+          },
+          py::arg("label"))
       .def("rules", [](const SnapshotHandle& self) { return Rules(self.get()); })
       .def_property_readonly("relations", [](const SnapshotHandle& self) { return self.get().relations(); })
       .def_property_readonly("types", [](const SnapshotHandle& self) { return self.get().types(); })
-      .def("find_node", [](const SnapshotHandle& self, const std::string& name) -> std::optional<NodeId> {
+      .def(
+          "find_node",
+          [](const SnapshotHandle& self, const std::string& name) -> std::optional<NodeId> {
             const NodeId node = self.get().FindNode(name);
             return node == kNoNode ? std::nullopt : std::optional<NodeId>(node);
-          }, py::arg("name"))
-      .def("find_relation", [](const SnapshotHandle& self, const std::string& relation) { return self.get().FindRelation(relation); },
-           py::arg("relation"))
-      .def("find_fact", [](const SnapshotHandle& self, NodeId subject, RelationId relation, NodeId object) -> std::optional<FactId> {
+          },
+          py::arg("name"))
+      .def(
+          "find_relation",
+          [](const SnapshotHandle& self, const std::string& relation) { return self.get().FindRelation(relation); },
+          py::arg("relation"))
+      .def(
+          "find_fact",
+          [](const SnapshotHandle& self, NodeId subject, RelationId relation, NodeId object) -> std::optional<FactId> {
             const FactId fact = self.get().FindFact(subject, relation, object);
             return fact == kNoFact ? std::nullopt : std::optional<FactId>(fact);
-          }, py::arg("subject"), py::arg("relation"), py::arg("object"))
-      .def("node", [](const SnapshotHandle& self, NodeId id) {
+          },
+          py::arg("subject"), py::arg("relation"), py::arg("object"))
+      .def(
+          "node",
+          [](const SnapshotHandle& self, NodeId id) {
             const Node node = self.get().GetNode(id);
             return py::make_tuple(node.name, node.type, node.attributes, node.embedding);
-          }, py::arg("node"))
-      .def("fact", [](const SnapshotHandle& self, FactId id) {
+          },
+          py::arg("node"))
+      .def(
+          "fact",
+          [](const SnapshotHandle& self, FactId id) {
             const Fact fact = self.get().GetFact(id);
-            return py::make_tuple(fact.subject, fact.relation, fact.object, fact.valid_at, fact.invalid_at, py::tuple(py::cast(fact.sources)));
-          }, py::arg("fact"))
-      .def("facts_of", [](const SnapshotHandle& self, NodeId node, const std::string& direction, std::optional<std::int64_t> as_of) {
+            return py::make_tuple(fact.subject, fact.relation, fact.object, fact.valid_at, fact.invalid_at,
+                                  py::tuple(py::cast(fact.sources)));
+          },
+          py::arg("fact"))
+      .def(
+          "facts_of",
+          [](const SnapshotHandle& self, NodeId node, const std::string& direction, std::optional<std::int64_t> as_of) {
             return Array(self.get().FactsOf(node, ParseDirection(direction), as_of));
-          }, py::arg("node"), py::arg("direction"), py::arg("as_of"))
-      .def("all_facts", [](const SnapshotHandle& self, std::optional<std::int64_t> as_of) {
+          },
+          py::arg("node"), py::arg("direction"), py::arg("as_of"))
+      .def(
+          "all_facts",
+          [](const SnapshotHandle& self, std::optional<std::int64_t> as_of) {
             const Snapshot& snapshot = self.get();
             std::vector<FactId> facts;
             {
@@ -215,29 +250,35 @@ void BindMemory(py::module_& parent) {
               facts = snapshot.AllFacts(as_of);
             }
             return Array(facts);
-          }, py::arg("as_of"))
-      .def("khop", [](const SnapshotHandle& self, py::handle sources, const KHopOptions& options) {
+          },
+          py::arg("as_of"))
+      .def(
+          "khop",
+          [](const SnapshotHandle& self, py::handle sources, const KHopOptions& options) {
             const Snapshot& snapshot = self.get();
             return Extract(snapshot, ToIds(sources, "sources"), options);
-          }, py::arg("sources"), py::arg("options"));
+          },
+          py::arg("sources"), py::arg("options"));
 
-  py::class_<KnowledgeGraph, GraphPointer> graph(module, "KnowledgeGraph", "See embodied_mem.memory.graph.KnowledgeGraph.");
+  py::class_<KnowledgeGraph, GraphPointer> graph(module, "KnowledgeGraph",
+                                                 "See embodied_mem.memory.graph.KnowledgeGraph.");
   BindGraphBatches(module, graph);
   graph.def(py::init<>())
       .def("snapshot", [](const GraphPointer& self) { return std::make_unique<SnapshotHandle>(self); })
-      .def("fork", [](const KnowledgeGraph& self) -> GraphPointer {
-            const py::gil_scoped_release release;
-            return self.Fork();
-          })
+      .def("fork",
+           [](const KnowledgeGraph& self) -> GraphPointer {
+             const py::gil_scoped_release release;
+             return self.Fork();
+           })
       .def("set_rules", &SetRules, py::arg("rules"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
-      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"),
-           py::arg("index").none(true), py::arg("theta"), py::arg("names"), py::arg("rows"))
+      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"), py::arg("index").none(true),
+           py::arg("theta"), py::arg("names"), py::arg("rows"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
-            const py::gil_scoped_release release;
-            return self.num_retired();
-          });
+        const py::gil_scoped_release release;
+        return self.num_retired();
+      });
 }
 
 }  // namespace embodied_mem

@@ -2,8 +2,8 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings/module.h"
-#include "memory/simd.h"
 #include "models/block_product.h"
+#include "simd/simd.h"
 
 namespace py = pybind11;
 

@@ -1,6 +1,7 @@
 // The extension module: registers the errors and one submodule per part of the library.
 #include <pybind11/pybind11.h>
 
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -13,7 +14,9 @@ namespace {
 
 void Raise(const char* error_class, const char* message) {
   const py::object type = py::module_::import("embodied_mem.errors").attr(error_class);
-  PyErr_SetString(type.ptr(), message);
+  const auto text = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
+  if (text) PyErr_SetObject(type.ptr(), text.ptr());  // a path may be no UTF-8
 }
 
 }  // namespace
@@ -34,12 +37,12 @@ PYBIND11_MODULE(_native, module) {
       Raise("InternalError", error.what());
     }
   });
-  embodied_mem::BindAlfred(module);
   embodied_mem::BindAlfworld(module);
-  embodied_mem::BindHabitat(module);
+  embodied_mem::BindEbAlfred(module);
+  embodied_mem::BindEbHabitat(module);
+  embodied_mem::BindMemento(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindModels(module);
   embodied_mem::BindStorage(module);
   embodied_mem::BindVectors(module);
-  embodied_mem::BindPartnr(module);
 }

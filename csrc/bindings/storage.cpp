@@ -12,7 +12,7 @@
 #include "bindings/module.h"
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/event_log.h"
+#include "memory/storage/event_log.h"
 
 namespace py = pybind11;
 
@@ -28,18 +28,20 @@ SyncPolicy ParsePolicy(const std::string& policy) {
 
 std::unique_ptr<EventLog> MakeLog(const std::string& folder, const std::string& scope, const std::string& fsync,
                                   std::int64_t interval_ms, std::size_t segment_bytes, bool read_only, bool repair) {
-  return std::make_unique<EventLog>(
-      folder, scope, LogOptions{ParsePolicy(fsync), interval_ms, segment_bytes, read_only, repair});
+  return std::make_unique<EventLog>(folder, scope,
+                                    LogOptions{ParsePolicy(fsync), interval_ms, segment_bytes, read_only, repair});
 }
 
 py::list Read(const EventLog& log, std::size_t segment) {
   std::vector<std::tuple<std::uint64_t, std::uint32_t, std::string>> records;
   {
     const py::gil_scoped_release release;
-    log.Read(segment, [&](const LogRecord& record) { records.emplace_back(record.sequence, record.kind, record.payload); });
+    log.Read(segment,
+             [&](const LogRecord& record) { records.emplace_back(record.sequence, record.kind, record.payload); });
   }
   py::list answer;
-  for (const auto& [sequence, kind, payload] : records) answer.append(py::make_tuple(sequence, kind, py::bytes(payload)));
+  for (const auto& [sequence, kind, payload] : records)
+    answer.append(py::make_tuple(sequence, kind, py::bytes(payload)));
   return answer;
 }
 
@@ -47,8 +49,9 @@ py::list Read(const EventLog& log, std::size_t segment) {
 
 void BindStorage(py::module_& parent) {
   py::module_ module = parent.def_submodule("storage", "Durable files.");
-  module.def("crc32c", [](const py::bytes& bytes, std::uint32_t before) { return Crc32c(std::string_view(bytes), before); },
-             py::arg("bytes"), py::arg("before") = 0);
+  module.def(
+      "crc32c", [](const py::bytes& bytes, std::uint32_t before) { return Crc32c(std::string_view(bytes), before); },
+      py::arg("bytes"), py::arg("before") = 0);
   const auto released = py::call_guard<py::gil_scoped_release>();
   py::class_<EventLog::Ticket>(module, "Ticket").def_readonly("sequence", &EventLog::Ticket::sequence);
   py::class_<LogDamage>(module, "LogDamage")
@@ -61,9 +64,12 @@ void BindStorage(py::module_& parent) {
       .def(py::init(&MakeLog), py::arg("folder"), py::arg("scope"), py::arg("fsync"), py::arg("interval_ms"),
            py::arg("segment_bytes"), py::arg("read_only"), py::arg("repair"))
       .def("recover", &EventLog::Recover, py::arg("covered"), released)
-      .def("enqueue", [](EventLog& self, std::uint32_t kind, const py::bytes& payload) {
+      .def(
+          "enqueue",
+          [](EventLog& self, std::uint32_t kind, const py::bytes& payload) {
             return self.Enqueue(kind, std::string_view(payload));
-          }, py::arg("kind"), py::arg("payload"))
+          },
+          py::arg("kind"), py::arg("payload"))
       .def("wait", &EventLog::Wait, py::arg("ticket"), released)
       .def("sync", &EventLog::Sync, released)
       .def("roll", &EventLog::Roll, released)

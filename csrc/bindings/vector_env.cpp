@@ -24,7 +24,12 @@ py::tuple CommandsFromPython(const py::object& actions, std::vector<std::string_
   if (PyUnicode_Check(actions.ptr()))
     throw InvalidInputError("actions: expected a sequence of str, one per env, got one str");
   PyObject* sequence = PySequence_Tuple(actions.ptr());
-  if (sequence == nullptr) throw py::error_already_set();
+  if (sequence == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+    PyErr_Clear();
+    throw InvalidInputError("actions: expected a sequence of str, one per env, got " +
+                            std::string(py::str(py::type::handle_of(actions).attr("__name__"))));
+  }
   auto held = py::reinterpret_steal<py::tuple>(sequence);
   commands->clear();
   for (std::size_t i = 0; i < held.size(); ++i)

@@ -101,7 +101,9 @@ class VectorEnvHandle {
   class InUse {
    public:
     explicit InUse(std::atomic<bool>* busy) : busy_(busy) {
-      if (busy_->exchange(true)) throw InvalidInputError("these envs are in use by another thread; one call at a time");
+      if (busy_->exchange(true))
+        throw InvalidInputError(
+            "these envs are in use by another thread, or were when this process was forked; one call at a time");
     }
     ~InUse() { busy_->store(false); }
     InUse(const InUse&) = delete;
@@ -155,8 +157,9 @@ pybind11::class_<Handle> BindVectorEnv(pybind11::module_& module) {
       .def_property_readonly("num_threads", [](const Handle& self) { return self.envs().num_threads(); })
       .def("reset", &Handle::Reset, py::arg("indices"), py::arg("tasks"), py::arg("seeds"),
            "Starts tasks[k] in env indices[k] with chance from seeds[k].")
-      .def("step", [](Handle& self, const py::object& actions) { return self.Step(actions); }, py::arg("actions"),
-           "Plays one action per env; returns the same as answers().")
+      .def(
+          "step", [](Handle& self, const py::object& actions) { return self.Step(actions); }, py::arg("actions"),
+          "Plays one action per env; returns the same as answers().")
       .def("answers", &Handle::Answers,
            "(observations, rewards, terminations, truncations, won, progress, extras...) as they stand.")
       .def("snapshot", &Handle::Snapshot, py::arg("index"), "A copy of one env.")

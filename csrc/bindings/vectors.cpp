@@ -13,7 +13,7 @@
 
 #include "bindings/module.h"
 #include "core/error.h"
-#include "memory/vector_index.h"
+#include "memory/vectors/vector_index.h"
 
 namespace py = pybind11;
 
@@ -35,8 +35,8 @@ void CheckRows(const VectorIndex& index, const FloatArray& rows) {
     throw InvalidInputError("expected float32[N, " + std::to_string(index.options().dim) + "]");
 }
 
-VectorIndexOptions MakeOptions(std::size_t dim, const std::string& metric, const std::string& kind, std::size_t connectivity,
-                               std::size_t ef_construction) {
+VectorIndexOptions MakeOptions(std::size_t dim, const std::string& metric, const std::string& kind,
+                               std::size_t connectivity, std::size_t ef_construction) {
   VectorIndexOptions options;
   options.dim = dim;
   options.connectivity = connectivity;
@@ -67,9 +67,14 @@ void Add(VectorIndex& self, const IdArray& ids, const FloatArray& rows, std::opt
 }
 
 py::tuple Search(const VectorIndex& self, const FloatArray& queries, std::size_t k, std::size_t ef_search,
-                 std::optional<float> slack, const std::optional<IdArray>& allowed, std::optional<std::size_t> num_threads) {
+                 std::optional<float> slack, const std::optional<IdArray>& allowed,
+                 std::optional<std::size_t> num_threads) {
   CheckRows(self, queries);
   const auto count = static_cast<std::size_t>(queries.shape(0));
+  const std::size_t most_k = VectorIndex::kMaxAnswers / std::max<std::size_t>(1, count);
+  if (k < 1 || k > most_k)
+    throw InvalidInputError("k: expected 1 to " + std::to_string(most_k) + " for " + std::to_string(count) +
+                            " queries, got " + std::to_string(k));
   SearchOptions options;
   options.k = k;
   options.ef_search = ef_search;
@@ -110,31 +115,37 @@ void BindVectors(py::module_& parent) {
       .def(py::init([](std::size_t dim, const std::string& metric, const std::string& kind, std::size_t connectivity,
                        std::size_t ef_construction) {
              return std::make_unique<VectorIndex>(MakeOptions(dim, metric, kind, connectivity, ef_construction));
-           }), py::arg("dim"), py::arg("metric"), py::arg("kind"), py::arg("connectivity"), py::arg("ef_construction"))
+           }),
+           py::arg("dim"), py::arg("metric"), py::arg("kind"), py::arg("connectivity"), py::arg("ef_construction"))
       .def_property_readonly("dim", [](const VectorIndex& self) { return self.options().dim; })
-      .def_property_readonly("metric", [](const VectorIndex& self) {
-            return self.options().metric == Metric::kCosine ? "cosine" : "inner_product";
-          })
-      .def_property_readonly("kind", [](const VectorIndex& self) {
-            const py::gil_scoped_release release;
-            const IndexKind kind = self.kind();
-            return kind == IndexKind::kExact ? "exact" : kind == IndexKind::kHnsw ? "hnsw" : "ivf";
-          })
-      .def_property_readonly("num_removed", [](const VectorIndex& self) {
-            const py::gil_scoped_release release;
-            return self.num_removed();
-          })
+      .def_property_readonly(
+          "metric",
+          [](const VectorIndex& self) { return self.options().metric == Metric::kCosine ? "cosine" : "inner_product"; })
+      .def_property_readonly("kind",
+                             [](const VectorIndex& self) {
+                               const py::gil_scoped_release release;
+                               const IndexKind kind = self.kind();
+                               return kind == IndexKind::kExact ? "exact" : kind == IndexKind::kHnsw ? "hnsw" : "ivf";
+                             })
+      .def_property_readonly("num_removed",
+                             [](const VectorIndex& self) {
+                               const py::gil_scoped_release release;
+                               return self.num_removed();
+                             })
       .def("__len__", &VectorIndex::size, py::call_guard<py::gil_scoped_release>())
       .def("__contains__", &VectorIndex::Contains, py::arg("id"), py::call_guard<py::gil_scoped_release>())
-      .def("ids", [](const VectorIndex& self) {
-            std::vector<VectorId> ids;
-            {
-              const py::gil_scoped_release release;
-              ids = self.Ids();
-            }
-            return py::array_t<std::int64_t>(static_cast<py::ssize_t>(ids.size()), ids.data());
-          })
-      .def("vector", [](const VectorIndex& self, VectorId id) {
+      .def("ids",
+           [](const VectorIndex& self) {
+             std::vector<VectorId> ids;
+             {
+               const py::gil_scoped_release release;
+               ids = self.Ids();
+             }
+             return py::array_t<std::int64_t>(static_cast<py::ssize_t>(ids.size()), ids.data());
+           })
+      .def(
+          "vector",
+          [](const VectorIndex& self, VectorId id) {
             py::array_t<float> row(static_cast<py::ssize_t>(self.options().dim));
             float* out = row.mutable_data();
             {
@@ -142,16 +153,22 @@ void BindVectors(py::module_& parent) {
               self.Copy(id, out);
             }
             return row;
-          }, py::arg("id"))
+          },
+          py::arg("id"))
       .def("add", &Add, py::arg("ids"), py::arg("vectors"), py::arg("num_threads"))
-      .def("remove", [](VectorIndex& self, const IdArray& ids, std::optional<std::size_t> num_threads) {
+      .def(
+          "remove",
+          [](VectorIndex& self, const IdArray& ids, std::optional<std::size_t> num_threads) {
             const std::size_t threads = Threads(num_threads), count = static_cast<std::size_t>(ids.size());
             const py::gil_scoped_release release;
             self.Remove(ids.data(), count, threads);
-          }, py::arg("ids"), py::arg("num_threads"))
-      .def("search", &Search, py::arg("queries"), py::arg("k"), py::arg("ef_search"), py::arg("slack"), py::arg("allowed"), py::arg("num_threads"))
-      .def("save", [](VectorIndex& self, const std::string& path) { self.Save(path, Threads(std::nullopt)); }, py::arg("path"),
-           py::call_guard<py::gil_scoped_release>())
+          },
+          py::arg("ids"), py::arg("num_threads"))
+      .def("search", &Search, py::arg("queries"), py::arg("k"), py::arg("ef_search"), py::arg("slack"),
+           py::arg("allowed"), py::arg("num_threads"))
+      .def(
+          "save", [](VectorIndex& self, const std::string& path) { self.Save(path, Threads(std::nullopt)); },
+          py::arg("path"), py::call_guard<py::gil_scoped_release>())
       .def_static("load", &VectorIndex::Load, py::arg("path"), py::call_guard<py::gil_scoped_release>());
 }
 

@@ -17,8 +17,7 @@ Table MakeTables() {
     tables[0][b] = value;
   }
   for (std::size_t k = 1; k < tables.size(); ++k) {
-    for (std::size_t b = 0; b < 256; ++b)
-      tables[k][b] = (tables[k - 1][b] >> 8U) ^ tables[0][tables[k - 1][b] & 255U];
+    for (std::size_t b = 0; b < 256; ++b) tables[k][b] = (tables[k - 1][b] >> 8U) ^ tables[0][tables[k - 1][b] & 255U];
   }
   return tables;
 }

@@ -43,16 +43,38 @@ class Parser {
   JsonValue Value(int depth) {
     if (depth > kMaxJsonDepth) Fail("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
     if (at_ >= text_.size()) Fail("the text ends where a JSON value was expected; is the file truncated?");
+    if (++num_values_ > kMaxJsonValues) Fail("more than " + std::to_string(kMaxJsonValues) + " values");
     JsonValue value;
     value.offset = at_;
     switch (text_[at_]) {
-      case '{': value.kind = JsonValue::Kind::kObject; Object(depth, &value); break;
-      case '[': value.kind = JsonValue::Kind::kArray; Array(depth, &value); break;
-      case '"': value.kind = JsonValue::Kind::kString; value.text = String(); break;
-      case 't': value.kind = JsonValue::Kind::kTrue; Word("true"); break;
-      case 'f': value.kind = JsonValue::Kind::kFalse; Word("false"); break;
-      case 'n': value.kind = JsonValue::Kind::kNull; Word("null"); break;
-      default: value.kind = JsonValue::Kind::kNumber; value.text = Number(); break;
+      case '{':
+        value.kind = JsonValue::Kind::kObject;
+        Object(depth, &value);
+        break;
+      case '[':
+        value.kind = JsonValue::Kind::kArray;
+        Array(depth, &value);
+        break;
+      case '"':
+        value.kind = JsonValue::Kind::kString;
+        value.text = String();
+        break;
+      case 't':
+        value.kind = JsonValue::Kind::kTrue;
+        Word("true");
+        break;
+      case 'f':
+        value.kind = JsonValue::Kind::kFalse;
+        Word("false");
+        break;
+      case 'n':
+        value.kind = JsonValue::Kind::kNull;
+        Word("null");
+        break;
+      default:
+        value.kind = JsonValue::Kind::kNumber;
+        value.text = Number();
+        break;
     }
     return value;
   }
@@ -131,7 +153,9 @@ class Parser {
     if (at_ >= text_.size()) Fail("the text ends inside a string; is the file truncated?");
     const char c = text_[at_++];
     switch (c) {
-      case '"': case '\\': case '/': *out += c; return;
+      case '"':
+      case '\\':
+      case '/': *out += c; return;
       case 'b': *out += '\b'; return;
       case 'f': *out += '\f'; return;
       case 'n': *out += '\n'; return;
@@ -180,6 +204,7 @@ class Parser {
   std::string_view text_;
   std::size_t max_members_;
   std::size_t at_ = 0;
+  std::size_t num_values_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A strict JSON reader for files of a few megabytes: RFC 8259, UTF-8 only, nesting at most kMaxJsonDepth.
 //
-// Every failure throws TextError with the byte offset; no input can make it recurse without bound or read
-// past the end. Numbers are checked and kept as text, since the readers here need none.
+// Every failure throws TextError with the byte offset; no input can make it recurse without bound, read past the end or
+// take more memory than some 150 bytes a value and two bytes a byte. Numbers are checked and kept as text, since the readers here need none.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 namespace embodied_mem {
 
 constexpr int kMaxJsonDepth = 64;
+constexpr std::size_t kMaxJsonValues = std::size_t{1} << 21;  // ten times what the largest file of a world holds
 constexpr std::size_t kMaxJsonMembers = 256;  // per object unless asked for more; members are found by a linear search
 
 struct JsonValue {

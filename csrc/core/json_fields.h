@@ -17,8 +17,7 @@ constexpr std::size_t kMaxMembers = 4096;  // an episode lists the states of hun
 
 inline void Expect(const JsonValue& value, JsonValue::Kind kind, const std::string& what) {
   if (value.kind != kind) {
-    throw TextError{value.offset,
-                    what + ": expected " + JsonKindName(kind) + ", got " + JsonKindName(value.kind)};
+    throw TextError{value.offset, what + ": expected " + JsonKindName(kind) + ", got " + JsonKindName(value.kind)};
   }
 }
 
@@ -41,8 +40,8 @@ inline const std::vector<JsonValue>& ListMember(const JsonValue& object, std::st
 inline bool BoolMember(const JsonValue& object, std::string_view name) {
   const JsonValue* member = object.Find(name);
   if (member == nullptr || (member->kind != JsonValue::Kind::kTrue && member->kind != JsonValue::Kind::kFalse))
-    throw TextError{member == nullptr ? object.offset : member->offset, "expected '" + std::string(name) +
-        "' to be true or false"};
+    throw TextError{member == nullptr ? object.offset : member->offset,
+                    "expected '" + std::string(name) + "' to be true or false"};
   return member->kind == JsonValue::Kind::kTrue;
 }
 
@@ -58,8 +57,8 @@ inline double Number(const JsonValue& value, const std::string& what) {
 inline std::size_t Index(const JsonValue& value, std::size_t limit, const std::string& what) {
   const double number = Number(value, what);
   if (number < 0 || number != std::floor(number) || number >= static_cast<double>(limit)) {
-    throw TextError{value.offset, what + ": expected a whole number below " + std::to_string(limit) + ", got " +
-        Quote(value.text)};
+    throw TextError{value.offset,
+                    what + ": expected a whole number below " + std::to_string(limit) + ", got " + Quote(value.text)};
   }
   return static_cast<std::size_t>(number);
 }

@@ -33,11 +33,11 @@ class VectorEnv {
   using Options = typename Env::Options;
   using Extra = typename Env::Extra;
 
-  // `max_steps` 0 means no limit.
+  static constexpr std::size_t kMaxEnvs = 65536;
+
+  // `max_steps` 0 means no limit. Throws InvalidInputError for a number of envs or threads out of range.
   VectorEnv(std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, Options options = {})
-      : slots_(num_envs), max_steps_(max_steps), options_(options), pool_(num_threads) {
-    if (num_envs < 1) throw InvalidInputError("num_envs: expected at least 1, got 0");
-  }
+      : slots_(Checked(num_envs)), max_steps_(max_steps), options_(options), pool_(num_threads) {}
 
   std::size_t num_envs() const { return slots_.size(); }
   std::size_t num_threads() const { return pool_.num_threads(); }
@@ -126,6 +126,13 @@ class VectorEnv {
       progress = env.progress();
     }
   };
+
+  static std::size_t Checked(std::size_t num_envs) {
+    if (num_envs < 1 || num_envs > kMaxEnvs)
+      throw InvalidInputError("num_envs: expected 1 to " + std::to_string(kMaxEnvs) + ", got " +
+                              std::to_string(num_envs));
+    return num_envs;
+  }
 
   void Check(std::size_t i) const {
     if (i >= slots_.size()) {

@@ -8,15 +8,17 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
-#include "memory/simd.h"
+#include "core/fork_hook.h"
 #include "models/xla_call.h"
+#include "simd/simd.h"
 
 namespace embodied_mem {
 namespace {
 
-constexpr std::size_t kTileRows = 48;        // scores of a tile stay in the first-level cache
+constexpr std::size_t kTileRows = 48;  // scores of a tile stay in the first-level cache
 constexpr std::size_t kTaskRows = 4 * kTileRows;
 constexpr std::size_t kTaskBytes = 1 << 18;  // of blocks
 constexpr std::size_t kLooks = 4000;         // some 50 us, in which a model comes to its next product
@@ -27,7 +29,10 @@ constexpr std::size_t kMaxThreads = 64;
 class ShortLoops {
  public:
   explicit ShortLoops(std::size_t num_threads) {
-    for (std::size_t i = 1; i < num_threads; ++i) std::thread([this] { Work(); }).detach();
+    try {
+      for (std::size_t i = 1; i < num_threads; ++i) std::thread([this] { Work(); }).detach();
+    } catch (const std::system_error&) {  // the system gives no more: these do the work
+    }
   }
 
   // Calls body(i) once for each i < count, which must not throw, and returns when all are done. Others wait.
@@ -81,14 +86,26 @@ class ShortLoops {
 
   std::mutex run_mutex_, mutex_;
   std::condition_variable wake_;
-  std::shared_ptr<Loop> loop_;           // guarded by mutex_
+  std::shared_ptr<Loop> loop_;          // guarded by mutex_
   std::atomic<std::size_t> number_{0};  // of loops so far, raised under mutex_
 };
 
-// Never destroyed: its threads and XLA's may outlive static objects.
+// Never destroyed: its threads and XLA's may outlive static objects. A forked child, which has none of these threads, begins
+// with new ones; XLA itself does not work in a child of a process that used it.
 ShortLoops& SharedLoops() {
-  static auto* loops = new ShortLoops(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads));
-  return *loops;
+  static std::atomic<ShortLoops*> shared{nullptr};
+  static std::mutex mutex;
+  static const auto* hook = new ForkHook([] {
+    RenewMutex(&mutex);
+    shared.store(nullptr);
+  });
+  (void)hook;
+  ShortLoops* loops = shared.load();
+  if (loops != nullptr) return *loops;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (shared.load() == nullptr)
+    shared.store(new ShortLoops(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads)));
+  return *shared.load();
 }
 
 XlaError* Handle(XlaCall* call) {
@@ -96,7 +113,8 @@ XlaError* Handle(XlaCall* call) {
     if (call->extension->type == kXlaMetadata) DescribeHandler(call->extension);
     return nullptr;
   }
-  const XlaBuffer &x = *call->arguments.buffers[0], &blocks = *call->arguments.buffers[1], &product = *call->results.buffers[0];
+  const XlaBuffer &x = *call->arguments.buffers[0], &blocks = *call->arguments.buffers[1],
+                  &product = *call->results.buffers[0];
   MultiplyBlocks(static_cast<const float*>(x.data), static_cast<const float*>(blocks.data),
                  static_cast<std::size_t>(x.dims[0]), static_cast<std::size_t>(x.dims[1]),
                  static_cast<std::size_t>(product.dims[1]), static_cast<float*>(product.data));
@@ -105,8 +123,8 @@ XlaError* Handle(XlaCall* call) {
 
 }  // namespace
 
-void MultiplyBlocks(const float* x, const float* blocks, std::size_t num_rows, std::size_t depth, std::size_t num_columns,
-                    float* product) {
+void MultiplyBlocks(const float* x, const float* blocks, std::size_t num_rows, std::size_t depth,
+                    std::size_t num_columns, float* product) {
   const SimdKernels& kernels = Kernels();
   const std::size_t block_size = depth * kBlockRows, num_blocks = (num_columns + kBlockRows - 1) / kBlockRows;
   const std::size_t per_task = std::max<std::size_t>(1, kTaskBytes / (block_size * sizeof(float)));
@@ -128,9 +146,6 @@ void MultiplyBlocks(const float* x, const float* blocks, std::size_t num_rows, s
   });
 }
 
-void* BlockProductHandler() {
-  SharedLoops();  // where threads cannot be started, it throws here and not in XLA
-  return reinterpret_cast<void*>(&Handle);
-}
+void* BlockProductHandler() { return reinterpret_cast<void*>(&Handle); }
 
 }  // namespace embodied_mem

@@ -1,4 +1,4 @@
-#include "memory/simd.h"
+#include "simd/simd.h"
 
 #include <vector>
 

@@ -30,11 +30,12 @@ struct SimdKernels {
   void (*distance4)(const float* query, const float* const* rows, std::size_t padded_dim, float* distances);
   // Dot products of queries (each `stride` floats after the one before) with the vectors of a block, to
   // float[num_queries][kBlockRows].
-  void (*score_block)(const float* block, const float* queries, std::size_t stride, std::size_t num_queries, std::size_t dim,
-                      float* scores);
+  void (*score_block)(const float* block, const float* queries, std::size_t stride, std::size_t num_queries,
+                      std::size_t dim, float* scores);
   // (dot product of codes - offset) * scales[i] * query_scale of the vectors of 1 to 4 blocks of codes, one after the other.
-  void (*score_codes)(const std::uint8_t* codes, std::size_t num_blocks, const std::int8_t* query, std::size_t padded_dim,
-                      std::int32_t offset, const float* scales, float query_scale, float* scores);
+  void (*score_codes)(const std::uint8_t* codes, std::size_t num_blocks, const std::int8_t* query,
+                      std::size_t padded_dim, std::int32_t offset, const float* scales, float query_scale,
+                      float* scores);
   // Bit i says whether scores[i] >= threshold, of kBlockRows scores.
   std::uint64_t (*at_least)(const float* scores, float threshold);
 };

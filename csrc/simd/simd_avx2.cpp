@@ -1,6 +1,6 @@
 // The kernels for AVX2 with FMA; empty where the compiler's target has no such thing.
 #if defined(__AVX2__) && defined(__FMA__)
-#include "memory/simd_kernels.h"
+#include "simd/simd_kernels.h"
 
 namespace embodied_mem {
 

@@ -1,6 +1,6 @@
 // The kernels for AVX-512 with VNNI; empty where the compiler's target has no such thing.
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
-#include "memory/simd_kernels.h"
+#include "simd/simd_kernels.h"
 
 namespace embodied_mem {
 

@@ -1,5 +1,5 @@
 // The kernels for the instruction set that the whole build is for (SSE2 on x86-64, NEON on ARM).
-#include "memory/simd_kernels.h"
+#include "simd/simd_kernels.h"
 
 namespace embodied_mem {
 

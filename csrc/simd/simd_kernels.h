@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-#include "memory/simd.h"
+#include "simd/simd.h"
 
 namespace embodied_mem {
 namespace {
@@ -77,8 +77,8 @@ void Distance4(const float* query, const float* const* rows, std::size_t dim, fl
 
 // Q queries with C registers of a block's vectors, all sums in registers.
 template <std::size_t Q, std::size_t C>
-inline __attribute__((always_inline)) void Tile(const float* block, const float* queries, std::size_t stride, std::size_t dim,
-                                                float* scores) {
+inline __attribute__((always_inline)) void Tile(const float* block, const float* queries, std::size_t stride,
+                                                std::size_t dim, float* scores) {
   Lanes sums[Q][C] = {};
   for (std::size_t d = 0; d < dim; ++d) {
     Lanes column[C];
@@ -94,7 +94,8 @@ inline __attribute__((always_inline)) void Tile(const float* block, const float*
 #pragma GCC unroll 16
   for (std::size_t q = 0; q < Q; ++q) {
 #pragma GCC unroll 16
-    for (std::size_t c = 0; c < C; ++c) *reinterpret_cast<LooseLanes*>(scores + q * kBlockRows + c * kWidth) = sums[q][c];
+    for (std::size_t c = 0; c < C; ++c)
+      *reinterpret_cast<LooseLanes*>(scores + q * kBlockRows + c * kWidth) = sums[q][c];
   }
 }
 
@@ -134,13 +135,14 @@ std::uint64_t AtLeast(const float* scores, float threshold) {
 #elif defined(__AVX2__)
   const __m256 limit = _mm256_set1_ps(threshold);
   for (std::size_t i = 0; i < kBlockRows; i += 8)
-    bits |= static_cast<std::uint64_t>(
-                static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(scores + i), limit, _CMP_GE_OQ))))
+    bits |= static_cast<std::uint64_t>(static_cast<unsigned>(
+                _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(scores + i), limit, _CMP_GE_OQ))))
             << i;
 #elif defined(__SSE2__)
   const __m128 limit = _mm_set1_ps(threshold);
   for (std::size_t i = 0; i < kBlockRows; i += 4)
-    bits |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(scores + i), limit))))
+    bits |= static_cast<std::uint64_t>(
+                static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(scores + i), limit))))
             << i;
 #else
   for (std::size_t i = 0; i < kBlockRows; ++i) bits |= static_cast<std::uint64_t>(scores[i] >= threshold) << i;
@@ -162,7 +164,9 @@ inline __attribute__((always_inline)) Ints AddProducts(Ints sums, Ints codes, In
 }
 #elif defined(__AVX2__)
 typedef __m256i Ints;
-inline __attribute__((always_inline)) Ints LoadInts(const void* at) { return _mm256_load_si256(static_cast<const Ints*>(at)); }
+inline __attribute__((always_inline)) Ints LoadInts(const void* at) {
+  return _mm256_load_si256(static_cast<const Ints*>(at));
+}
 inline __attribute__((always_inline)) Ints Repeat(std::int32_t four) { return _mm256_set1_epi32(four); }
 inline __attribute__((always_inline)) Ints AddProducts(Ints sums, Ints codes, Ints query) {
   return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
@@ -206,7 +210,8 @@ void CodeTile(const std::uint8_t* codes, const std::int8_t* query, std::size_t d
     for (std::size_t d = 0; d < dim; d += 4) {
       const std::uint8_t* at = codes + (b * dim + d) * kCodeRows;
       for (std::size_t i = 0; i < kCodeRows; ++i)
-        dots[b * kCodeRows + i] += at[4 * i] * query[d] + at[4 * i + 1] * query[d + 1] + at[4 * i + 2] * query[d + 2] + at[4 * i + 3] * query[d + 3];
+        dots[b * kCodeRows + i] += at[4 * i] * query[d] + at[4 * i + 1] * query[d + 1] + at[4 * i + 2] * query[d + 2] +
+                                   at[4 * i + 3] * query[d + 3];
     }
   }
 #endif
@@ -221,7 +226,8 @@ void ScoreCodes(const std::uint8_t* codes, std::size_t num_blocks, const std::in
     case 3: CodeTile<3>(codes, query, dim, dots); break;
     default: CodeTile<4>(codes, query, dim, dots); break;
   }
-  for (std::size_t i = 0; i < num_blocks * kCodeRows; ++i) scores[i] = static_cast<float>(dots[i] - offset) * scales[i] * query_scale;
+  for (std::size_t i = 0; i < num_blocks * kCodeRows; ++i)
+    scores[i] = static_cast<float>(dots[i] - offset) * scales[i] * query_scale;
 }
 
 constexpr SimdKernels MakeKernels(const char* name) {

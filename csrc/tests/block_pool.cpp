@@ -1,5 +1,5 @@
 // Blocks handed from thread to thread: nobody else writes into one that is in use, whoever drops it.
-#include "memory/block_pool.h"
+#include "memory/versioned/block_pool.h"
 
 #include <cstdint>
 #include <cstring>
@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "tests/check.h"
-#include "tests/knowledge_graph.h"
-
 namespace embodied_mem {
 namespace {
 
@@ -40,9 +38,7 @@ std::size_t Churn(unsigned seed, std::vector<Held>* held) {
   return num_damaged;
 }
 
-}  // namespace
-
-void TestBlockPool() {
+TEST(HandedBetweenThreads) {
   constexpr unsigned kThreads = 4;
   std::vector<std::vector<Held>> held(kThreads);
   std::vector<std::size_t> damaged(kThreads);
@@ -60,4 +56,5 @@ void TestBlockPool() {
   }
 }
 
+}  // namespace
 }  // namespace embodied_mem

@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/simd.h"
-#include "tests/block_product.h"
+#include "simd/simd.h"
 #include "tests/check.h"
 
 namespace embodied_mem {
@@ -35,7 +34,8 @@ bool IsRight(std::size_t num_rows, std::size_t depth, std::size_t num_columns) {
     for (std::size_t row = 0; row < num_rows; ++row)
       for (std::size_t c = 0; c < num_columns; ++c) {
         double sum = 0;
-        for (std::size_t d = 0; d < depth; ++d) sum += static_cast<double>(x[row * depth + d]) * matrix[d * num_columns + c];
+        for (std::size_t d = 0; d < depth; ++d)
+          sum += static_cast<double>(x[row * depth + d]) * matrix[d * num_columns + c];
         largest = std::max(largest, std::abs(sum - product[row * num_columns + c]));
       }
   }
@@ -43,9 +43,7 @@ bool IsRight(std::size_t num_rows, std::size_t depth, std::size_t num_columns) {
   return largest < 1e-4;
 }
 
-}  // namespace
-
-void TestBlockProduct() {
+TEST(AgainstDoubles) {
   bool right[4] = {};
   std::vector<std::thread> callers;
   for (std::size_t i = 0; i < 4; ++i)
@@ -54,4 +52,5 @@ void TestBlockProduct() {
   for (bool one : right) CHECK(one);
 }
 
+}  // namespace
 }  // namespace embodied_mem

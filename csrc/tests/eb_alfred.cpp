@@ -1,13 +1,11 @@
 // EB-ALFRED's core without Python: a counter, a cabinet and a fridge; an episode, threads, mutated files, no allocation.
-#include "tests/alfred.h"
-
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "envs/alfred/env.h"
+#include "envs/eb_alfred/env.h"
 #include "envs/vector_env.h"
 #include "tests/allocations.h"
 #include "tests/check.h"
@@ -15,7 +13,7 @@
 namespace embodied_mem {
 namespace {
 
-using namespace alfred;
+using namespace eb_alfred;
 
 std::string TypeText(const std::string& name, const std::string& flags) {
   std::string text = "\"" + name + "\":{";
@@ -58,10 +56,10 @@ std::shared_ptr<const Task> Load(const std::string& catalog, const std::string& 
 }
 
 const std::vector<std::string> kPlan = {
-    "find a Apple",     "pick up the Apple", "find a Fridge",     "open the Fridge", "put down the object in hand",
+    "find a Apple",     "pick up the Apple", "find a Fridge",     "open the Fridge",   "put down the object in hand",
     "close the Fridge", "open the Fridge",   "pick up the Apple", "find a CounterTop", "put down the object in hand"};
 
-void TestEpisode() {
+TEST(Episode) {
   const auto task = Load(CatalogText(), TrialText());
   Env env;
   CHECK_THROWS(env.Step("find a Apple"), InternalError, "before the first Reset");
@@ -88,7 +86,7 @@ void TestEpisode() {
   CHECK_EQ(env.observation(), "Last action executed successfully.\nIn view: Cabinet_2 (closed).\nIn hand: nothing.");
 }
 
-void TestNoAllocation() {
+TEST(NoAllocation) {
   const auto task = Load(CatalogText(), TrialText());
   Env env;
   env.Reset(task, {});
@@ -100,7 +98,7 @@ void TestNoAllocation() {
   }
 }
 
-void TestThreads() {
+TEST(Threads) {
   const auto task = Load(CatalogText(), TrialText());
   std::vector<std::string> seen[2];
   for (int run = 0; run < 2; ++run) {
@@ -124,7 +122,7 @@ void TestThreads() {
   CHECK(seen[0] == seen[1]);
 }
 
-void TestMutations() {
+TEST(Mutations) {
   std::mt19937_64 random(3);
   int played = 0, refused = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -156,12 +154,4 @@ void TestMutations() {
 }
 
 }  // namespace
-
-void TestAlfred() {
-  TestEpisode();
-  TestNoAllocation();
-  TestThreads();
-  TestMutations();
-}
-
 }  // namespace embodied_mem

@@ -1,18 +1,18 @@
-#include "tests/habitat.h"
-
+// EB-Habitat's world without Python: a task played to its end, refusals, goal trees, reach by distance, bad and mutated
+// files.
 #include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "envs/habitat/env.h"
+#include "envs/eb_habitat/env.h"
 #include "tests/check.h"
 
 namespace embodied_mem {
 namespace {
 
-using namespace habitat;
+using namespace eb_habitat;
 
 const std::string kTable = "receptacle_aabb_Tbl1_Top1_frl_apartment_table_01";
 const std::string kSofa = "receptacle_aabb_Sofa_frl_apartment_sofa";
@@ -24,12 +24,17 @@ std::string Episodes(const std::string& goal) {
     "initial_articulated": {"fridge_push_point": "open", "cab_push_point_7": "closed"},
     "goal": )json" +
          goal + R"json(, "subgoals_symbolic": [[["robot_at", ")json" + kTable + R"json("]], [["holding", "a_cup"]],
-      [["on_top", "a_cup", ")json" + kSofa + R"json("]]],
+      [["on_top", "a_cup", ")json" +
+         kSofa + R"json("]]],
     "objects": [
-      {"handle": "a_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [0, 0.8, 0.1]},
-      {"handle": "b_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [0.9, 0.8, 0.4]},
-      {"handle": "c_cup", "category": "cup", "receptacle": ")json" + kTable + R"json(", "pos": [-0.9, 0.8, -0.4]},
-      {"handle": "d_apple", "category": "apple", "receptacle": ")json" + kSofa + R"json(",
+      {"handle": "a_cup", "category": "cup", "receptacle": ")json" +
+         kTable + R"json(", "pos": [0, 0.8, 0.1]},
+      {"handle": "b_cup", "category": "cup", "receptacle": ")json" +
+         kTable + R"json(", "pos": [0.9, 0.8, 0.4]},
+      {"handle": "c_cup", "category": "cup", "receptacle": ")json" +
+         kTable + R"json(", "pos": [-0.9, 0.8, -0.4]},
+      {"handle": "d_apple", "category": "apple", "receptacle": ")json" +
+         kSofa + R"json(",
        "pos": [0, 0.4, 6]}]}]})json";
 }
 
@@ -45,7 +50,7 @@ std::shared_ptr<const Task> Load(const std::string& goal) {
   return ReadTasks(Episodes(goal), "episodes", ReadScenes(kScenes, "scenes"))[0];
 }
 
-void TestActions() {
+TEST(Actions) {
   CHECK_EQ(FindAction(" navigate to the refrigerator push point\n"), 4);
   CHECK_EQ(FindAction("navigate to the refrigerator"), 13);
   CHECK_EQ(FindAction("pick up the toy airplane"), 47);
@@ -59,7 +64,7 @@ void TestActions() {
     CHECK_EQ(FindAction(text), -1);
 }
 
-void TestTask() {
+TEST(Task) {
   const auto task = Load(kCupOnSofa);
   CHECK(!task->satisfied_at_start);
   Env env;
@@ -101,7 +106,7 @@ void TestTask() {
 }
 
 // Drawers hide what is in them and must be open to take it, the refrigerator's door only hides.
-void TestDoors() {
+TEST(Doors) {
   Env env;
   const std::string closed =
       R"json({"op": "NOR", "args": [{"pred": "opened_fridge", "args": ["fridge_push_point"]}]})json";
@@ -133,7 +138,7 @@ void TestDoors() {
 
 // The table's centre is (0, 0), the scene's middle (0, 3), so the robot stands at (0, 1.2) and looks along -z.
 // The sofa is 4.8 m away, behind. Unmoved objects are near from their own place; what is put down lands where it may.
-void TestGeometry() {
+TEST(Geometry) {
   Env env;
   env.Reset(Load(kCupOnSofa), {Reach::kGeometry, 10}, 3);
   env.Step("navigate to the table 1");
@@ -170,7 +175,7 @@ std::string Reason(const std::string& goal) {
   }
 }
 
-void TestBadGoals() {
+TEST(BadGoals) {
   const auto says = [](const std::string& goal, const char* reason) {
     return Reason(goal).find(reason) != std::string::npos;
   };
@@ -195,7 +200,7 @@ void TestBadGoals() {
   CHECK(says(deep, "more than 20000 nodes"));
 }
 
-void TestMutations() {
+TEST(Mutations) {
   std::mt19937_64 random(11);
   const std::string original = Episodes(kCupOnSofa);
   const std::vector<std::string> words = {"{", "}", "[", "]", "\"", ",", "null", "-1e9", "cup", "a_cup", kSofa, "\xff"};
@@ -224,18 +229,7 @@ void TestMutations() {
   }
   CHECK(played > 50);
   CHECK(refused > 1000);
-
 }
 
 }  // namespace
-
-void TestHabitat() {
-  TestActions();
-  TestTask();
-  TestDoors();
-  TestGeometry();
-  TestBadGoals();
-  TestMutations();
-}
-
 }  // namespace embodied_mem

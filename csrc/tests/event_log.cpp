@@ -1,8 +1,7 @@
 // Tests of the event log: torn and flipped files, damage in the middle, a refusing disk at every call, threads.
-#include "memory/event_log.h"
+#include "memory/storage/event_log.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,26 +17,14 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "tests/check.h"
-#include "tests/storage.h"
+#include "tests/folder.h"
 
 namespace embodied_mem {
 namespace {
 
+using testing::Folder;
+
 const std::string kScope = R"({"user":"ann"})";
-
-// A folder that is emptied and removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "embodied_mem_log_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Tests are about the order of calls; waiting for the disk adds nothing.
 class NoSync : public FileOps {
@@ -84,13 +71,13 @@ std::string MakeLog(const std::string& folder, std::uint64_t count, LogOptions o
   return log.segments().back();
 }
 
-void TestChecksum() {
+TEST(Checksum) {
   CHECK_EQ(Crc32c("123456789"), 0xE3069283U);  // the value that every description of CRC-32C gives
   CHECK_EQ(Crc32c("56789", Crc32c("1234")), 0xE3069283U);
   CHECK_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAU);
 }
 
-void TestTornTail() {
+TEST(TornTail) {
   Folder folder;
   const std::string path = MakeLog(folder.path(), 5);
   const std::string whole = ReadFile(path);
@@ -119,12 +106,13 @@ void TestTornTail() {
       CheckPrefix(folder.path(), 4, 4, 1);
     } else if (bit >= 8 * ends[3]) {
       EventLog log(folder.path(), kScope, {}, &no_sync);
-      CHECK_THROWS(log.Recover(0), StorageError, "offset " + std::to_string(ends[3]));  // 5 says that 4 was acknowledged
+      CHECK_THROWS(log.Recover(0), StorageError,
+                   "offset " + std::to_string(ends[3]));  // 5 says that 4 was acknowledged
     }
   }
 }
 
-void TestDamage() {
+TEST(Damage) {
   Folder folder;
   const std::string path = MakeLog(folder.path(), 5);
   const std::string whole = ReadFile(path);
@@ -188,7 +176,7 @@ void TestDamage() {
   CHECK_THROWS(log.Recover(0), StorageError, "expected record 2 next");
 }
 
-void TestSegments() {
+TEST(Segments) {
   Folder folder;
   LogOptions small;
   small.segment_bytes = 200;
@@ -246,7 +234,7 @@ class BadDisk : public NoSync {
   bool shorten_ = true, failed_ = false;
 };
 
-void TestBadDisk() {
+TEST(BadDisk) {
   std::size_t num_failed = 0, num_went_on = 0, num_told = 0;
   for (const int error : {ENOSPC, EIO}) {
     for (const bool for_good : {false, true}) {
@@ -293,7 +281,7 @@ void TestBadDisk() {
   CHECK(num_went_on > 100);
 }
 
-void TestLogThreads() {
+TEST(Threads) {
   for (const SyncPolicy sync : {SyncPolicy::kAlways, SyncPolicy::kInterval, SyncPolicy::kNever}) {
     Folder folder;
     LogOptions options;
@@ -319,7 +307,8 @@ void TestLogThreads() {
           EventLog other(folder.path(), kScope, reading, &no_sync);
           other.Recover(0);
           std::uint64_t last = 0;
-          for (std::size_t s = 0; s < other.segments().size(); ++s) other.Read(s, [&](const LogRecord& r) { CHECK_EQ(r.sequence, ++last); });
+          for (std::size_t s = 0; s < other.segments().size(); ++s)
+            other.Read(s, [&](const LogRecord& r) { CHECK_EQ(r.sequence, ++last); });
           num_reads.fetch_add(1);
         }
       });
@@ -339,14 +328,4 @@ void TestLogThreads() {
 }
 
 }  // namespace
-
-void TestEventLog() {
-  TestChecksum();
-  TestTornTail();
-  TestDamage();
-  TestSegments();
-  TestBadDisk();
-  TestLogThreads();
-}
-
 }  // namespace embodied_mem

@@ -1,5 +1,5 @@
 // Tests of graphs as bytes, and of forgetting: against a graph that never knew, and against damaged input.
-#include "memory/graph_bytes.h"
+#include "memory/graph/graph_bytes.h"
 
 #include <random>
 #include <string>
@@ -8,19 +8,20 @@
 #include "core/bytes.h"
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/graph_update.h"
+#include "memory/graph/graph_update.h"
 #include "tests/check.h"
-#include "tests/storage.h"
 
 namespace embodied_mem {
 namespace {
 
 ConflictRules PlaceRules() {
   using Role = ConflictRule::Role;
-  return {{{"place", {{"in", Role::kSubject, {}}, {"holds", Role::kObject, {}}}}, {"door", {{"is", Role::kSubject, {"open", "closed"}}}}}};
+  return {{{"place", {{"in", Role::kSubject, {}}, {"holds", Role::kObject, {}}}},
+           {"door", {{"is", Role::kSubject, {"open", "closed"}}}}}};
 }
 
-void Tell(KnowledgeGraph* graph, const std::string& s, const std::string& r, const std::string& o, std::int64_t time, std::int64_t source) {
+void Tell(KnowledgeGraph* graph, const std::string& s, const std::string& r, const std::string& o, std::int64_t time,
+          std::int64_t source) {
   KHopScratch scratch;
   UpdateResult result;
   graph->Update({{{s, "thing", {}}, r, {o, "", {}}, time, source}}, {false, {}}, &scratch, &result);
@@ -36,13 +37,16 @@ void Fill(KnowledgeGraph* graph, std::uint64_t seed, int count) {
     switch (rng() % 4) {
       case 0: Tell(graph, "agent", "holds", thing, time, source); break;
       case 1: Tell(graph, place, "is", rng() % 2 == 0 ? "open" : "closed", time, source); break;
-      case 2: graph->Apply({{{thing, "", {{"colour", std::to_string(rng() % 3)}}, static_cast<std::int64_t>(rng() % 4)}}, {}, {}}); break;
+      case 2:
+        graph->Apply(
+            {{{thing, "", {{"colour", std::to_string(rng() % 3)}}, static_cast<std::int64_t>(rng() % 4)}}, {}, {}});
+        break;
       default: Tell(graph, thing, "in", place, time, source);
     }
   }
 }
 
-void TestRoundTrip() {
+TEST(RoundTrip) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     KnowledgeGraph graph;
     Fill(&graph, seed, 60);
@@ -61,12 +65,13 @@ void TestRoundTrip() {
     for (NodeId node = 0; node < Snapshot(graph).num_nodes(); ++node) {
       if (!Snapshot(graph).HasNode(node)) continue;
       for (const std::int64_t time : {0, 10, 30})
-        CHECK(Snapshot(graph).FactsOf(node, Direction::kBoth, time) == Snapshot(*copy).FactsOf(node, Direction::kBoth, time));
+        CHECK(Snapshot(graph).FactsOf(node, Direction::kBoth, time) ==
+              Snapshot(*copy).FactsOf(node, Direction::kBoth, time));
     }
   }
 }
 
-void TestDamagedBytes() {
+TEST(DamagedBytes) {
   KnowledgeGraph graph;
   Fill(&graph, 5, 25);
   graph.Forget({1}, {});
@@ -108,7 +113,7 @@ void TestDamagedBytes() {
   CHECK(num_read > 500);
 }
 
-void TestForget() {
+TEST(Forget) {
   KnowledgeGraph graph;
   graph.SetRules(PlaceRules());
   Tell(&graph, "apple", "in", "fridge", 1, 10);
@@ -143,7 +148,8 @@ void TestForget() {
   }
   Tell(&graph, "secret", "in", "fridge", 5, 13);
   CHECK_EQ(Snapshot(graph).FindNode("secret"), NodeId{5});  // not the old id
-  CHECK_THROWS(graph.Apply({{}, {}, {{3, 0, 0, 6, std::nullopt}}}), InvalidInputError, "add[0].subject: expected a known node, got 3");
+  CHECK_THROWS(graph.Apply({{}, {}, {{3, 0, 0, 6, std::nullopt}}}), InvalidInputError,
+               "add[0].subject: expected a known node, got 3");
   CHECK_THROWS(graph.Apply({{}, {{2, 6}}, {}}), InvalidInputError, "got 2, which was forgotten");
   CHECK_THROWS(graph.Forget({3}, {}), InvalidInputError, "nodes[0]");
   CHECK_THROWS(graph.Forget({99}, {}), InvalidInputError, "below 6, got 99");
@@ -153,11 +159,4 @@ void TestForget() {
 }
 
 }  // namespace
-
-void TestGraphBytes() {
-  TestRoundTrip();
-  TestDamagedBytes();
-  TestForget();
-}
-
 }  // namespace embodied_mem

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "core/error.h"
-#include "memory/graph_update.h"
-#include "memory/knowledge_graph.h"
-#include "memory/vector_index.h"
+#include "memory/graph/graph_update.h"
+#include "memory/graph/knowledge_graph.h"
+#include "memory/vectors/vector_index.h"
 #include "tests/allocations.h"
 #include "tests/check.h"
-#include "tests/knowledge_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -27,10 +26,12 @@ VectorIndexOptions Options(IndexKind kind) {
   return options;
 }
 
-Triple Near(const std::string& subject, const std::string& object) { return {{subject, "", {}}, "near", {object, "", {}}, 0, {}}; }
+Triple Near(const std::string& subject, const std::string& object) {
+  return {{subject, "", {}}, "near", {object, "", {}}, 0, {}};
+}
 
 // Fails each allocation of an update in turn: the index has the vectors of exactly the nodes that the graph shows.
-void TestWantOfMemory(IndexKind kind) {
+void WantOfMemory(IndexKind kind) {
   const std::vector<float> rows = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
   const std::vector<Triple> more = {Near("sofa", "door"), Near("lamp", "table")};
   std::size_t num_failed = 0, num_closed = 0;
@@ -75,7 +76,7 @@ void TestWantOfMemory(IndexKind kind) {
 }
 
 // Whoever searches the index and then takes a snapshot finds every node in it.
-void TestReaders() {
+TEST(Readers) {
   KnowledgeGraph graph;
   VectorIndex index(Options(IndexKind::kExact));
   std::atomic<bool> done{false};
@@ -112,11 +113,8 @@ void TestReaders() {
   CHECK_EQ(index.size(), std::size_t{600});
 }
 
+TEST(WantOfMemoryExact) { WantOfMemory(IndexKind::kExact); }
+TEST(WantOfMemoryIvf) { WantOfMemory(IndexKind::kIvf); }
+
 }  // namespace
-
-void TestGraphVectors() {
-  for (const IndexKind kind : {IndexKind::kExact, IndexKind::kIvf}) TestWantOfMemory(kind);
-  TestReaders();
-}
-
 }  // namespace embodied_mem

@@ -1,6 +1,4 @@
 // Tests of the knowledge graph: against a plain model, old snapshots, forks, rules, bad input, want of memory, threads.
-#include "tests/knowledge_graph.h"
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -13,8 +11,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "memory/graph_update.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/graph_update.h"
+#include "memory/graph/knowledge_graph.h"
 #include "tests/allocations.h"
 #include "tests/check.h"
 
@@ -138,7 +136,8 @@ void Step(KnowledgeGraph* graph, Model* model, std::int64_t time, std::mt19937_6
   model->num_nodes += num_new;
   std::vector<FactId> expected;
   for (std::size_t i = 0; i < (*rng)() % 5; ++i) {
-    const auto subject = static_cast<NodeId>((*rng)() % model->num_nodes), object = static_cast<NodeId>((*rng)() % model->num_nodes);
+    const auto subject = static_cast<NodeId>((*rng)() % model->num_nodes),
+               object = static_cast<NodeId>((*rng)() % model->num_nodes);
     const auto relation = static_cast<RelationId>((*rng)() % 3);
     changes.add.push_back({subject, relation, object, time, std::nullopt});
     const auto known = std::find_if(model->facts.begin(), model->facts.end(), [&](const Model::Item& f) {
@@ -152,7 +151,7 @@ void Step(KnowledgeGraph* graph, Model* model, std::int64_t time, std::mt19937_6
   CHECK(applied.ended == ended);
 }
 
-void TestAgainstModel() {
+TEST(AgainstModel) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     std::mt19937_64 rng(seed);
     // Graphs that descend from one another by forks; each with its model, and old snapshots with theirs.
@@ -195,7 +194,7 @@ void TestAgainstModel() {
 }
 
 // One that is larger than what a search takes for cached, with old versions of it.
-void TestLargeGraph() {
+TEST(LargeGraph) {
   std::mt19937_64 rng(5);
   KnowledgeGraph graph;
   graph.Intern({"in", "on", "near"});
@@ -222,7 +221,7 @@ void TestLargeGraph() {
   }
 }
 
-void TestForks() {
+TEST(Forks) {
   KnowledgeGraph graph;
   const RelationId in = graph.Intern({"in"})[0];
   Changes changes;
@@ -275,7 +274,7 @@ Triple Say(const std::string& subject, const std::string& relation, const std::s
   return {{subject, "", {}}, relation, {object, "", {}}, time, time};
 }
 
-void TestUpdate() {
+TEST(Update) {
   KnowledgeGraph graph;
   graph.SetRules(HouseRules());
   KHopScratch scratch;
@@ -303,14 +302,15 @@ void TestUpdate() {
   CHECK_EQ(result.ended.size(), std::size_t{1});
   CHECK_EQ(Snapshot(graph).num_current_facts(), std::size_t{3});  // holds mug, is cold, is closed
   // Similar names: the first candidate of no other type.
-  graph.Update({{{"the mug", "object", {2, 3}}, "on", {"table", "place", {}}, 8, std::nullopt}}, options, &scratch, &result);
+  graph.Update({{{"the mug", "object", {2, 3}}, "on", {"table", "place", {}}, 8, std::nullopt}}, options, &scratch,
+               &result);
   CHECK_EQ(result.similar_nodes.size(), std::size_t{1});
   CHECK_EQ(result.subjects[0], NodeId{2});
   CHECK_EQ(Snapshot(graph).GetNode(result.objects[0]).type, std::string("place"));
 }
 
 // Reports of the same happenings in any order leave the same past.
-void TestLateReports() {
+TEST(LateReports) {
   const std::vector<Triple> reports = {Say("apple", "in", "fridge", 10),  Say("apple", "on", "table", 20),
                                        Say("agent", "holds", "mug", 25),  Say("agent", "holds", "apple", 30),
                                        Say("apple", "in", "sink", 40),    Say("agent", "holds", "knife", 50),
@@ -326,8 +326,8 @@ void TestLateReports() {
     std::set<std::string> past;
     for (FactId f = 0; f < snapshot.num_facts(); ++f) {
       const Fact fact = snapshot.GetFact(f);
-      past.insert(snapshot.GetNode(fact.subject).name + " " + fact.relation + " " + snapshot.GetNode(fact.object).name + " " +
-                  std::to_string(fact.valid_at) + " " + std::to_string(fact.invalid_at));
+      past.insert(snapshot.GetNode(fact.subject).name + " " + fact.relation + " " + snapshot.GetNode(fact.object).name +
+                  " " + std::to_string(fact.valid_at) + " " + std::to_string(fact.invalid_at));
     }
     return past;
   };
@@ -343,12 +343,14 @@ void TestLateReports() {
   }
 }
 
-void TestBadGraphInput() {
+TEST(BadInput) {
   KnowledgeGraph graph;
   const RelationId in = graph.Intern({"in"})[0];
   graph.Apply({{{"a", "", {}, kNoEmbedding}, {"b", "", {}, kNoEmbedding}}, {}, {{0, in, 1, 5, std::nullopt}}});
   const std::uint64_t version = Snapshot(graph).version();
-  const auto add = [&](NodeId s, RelationId r, NodeId o) { graph.Apply({{{"c", "", {}, kNoEmbedding}}, {}, {{s, r, o, 6, std::nullopt}}}); };
+  const auto add = [&](NodeId s, RelationId r, NodeId o) {
+    graph.Apply({{{"c", "", {}, kNoEmbedding}}, {}, {{s, r, o, 6, std::nullopt}}});
+  };
   CHECK_THROWS(add(3, in, 0), InvalidInputError, "add[0].subject: expected a node id below 3, got 3");
   CHECK_THROWS(add(0, in, 9), InvalidInputError, "add[0].object");
   CHECK_THROWS(add(0, 8, 1), InvalidInputError, "add[0].relation: expected a relation id below 1, got 8");
@@ -374,7 +376,7 @@ void TestBadGraphInput() {
 }
 
 // Fails each allocation of an update in turn: readers keep the version before, nothing leaks (AddressSanitizer).
-void TestWantOfMemory() {
+TEST(WantOfMemory) {
   std::size_t num_failed = 0, num_closed = 0;
   for (long n = 0;; ++n) {
     KnowledgeGraph graph;
@@ -384,7 +386,8 @@ void TestWantOfMemory() {
     graph.Update({Say("apple", "in", "fridge", 1), Say("mug", "on", "table", 1)}, {}, &scratch, &result);
     const auto fork = graph.Fork();
     const std::uint64_t version = Snapshot(graph).version();
-    const std::vector<Triple> more = {Say("agent", "holds", "apple", 2), Say("pen", "in", "drawer", 2), Say("mug", "on", "table", 2)};
+    const std::vector<Triple> more = {Say("agent", "holds", "apple", 2), Say("pen", "in", "drawer", 2),
+                                      Say("mug", "on", "table", 2)};
     bool failed = false;
     allocations_left = n;
     try {
@@ -412,7 +415,7 @@ void TestWantOfMemory() {
 }
 
 // One writer moves things between places, and a second one a fork of it, while eight readers look.
-void TestThreads() {
+TEST(Threads) {
   constexpr NodeId kThings = 40, kPlaces = 8;
   KnowledgeGraph graph;
   graph.SetRules(HouseRules());
@@ -431,7 +434,8 @@ void TestThreads() {
     for (int time = 1; time <= rounds; ++time) {
       std::vector<Triple> batch;
       for (int i = 0; i < 4; ++i)
-        batch.push_back(Say(Name(rng() % kThings), rng() % 2 == 0 ? "in" : "on", "place " + std::to_string(rng() % kPlaces), time));
+        batch.push_back(
+            Say(Name(rng() % kThings), rng() % 2 == 0 ? "in" : "on", "place " + std::to_string(rng() % kPlaces), time));
       if (time % 16 == 0) batch.push_back(Say(Name(kThings + static_cast<NodeId>(time)), "near", Name(0), time));
       own->Update(batch, {}, &mine, &changed);
       if (time % 64 == 0) own->Fork();  // shares all pages, and is gone at once
@@ -475,16 +479,4 @@ void TestThreads() {
 }
 
 }  // namespace
-
-void TestKnowledgeGraph() {
-  TestAgainstModel();
-  TestLargeGraph();
-  TestForks();
-  TestUpdate();
-  TestLateReports();
-  TestBadGraphInput();
-  TestWantOfMemory();
-  TestThreads();
-}
-
 }  // namespace embodied_mem

@@ -1,325 +1,45 @@
-// Native tests without Python: parsers, a whole game, thread pool, vector envs, mutated input, memory. Run by
-// ctest, with EMBODIED_MEM_SANITIZE also under AddressSanitizer and UBSan, with EMBODIED_MEM_SANITIZE_THREAD under
-// ThreadSanitizer. `native_tests game.tw-pddl` mutates that file as well.
-#include <fstream>
-#include <iterator>
-#include <random>
-#include <sstream>
-#include <stdexcept>
+// Runs native tests, which need no Python: `native_tests` all of them, `native_tests CASE...` these, `--list` names them.
+// ctest runs each case by itself; with EMBODIED_MEM_SANITIZE under AddressSanitizer and UBSan, with
+// EMBODIED_MEM_SANITIZE_THREAD under ThreadSanitizer.
+#include <exception>
+#include <vector>
 
-#include "core/json.h"
-#include "core/text.h"
-#include "core/thread_pool.h"
-#include "envs/alfworld/env.h"
-#include "envs/alfworld/sexpr.h"
-#include "envs/vector_env.h"
-#include "tests/alfred.h"
-#include "tests/block_product.h"
 #include "tests/check.h"
-#include "tests/habitat.h"
-#include "tests/household.h"
-#include "tests/kitchen.h"
-#include "tests/knowledge_graph.h"
-#include "tests/storage.h"
-#include "tests/vector_index.h"
 
-namespace embodied_mem {
+namespace embodied_mem::testing {
 namespace {
 
-using alfworld::Command;
-using alfworld::Env;
-using alfworld::Game;
-using alfworld::Wording;
-using testing::KitchenProblem;
-
-// What the parser says about a bad text, "" for a good one.
-std::string JsonReason(std::string_view text) {
-  try {
-    ParseJson(text);
-    return "";
-  } catch (const TextError& error) {
-    return error.reason;
-  }
-}
-
-std::string SExprReason(std::string_view text) {
-  try {
-    alfworld::SExpr tree(text);
-    return "";
-  } catch (const TextError& error) {
-    return error.reason;
-  }
-}
-
-void TestJson() {
-  const JsonValue value = ParseJson(R"( {"a": "x\n\u00e9\ud83d\ude00", "b": [1, -0.5e+3, true, false, null, {}, []]} )");
-  CHECK_EQ(value.members.size(), 2U);
-  CHECK_EQ(value.Find("a")->text, "x\n\xC3\xA9\xF0\x9F\x98\x80");
-  CHECK_EQ(value.Find("b")->items.size(), 7U);
-  CHECK_EQ(value.Find("b")->items[1].text, "-0.5e+3");
-  CHECK(value.Find("c") == nullptr);
-  for (const char* bad : {"", " ", "{", "}", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{1:2}", "01", "1.", ".5", "+1", "1e", "-", "tru",
-                          "nul", "\"", "\"\\", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
-                          "\"\n\"", "1 2", "\xFF", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "{\"a\":1,\"a\":2}", "NaN", "'a'"}) {
-    CHECK(!JsonReason(bad).empty());
-  }
-  CHECK_EQ(JsonReason(std::string(60, '[') + std::string(60, ']')), "");
-  CHECK(JsonReason(std::string(1000000, '[')).find("nested deeper") != std::string::npos);
-  std::string members = "{";
-  for (int i = 0; i < 300; ++i) members += "\"m" + std::to_string(i) + "\":0,";
-  CHECK(JsonReason(members + "\"z\":0}").find("members") != std::string::npos);
-}
-
-void TestText() {
-  CHECK_EQ(DescribePosition("ab\ncd", 4), "line 2, column 2");
-  CHECK_EQ(StripLikePython(" \t\n\x1c look \xC2\xA0\xE3\x80\x80\r"), "look");
-  CHECK_EQ(StripLikePython("\xE2\x80\x8B" "look"), "\xE2\x80\x8B" "look");  // U+200B is no whitespace
-  CHECK_EQ(StripLikePython(" \x85 "), "\x85");                              // not UTF-8: no U+0085
-  CHECK_EQ(StripLikePython(""), "");
-  CHECK_EQ(FindInvalidUtf8("a\xC3\xA9"), std::string_view::npos);
-  CHECK_EQ(FindInvalidUtf8("a\xC3"), 1U);
-  CHECK_EQ(Fingerprint("a"), 0xAF63DC4C8601EC8CULL);  // published FNV-1a value
-}
-
-void TestSExpr() {
-  const alfworld::SExpr tree("(Define ; comment )\n (a  B)( )c)");
-  CHECK_EQ(tree.Canonical(tree.Root()), "(define (a b) () c)");
-  for (const char* bad : {"", ";", "a", ")", "(", "(a", "(a))", "(a) b", "(\x01)", "(\xC3\xA9)"}) CHECK(!SExprReason(bad).empty());
-  CHECK(SExprReason(std::string(1000000, '(')).find("nested deeper") != std::string::npos);
-}
-
-std::shared_ptr<const Game> Kitchen() { return Game::FromProblem(KitchenProblem(), "cool some apple and put it in countertop.", "kitchen"); }
-
-std::string Commands(const Env& env) {
-  std::vector<Command> commands;
-  env.FillExtra(&commands);
-  std::string text;
-  for (const Command& command : commands) text += alfworld::CommandText(*env.task(), env.options(), command) + "|";
-  return text;
-}
-
-void TestGame() {
-  Env env;
-  env.Reset(Kitchen(), Wording::k04);
-  CHECK_EQ(env.observation(),
-           "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see "
-           "a cabinet 2, a cabinet 1, a countertop 1, a fridge 1, and a sinkbasin 1.\n\n"
-           "Your task is to: cool some apple and put it in countertop.");
-  CHECK_EQ(Commands(env), "go to cabinet 1|go to cabinet 2|go to countertop 1|go to fridge 1|go to sinkbasin 1|help|inventory|look|");
-  const auto say = [&env](const char* command) {
-    env.Step(command);
-    return env.observation();
-  };
-  CHECK_EQ(say("look"), "You are in the middle of a room. Looking quickly around you, you see nothing.");
-  CHECK_EQ(say("Look"), "Nothing happens.");
-  CHECK_EQ(say("go to cabinet 2"), "You arrive at cabinet 2. The cabinet 2 is closed.");
-  CHECK_EQ(say("open cabinet 2"), "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing.");
-  CHECK_EQ(say("examine cabinet 1"), "On the cabinet 1, you see a apple 2.");
-  CHECK_EQ(say("examine apple 2"), "Nothing happens.");
-  CHECK_EQ(say(" take apple 2 from cabinet 1\n"), "You pick up the apple 2 from the cabinet 1.");
-  CHECK_EQ(say("examine apple 2"), "There's nothing special about apple 2.");
-  CHECK_EQ(say("inventory"), "You are carrying: a apple 2.");
-  CHECK_EQ(say("move apple 2 to cabinet 2"), "You move the apple 2 to the cabinet 2.");
-  CHECK_EQ(say("look"), "You are facing the cabinet 2, and cabinet 1. Next to it, you see a apple 2.");
-  const Env before = env;  // the snapshot
-  CHECK_EQ(say("take apple 2 from cabinet 2"), "You pick up the apple 2 from the cabinet 2.");
-  CHECK_EQ(say("cool apple 2 with fridge 1"), "Nothing happens.");
-  CHECK_EQ(say("go to fridge 1"), "You arrive at fridge 1. The fridge 1 is closed.");
-  CHECK_EQ(say("cool apple 2 with fridge 1"), "You cool the apple 2 using the fridge 1.");
-  CHECK_EQ(env.progress(), 0.5);
-  CHECK_EQ(say("examine apple 2"), "This is a cold apple 2.");
-  CHECK_EQ(say("go to sinkbasin 1"), "You arrive at sinkbasin 1. On the sinkbasin 1, you see nothing.");
-  CHECK_EQ(say("clean apple 2 with sinkbasin 1"), "You clean the apple 2 using the sinkbasin 1.");
-  CHECK_EQ(say("examine apple 2"), "This is a cool and clean apple 2.");
-  CHECK_EQ(say("go to countertop 1"), "You arrive at countertop 1. On the countertop 1, you see a box 1, and a knife 1.");
-  CHECK(!env.won());
-  CHECK_EQ(say("move apple 2 to countertop 1"), "You move the apple 2 to the countertop 1.");
-  CHECK(env.won());
-  CHECK_EQ(env.progress(), 1.0);
-  CHECK_EQ(say("take knife 1 from countertop 1"), "You pick up the knife 1 from the countertop 1.");
-  CHECK_EQ(say("slice apple 2 with knife 1"), "You sliced the apple 2 with the knife 1.");
-  CHECK_EQ(say("move knife 1 to countertop 1"), "You move the knife 1 to the countertop 1.");
-  CHECK_EQ(say("take box 1 from countertop 1"), "You pick up the box 1 from the countertop 1.");
-  CHECK_EQ(say("examine box 1"), "This is a normal box 1. In it, you see a pen 1.");
-  env = before;
-  CHECK(!env.won());
-  CHECK_EQ(Commands(env), "close cabinet 2|examine cabinet 1|examine cabinet 2|go to countertop 1|go to fridge 1|go to sinkbasin 1|"
-                          "help|inventory|look|take apple 2 from cabinet 2|");
-  Env old;
-  old.Reset(Kitchen(), Wording::k03);
-  old.Step("go to cabinet 1");
-  CHECK_EQ(old.observation(), "You arrive at loc 5. On the cabinet 1, you see a apple 2.");
-  old.Step("take apple 2 from cabinet 1");
-  old.Step("put apple 2 in/on cabinet 1");
-  CHECK_EQ(old.observation(), "You put the apple 2 in/on the cabinet 1.");
-  old.Step("help");
-  CHECK_EQ(old.observation(), "Nothing happens.");
-}
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  if (at == std::string::npos) throw std::runtime_error("the test's own text is not there: " + from);
-  return text.replace(at, from.size(), to);
-}
-
-void TestBadProblems() {
-  const auto load = [](const std::string& problem) { return Game::FromProblem(problem, "a task.", "bad"); };
-  const std::string& good = KitchenProblem();
-  CHECK_THROWS(load(""), GameFileError, "bad: in pddl_problem, line 1, column 1: expected a definition");
-  CHECK_THROWS(load(good.substr(0, 900)), GameFileError, "truncated");
-  CHECK_THROWS(load(Replaced(good, "(openable Fridge_bar_1)", "(openabel Fridge_bar_1)")), GameFileError, "unknown predicate 'openabel'");
-  CHECK_THROWS(load(Replaced(good, "(openable Fridge_bar_1)", "(openable Apple_bar_1)")), GameFileError, "must be of type receptacle");
-  CHECK_THROWS(load(Replaced(good, "(openable Fridge_bar_1)", "(openable)")), GameFileError, "expected 1 argument");
-  CHECK_THROWS(load(Replaced(good, "(openable Fridge_bar_1)", "(openable Fridge_bar_1 Fridge_bar_1)")), GameFileError, "got more");
-  CHECK_THROWS(load(Replaced(good, "(openable Fridge_bar_1)", "(openable Fridge_bar_7)")), GameFileError, "not declared");
-  CHECK_THROWS(load(Replaced(good, "Pen_bar_1 - object", "Pen_bar_1 - thing")), GameFileError, "expected one of the types");
-  CHECK_THROWS(load(Replaced(good, "Pen_bar_1 - object", "Pen_bar_1 Pen_bar_1 - object")), GameFileError, "declared twice");
-  CHECK_THROWS(load(Replaced(good, "(:domain alfred)", "(:domain blocks)")), GameFileError, "expected (:domain alfred)");
-  CHECK_THROWS(load(Replaced(good, "(:domain alfred)", "")), GameFileError, "no part (:domain");
-  CHECK_THROWS(load(Replaced(good, "(:domain alfred)", "(:domain alfred) (:more)")), GameFileError, "unknown part ':more'");
-  CHECK_THROWS(load(Replaced(good, "(atLocation agent1 loc_bar_9)", "")), GameFileError, "where the agent is");
-  CHECK_THROWS(load(Replaced(good, "(isCool ?o)", "")), GameFileError, "unknown goal");
-  CHECK_THROWS(load(Replaced(good, "(isCool ?o)", "(isCool ?x)")), GameFileError, "unknown variable");
-  CHECK_THROWS(load(good.substr(0, good.find("(:goal")) + "(:goal (and )))"), GameFileError, "the goal is empty");
-  CHECK_THROWS(load(good.substr(0, good.find("(:goal")) + "(:goal))"), GameFileError, "the goal is empty");
-  CHECK_THROWS(load(Replaced(good, "(inReceptacle ?o ?r)", "(inReceptacle ?o ?r) (openable ?r)")), GameFileError, "unknown goal");
-  CHECK_THROWS(load(Replaced(good, "(canContain CounterTopType AppleType)", "")), GameFileError, "cannot be reached");
-  CHECK_THROWS(load(Replaced(good, "(receptacleType Fridge_bar_1 FridgeType)", "")), GameFileError, "cannot be reached");
-  CHECK_THROWS(Game::FromProblem(good, "a \"task\"", "bad"), GameFileError, "cannot print");
-  CHECK_THROWS(Game::FromProblem(good, "", "bad"), GameFileError, "is empty");
-  CHECK_THROWS(Game::FromText("{}", "bad"), GameFileError, "'pddl_domain' is missing");
-  CHECK_THROWS(Game::FromText("[]", "bad"), GameFileError, "expected a JSON object, got an array");
-  CHECK_THROWS(Game::FromText(R"json({"pddl_domain":"(define (domain alfred))","grammar":"","pddl_problem":""})json", "bad"), GameFileError,
-               "has no part ':requirements'");
-  CHECK_THROWS(Game::FromText(R"json({"pddl_domain":"(define (domain logistics))","grammar":"","pddl_problem":""})json", "bad"),
-               GameFileError, "not that of any known release");
-  CHECK_THROWS(Game::FromText(R"json({"pddl_domain":1,"grammar":"","pddl_problem":""})json", "bad"), GameFileError, "got a number");
-  CHECK_THROWS(Game::Load("/nowhere/game.tw-pddl"), GameFileError, "cannot be opened");
-  CHECK_THROWS(Game::Load("/"), GameFileError, "cannot be read");
-}
-
-// Loads mutated texts; anything but a game or a GameFileError (a crash, another exception) fails the program.
-template <typename Load>
-void Mutate(const std::string& text, int count, unsigned seed, Load load) {
-  std::mt19937 rng(seed);
-  int games = 0, refused = 0;
-  for (int i = 0; i < count; ++i) {
-    std::string mutated = text;
-    const auto position = [&] { return mutated.empty() ? 0 : rng() % mutated.size(); };
-    for (unsigned edits = 1 + rng() % 4; edits > 0; --edits) {
-      const std::size_t at = position();
-      switch (rng() % 5) {
-        case 0: if (!mutated.empty()) mutated[at] = static_cast<char>(rng() % 256); break;
-        case 1: mutated.erase(at, 1 + rng() % 30); break;
-        case 2: mutated.insert(at, mutated.substr(position(), 1 + rng() % 60)); break;
-        case 3: mutated.insert(at, std::string(1 + rng() % 3, "()\"{}[]-?;"[rng() % 10])); break;
-        default: if (rng() % 8 == 0) mutated.resize(at); break;
-      }
+int Run(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto found = Cases().find(name);
+    if (found == Cases().end()) {
+      std::cerr << "expected a case of `native_tests --list`, got " << name << "\n";
+      return 2;
     }
+    const int failures = Failures();
     try {
-      const std::shared_ptr<const Game> game = load(mutated);
-      ++games;
-      Env env;
-      env.Reset(game, Wording::k04);
-      for (int step = 0; step < 8; ++step) {
-        std::vector<Command> commands;
-        env.FillExtra(&commands);
-        env.Step(alfworld::CommandText(*game, Wording::k04, commands[rng() % commands.size()]));
-        CHECK(env.observation() != "Nothing happens.");
-      }
-    } catch (const GameFileError&) {
-      ++refused;
+      found->second();
+    } catch (const std::exception& error) {
+      ++Failures();
+      std::cerr << "uncaught: " << error.what() << "\n";
     }
+    std::cout << name << (Failures() == failures ? ": passed" : ": failed") << std::endl;
   }
-  CHECK(games > 0);
-  CHECK(refused > 0);
-}
-
-void TestMutations() {
-  Mutate(KitchenProblem(), 4000, 1, [](const std::string& text) { return Game::FromProblem(text, "a task.", "mutated"); });
-}
-
-void TestThreadPool() {
-  CHECK_THROWS(ThreadPool(0), InvalidInputError, "num_threads");
-  ThreadPool pool(4);
-  for (int round = 0; round < 200; ++round) {
-    std::vector<int> seen(57, 0);
-    pool.Run(seen.size(), [&](std::size_t i) { ++seen[i]; });
-    CHECK(seen == std::vector<int>(57, 1));
-    CHECK_THROWS(pool.Run(40, [](std::size_t i) { if (i % 7 == 3) throw std::runtime_error("at " + std::to_string(i) + "."); }),
-                 std::runtime_error, "at 3.");
-  }
-  pool.Run(0, [](std::size_t) { throw std::runtime_error("never called"); });
-}
-
-void TestVectorEnv() {
-  using Envs = VectorEnv<Env>;
-  std::vector<std::unique_ptr<Envs>> sides;
-  for (const std::size_t threads : {1U, 3U}) sides.push_back(std::make_unique<Envs>(9, 20, threads, Wording::k04));
-  CHECK_THROWS(sides[0]->Step(std::vector<std::string_view>(9, "look")), InvalidInputError, "never reset");
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < 9; ++i) all.push_back(i);
-  for (auto& side : sides) side->Reset(all, std::vector<std::shared_ptr<const Game>>(9, Kitchen()),
-                                       std::vector<std::uint64_t>(9));
-  CHECK_THROWS(sides[0]->Step({"look"}), InvalidInputError, "expected one action for each of 9 envs, got 1");
-  CHECK_THROWS(sides[0]->Reset({9}, {Kitchen()}, {0}), InvalidInputError, "expected 0 to 8, got 9");
-  CHECK_THROWS(sides[0]->Reset({1, 1}, {Kitchen(), Kitchen()}, {0, 0}), InvalidInputError, "twice");
-  CHECK_THROWS(sides[0]->Reset({1}, {nullptr}, {0}), InvalidInputError, "no task");
-  CHECK_THROWS(sides[0]->env(9), InvalidInputError, "got 9");
-  CHECK_THROWS(sides[0]->Restore(0, Env()), InvalidInputError, "never reset");
-  std::mt19937 rng(5);
-  for (int step = 0; step < 60; ++step) {
-    std::vector<std::string> texts;
-    for (std::size_t i = 0; i < 9; ++i) {
-      const auto& commands = sides[0]->extra(i);
-      texts.push_back(alfworld::CommandText(*sides[0]->env(i).task(), Wording::k04, commands[rng() % commands.size()]));
-    }
-    const std::vector<std::string_view> views(texts.begin(), texts.end());
-    for (auto& side : sides) side->Step(views);
-    for (std::size_t i = 0; i < 9; ++i) {
-      CHECK_EQ(sides[0]->env(i).observation(), sides[1]->env(i).observation());
-      CHECK(sides[0]->env(i).state() == sides[1]->env(i).state());
-      CHECK_EQ(sides[0]->truncated(i), !sides[0]->env(i).won() && step >= 19);
-    }
-    if (step == 30) {
-      for (auto& side : sides) side->Restore(4, Env(side->env(2)));
-    }
-  }
+  return Failures() == 0 ? 0 : 1;
 }
 
 }  // namespace
-}  // namespace embodied_mem
+}  // namespace embodied_mem::testing
 
 int main(int argc, char** argv) {
-  using namespace embodied_mem;
-  try {
-    TestText();
-    TestJson();
-    TestSExpr();
-    TestGame();
-    TestBadProblems();
-    TestMutations();
-    TestThreadPool();
-    TestVectorEnv();
-    TestHabitat();
-    TestHousehold();
-    TestAlfred();
-    TestBlockPool();
-    TestKnowledgeGraph();
-    TestGraphVectors();
-    TestEventLog();
-    TestGraphBytes();
-    TestVectorIndex();
-    TestBlockProduct();
-    for (int i = 1; i < argc; ++i) {
-      std::ifstream file(argv[i], std::ios::binary);
-      const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-      Mutate(text, 2000, 2, [](const std::string& mutated) { return alfworld::Game::FromText(mutated, "mutated"); });
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "uncaught: " << error.what() << "\n";
-    return 1;
+  using namespace embodied_mem::testing;
+  std::vector<std::string> names(argv + 1, argv + argc);
+  if (names == std::vector<std::string>{"--list"}) {
+    for (const auto& [name, run] : Cases()) std::cout << name << "\n";
+    return 0;
   }
-  std::cout << (testing::Failures() == 0 ? "all native tests passed" : "native tests failed") << "\n";
-  return testing::Failures() == 0 ? 0 : 1;
+  if (names.empty()) {
+    for (const auto& [name, run] : Cases()) names.push_back(name);
+  }
+  return Run(names);
 }

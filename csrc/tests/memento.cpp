@@ -1,19 +1,17 @@
-// The household world without Python: a task played to its end, random actions, bad and mutated files, threads.
-#include "tests/household.h"
-
+// MEMENTO's world without Python: a task played to its end, random actions, bad and mutated files, threads.
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "envs/partnr/env.h"
+#include "envs/memento/env.h"
 #include "envs/vector_env.h"
 #include "tests/check.h"
 
 namespace embodied_mem {
 namespace {
 
-using namespace partnr;
+using namespace memento;
 
 const std::string kScenes = R"json({"small": {
   "rooms": [
@@ -53,21 +51,23 @@ std::shared_ptr<const Task> Load(const std::string& scenes, const std::string& e
 }
 
 std::string RandomAction(std::mt19937_64& random) {
-  static const std::vector<std::string> things = {"cup_0", "book_1", "table_3", "bed_4", "cabinet_5", "floor_kitchen_1",
-                                                  "floor_bedroom_1", "kitchen_1", "unknown_room", "None", "",
-                                                      "next_to"};
-  static const std::vector<std::string> tools = {"Navigate", "Explore", "Pick", "Place", "Open", "Close",
-      "FindObjectTool",
-                                                 "FindReceptacleTool", "FindRoomTool", "DescribeObjectTool", "Fill",
-                                                     "Jump"};
+  static const std::vector<std::string> things = {
+      "cup_0",           "book_1",    "table_3",      "bed_4", "cabinet_5", "floor_kitchen_1",
+      "floor_bedroom_1", "kitchen_1", "unknown_room", "None",  "",          "next_to"};
+  static const std::vector<std::string> tools = {"Navigate",       "Explore",
+                                                 "Pick",           "Place",
+                                                 "Open",           "Close",
+                                                 "FindObjectTool", "FindReceptacleTool",
+                                                 "FindRoomTool",   "DescribeObjectTool",
+                                                 "Fill",           "Jump"};
   const auto thing = [&] { return things[random() % things.size()]; };
   const std::string tool = tools[random() % tools.size()];
   if (tool != "Place") return tool + "[" + thing() + "]";
-  return "Place[" + thing() + (random() % 2 ? ", on, " : ", within, ") + thing() + (random() % 2 ? ", None, None]"
-      : ", next_to, " + thing() + "]");
+  return "Place[" + thing() + (random() % 2 ? ", on, " : ", within, ") + thing() +
+         (random() % 2 ? ", None, None]" : ", next_to, " + thing() + "]");
 }
 
-void TestTask() {
+TEST(Task) {
   const auto task = Load(kScenes, kEpisodes);
   Env env;
   CHECK_THROWS(env.Step("Wait[]"), InternalError, "before the first Reset");
@@ -75,8 +75,7 @@ void TestTask() {
   env.Reset(task, {}, 7);
   for (const char* action : {"Explore[kitchen_1]", "Navigate[cup_0]", "Pick[cup_0]", "Navigate[bed_4]",
                              "Place[cup_0, on, bed_4, None, None]", "Navigate[book_1]", "Pick[book_1]",
-                                 "Navigate[bed_4]",
-                             "Thought: done soon.\nPlace[book_1, on, bed_4, next_to, cup_0]"}) {
+                             "Navigate[bed_4]", "Thought: done soon.\nPlace[book_1, on, bed_4, next_to, cup_0]"}) {
     CHECK(!env.won());
     env.Step(action);
     CHECK_EQ(env.response(), "Successful execution!");
@@ -87,7 +86,7 @@ void TestTask() {
   CHECK(env.ended());
 }
 
-void TestThreads() {
+TEST(Threads) {
   const auto task = Load(kScenes, kEpisodes);
   std::vector<std::string> seen[2];
   for (int run = 0; run < 2; ++run) {
@@ -110,9 +109,10 @@ void TestThreads() {
   CHECK(seen[0] == seen[1]);
 }
 
-void TestMutations() {
+TEST(Mutations) {
   CHECK_THROWS(ReadHouses("{", "scenes.json"), GameFileError, "scenes.json: line 1, column 2");
-  CHECK_THROWS(Load(R"({"small": {"rooms": [], "floors": [], "furniture": []}})", kEpisodes), GameFileError, "nobody can stand");
+  CHECK_THROWS(Load(R"({"small": {"rooms": [], "floors": [], "furniture": []}})", kEpisodes), GameFileError,
+               "nobody can stand");
   std::mt19937_64 random(2);
   int played = 0, refused = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -124,7 +124,8 @@ void TestMutations() {
         case 0: text[at] = static_cast<char>(random()); break;
         case 1: text.erase(at, 1 + random() % 40); break;
         case 2: text.insert(at, text.substr(random() % text.size(), 1 + random() % 40)); break;
-        default: if (text[at] >= '0' && text[at] <= 'z') text[at] = static_cast<char>('0' + random() % 10);
+        default:
+          if (text[at] >= '0' && text[at] <= 'z') text[at] = static_cast<char>('0' + random() % 10);
       }
       if (text.empty()) text = " ";
     }
@@ -147,11 +148,4 @@ void TestMutations() {
 }
 
 }  // namespace
-
-void TestHousehold() {
-  TestTask();
-  TestThreads();
-  TestMutations();
-}
-
 }  // namespace embodied_mem

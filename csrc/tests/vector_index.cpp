@@ -1,11 +1,8 @@
 // The vector index against scores in double precision: kernels of every instruction set, search, removal, filters, files,
 // threads beside each other.
-#include "tests/vector_index.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -17,9 +14,10 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/code_list.h"
-#include "memory/vector_index.h"
+#include "memory/vectors/code_list.h"
+#include "memory/vectors/vector_index.h"
 #include "tests/check.h"
+#include "tests/folder.h"
 
 namespace embodied_mem {
 namespace {
@@ -44,14 +42,15 @@ double Dot(const float* a, const float* b, std::size_t dim) {
   return sum;
 }
 
-void TestKernels() {
+TEST(Kernels) {
   CHECK_EQ(std::string(Kernels(NumKernels() - 1).name), "baseline");
   for (std::size_t k = 0; k < NumKernels(); ++k) {
     const SimdKernels& kernels = Kernels(k);
     for (const std::size_t dim : {1U, 15U, 16U, 33U, 48U, 80U}) {
       const std::size_t padded = Padded(dim);
       const std::vector<float> rows = RandomRows(kBlockRows + 13, dim, 1);
-      const AlignedFloats aligned = MakeAlignedFloats((kBlockRows + 13) * padded), block = MakeAlignedFloats(dim * kBlockRows);
+      const AlignedFloats aligned = MakeAlignedFloats((kBlockRows + 13) * padded),
+                          block = MakeAlignedFloats(dim * kBlockRows);
       for (std::size_t i = 0; i < kBlockRows + 13; ++i) std::copy_n(&rows[i * dim], dim, aligned.get() + i * padded);
       for (std::size_t i = 0; i < kBlockRows; ++i) {
         for (std::size_t d = 0; d < dim; ++d) block[d * kBlockRows + i] = rows[i * dim + d];
@@ -70,7 +69,8 @@ void TestKernels() {
         const std::uint64_t bits = kernels.at_least(alone.data(), alone[7]);
         for (std::size_t i = 0; i < kBlockRows; ++i) CHECK_EQ((bits >> i & 1U) != 0, alone[i] >= alone[7]);
       }
-      const float* four[4] = {aligned.get(), aligned.get() + padded, aligned.get() + 2 * padded, aligned.get() + 3 * padded};
+      const float* four[4] = {aligned.get(), aligned.get() + padded, aligned.get() + 2 * padded,
+                              aligned.get() + 3 * padded};
       float distances[4];
       kernels.distance4(queries, four, padded, distances);
       for (std::size_t i = 0; i < 4; ++i) {
@@ -83,7 +83,7 @@ void TestKernels() {
 }
 
 // Scores of codes are the same bits by every kernel, and near the true ones, after changes of any kind.
-void TestCodes() {
+TEST(Codes) {
   for (const std::size_t dim : {1U, 16U, 33U, 80U}) {
     const std::size_t padded = Padded(dim);
     const std::vector<float> drawn = RandomRows(151, dim, 3);
@@ -157,8 +157,8 @@ VectorIndexOptions Options(std::size_t dim, std::optional<IndexKind> kind) {
   return options;
 }
 
-std::vector<VectorId> Found(const VectorIndex& index, const float* query, std::size_t k, const std::vector<VectorId>* allowed,
-                            std::size_t num_threads) {
+std::vector<VectorId> Found(const VectorIndex& index, const float* query, std::size_t k,
+                            const std::vector<VectorId>* allowed, std::size_t num_threads) {
   std::vector<Neighbour> found(k);
   SearchOptions options;
   options.k = k;
@@ -173,7 +173,7 @@ std::vector<VectorId> Found(const VectorIndex& index, const float* query, std::s
 }
 
 // Random adds, replacements and removals; afterwards exact answers are the truth's and HNSW's nearly all.
-void TestAgainstTruth(IndexKind kind, std::size_t num_threads) {
+void AgainstTruth(IndexKind kind, std::size_t num_threads) {
   constexpr std::size_t kDim = 20;
   VectorIndex index(Options(kDim, kind));
   Truth truth;
@@ -186,7 +186,9 @@ void TestAgainstTruth(IndexKind kind, std::size_t num_threads) {
     while (ids.size() < count) ids.insert(static_cast<VectorId>(rng() % 700));
     const std::vector<VectorId> added(ids.begin(), ids.end());
     index.Add(added.data(), rows.data(), count, num_threads);
-    for (std::size_t i = 0; i < count; ++i) truth.rows[added[i]] = {rows.begin() + static_cast<long>(i * kDim), rows.begin() + static_cast<long>((i + 1) * kDim)};
+    for (std::size_t i = 0; i < count; ++i)
+      truth.rows[added[i]] = {rows.begin() + static_cast<long>(i * kDim),
+                              rows.begin() + static_cast<long>((i + 1) * kDim)};
     std::vector<VectorId> removed;
     for (const auto& [id, row] : truth.rows) {
       if (rng() % (round == 7 ? 2 : 9) == 0) removed.push_back(id);
@@ -205,7 +207,8 @@ void TestAgainstTruth(IndexKind kind, std::size_t num_threads) {
       const std::vector<VectorId> found = Found(index, query, 10, filtered ? &list : nullptr, num_threads);
       asked += 10;
       for (const VectorId id : found) hits += static_cast<std::size_t>(std::count(best.begin(), best.end(), id));
-      if (kind == IndexKind::kExact || (kind == IndexKind::kHnsw && filtered)) CHECK(found == best);  // few allowed: scanned
+      if (kind == IndexKind::kExact || (kind == IndexKind::kHnsw && filtered))
+        CHECK(found == best);  // few allowed: scanned
     }
   }
   CHECK(static_cast<double>(hits) >= 0.99 * static_cast<double>(asked));
@@ -217,7 +220,7 @@ void TestAgainstTruth(IndexKind kind, std::size_t num_threads) {
   CHECK_EQ(Found(index, one.data(), 3, nullptr, 1)[0], 5);
 }
 
-void TestBadInput() {
+TEST(BadInput) {
   CHECK_THROWS(VectorIndex(Options(0, {})), InvalidInputError, "dim: expected 1 to 65536, got 0");
   VectorIndex index(Options(2, {}));
   std::vector<float> rows = {1, 2, 3, 4};
@@ -227,7 +230,8 @@ void TestBadInput() {
   CHECK_THROWS(index.Add(negative.data(), rows.data(), 2, 1), InvalidInputError, "ids[0]: expected 0 or more, got -1");
   CHECK_THROWS(index.Remove(unknown.data(), 2, 1), InvalidInputError, "ids[1]: no vector 9");
   rows[3] = std::nanf("");
-  CHECK_THROWS(index.Add(ids.data(), rows.data(), 2, 1), InvalidInputError, "vectors[1]: expected finite numbers, got nan at position 1");
+  CHECK_THROWS(index.Add(ids.data(), rows.data(), 2, 1), InvalidInputError,
+               "vectors[1]: expected finite numbers, got nan at position 1");
   CHECK_EQ(index.size(), 2U);
 }
 
@@ -237,8 +241,9 @@ std::string Bytes(const std::string& path) {
 }
 
 // Whatever the bytes are, loading answers or throws StorageError; a checksum made to fit lets nothing through either.
-void TestFiles(IndexKind kind) {
-  const std::string path = "vector_index_test_" + std::to_string(static_cast<int>(kind)) + ".tmp";
+void Files(IndexKind kind) {
+  const testing::Folder folder;
+  const std::string path = folder.path() + "/index";
   VectorIndex index(Options(5, kind));
   const std::vector<float> rows = RandomRows(40, 5, 3);
   index.Add(Range(40).data(), rows.data(), 40, 1);
@@ -279,7 +284,10 @@ void TestFiles(IndexKind kind) {
     const std::size_t ids = 39 * 8, vectors = 39 * 5 * 4, more = 68 + ids + 4 + vectors + 4;
     const std::size_t first = kind == IndexKind::kIvf ? (7 + 39) * 4 : 39;
     const std::size_t begin = header ? 12 : kind == IndexKind::kExact ? 68 : round % 3 == 1 ? more : more + first + 4;
-    const std::size_t size = header ? 52 : kind == IndexKind::kExact ? ids : round % 3 == 1 ? first : good.size() - 4 - begin;
+    const std::size_t size = header                      ? 52
+                             : kind == IndexKind::kExact ? ids
+                             : round % 3 == 1            ? first
+                                                         : good.size() - 4 - begin;
     bad[begin + rng() % size] = static_cast<char>(rng() % 256);
     const std::size_t from = header ? 0 : begin, bytes = header ? 64 : size;
     const std::uint32_t crc = Crc32c(std::string_view(bad).substr(from, bytes));
@@ -288,13 +296,12 @@ void TestFiles(IndexKind kind) {
   }
   CHECK(loaded > 0);
   CHECK(loaded < 3000);
-  std::remove(path.c_str());
-  CHECK_THROWS(VectorIndex::Load(path), StorageError, "No such file");
+  CHECK_THROWS(VectorIndex::Load(path + ".none"), StorageError, "No such file");
   CHECK_THROWS(index.Save("no/such/folder/index", 1), StorageError, "No such file");
 }
 
 // Searches beside one writer: each answer holds ids that were there at some time, in order; for ThreadSanitizer.
-void TestThreads(IndexKind kind) {
+void Threads(IndexKind kind) {
   constexpr std::size_t kDim = 16;
   VectorIndex index(Options(kDim, kind));
   const std::vector<float> rows = RandomRows(600, kDim, 5);
@@ -311,7 +318,8 @@ void TestThreads(IndexKind kind) {
       options.num_threads = 2;
       while (!stop) {
         index.Search(&rows[static_cast<std::size_t>(reader) * 8 * kDim], 4, options, found.data());
-        for (std::size_t q = 0; q < 4; ++q) CHECK(std::is_sorted(found.begin() + q * 5, found.begin() + (q + 1) * 5, Before));
+        for (std::size_t q = 0; q < 4; ++q)
+          CHECK(std::is_sorted(found.begin() + q * 5, found.begin() + (q + 1) * 5, Before));
         for (const Neighbour& neighbour : found) CHECK(neighbour.id >= 0 && neighbour.id < 600);
         ++searches;
       }
@@ -325,17 +333,21 @@ void TestThreads(IndexKind kind) {
   for (std::thread& reader : readers) reader.join();
 }
 
-}  // namespace
-
-void TestVectorIndex() {
-  TestKernels();
-  TestCodes();
-  for (const IndexKind kind : {IndexKind::kExact, IndexKind::kHnsw, IndexKind::kIvf}) {
-    for (const std::size_t num_threads : {1U, 3U}) TestAgainstTruth(kind, num_threads);
-    TestFiles(kind);
-    TestThreads(kind);
-  }
-  TestBadInput();
+TEST(ExactAgainstTruth) {
+  for (const std::size_t num_threads : {1U, 3U}) AgainstTruth(IndexKind::kExact, num_threads);
 }
+TEST(ExactFiles) { Files(IndexKind::kExact); }
+TEST(ExactThreads) { Threads(IndexKind::kExact); }
+TEST(HnswAgainstTruth) {
+  for (const std::size_t num_threads : {1U, 3U}) AgainstTruth(IndexKind::kHnsw, num_threads);
+}
+TEST(HnswFiles) { Files(IndexKind::kHnsw); }
+TEST(HnswThreads) { Threads(IndexKind::kHnsw); }
+TEST(IvfAgainstTruth) {
+  for (const std::size_t num_threads : {1U, 3U}) AgainstTruth(IndexKind::kIvf, num_threads);
+}
+TEST(IvfFiles) { Files(IndexKind::kIvf); }
+TEST(IvfThreads) { Threads(IndexKind::kIvf); }
 
+}  // namespace
 }  // namespace embodied_mem

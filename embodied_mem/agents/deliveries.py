@@ -1,4 +1,4 @@
-"""How memory reaches the executor: one protocol, and the ways that are compared. A new method is one more class.
+"""Deliveries of memory to the executor: one protocol, one class per compared method.
 
     delivery = make_delivery("compiled", compiler=compiler)
     delivery.begin(views)
@@ -11,21 +11,28 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
     compiled           guidance and soft tokens compiled at every step from Brief State, observation and experiences
     compiled_text      the same without soft tokens (w/o Soft-Mem)
     compiled_no_brief  the same, the Brief State replaced by goal and action history (w/o Brief State)
+    guidance_only      `compiled` without soft tokens, whose guidance is carried out word by word without the executor
+    teacher            the guidance of the teacher that the compiler learned from: what it could reach
 """
 
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import jax
 import numpy as np
 
-from embodied_mem.agents.views import View, compile_prompt, render_experiences, start_state
+from embodied_mem.agents.citations import is_supported
+from embodied_mem.agents.view import View, compile_prompt, render_experiences, start_state
 from embodied_mem.compiler.brief_state import apply_all
-from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
 from embodied_mem.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import jax
+
+    from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +45,7 @@ class Delivered:
         soft: float32[N, D] soft tokens, or None.
         tokens: tokens read and written by the compiler.
         record: the compiler's sample, for training and for explanations; None without a compiler.
+        supported: whether the experience that the guidance names says so; None if it names none.
     """
 
     memory: str = ""
@@ -45,6 +53,7 @@ class Delivered:
     soft: np.ndarray | None = None
     tokens: int = 0
     record: Compiled | None = None
+    supported: bool | None = None
 
 
 class Delivery(Protocol):
@@ -87,6 +96,52 @@ class StaticInjection(NoMemory):
         return [view.state for view in views]
 
 
+class TeacherGuidance(NoMemory):
+    """The guidance that a teacher gives, without soft tokens.
+
+    Args:
+        make_teacher: gives a fresh `training.teachers.lesson.Teacher` for an episode.
+    """
+
+    name = "teacher"
+
+    def __init__(self, make_teacher: Callable[[], Any]):
+        self._make = make_teacher
+
+    def begin(self, views: Sequence[View]) -> None:
+        """A teacher per episode."""
+        for view in views:
+            teacher = self._make()
+            view.state = teacher, teacher.begin(view.goal, view.first, view.experiences)
+
+    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
+        """What each teacher would have written."""
+        for view in views:
+            teacher, lesson = view.state
+            if view.turns:
+                view.state = teacher, teacher.next(*view.turns[-1], lesson.state)
+        return [Delivered("", view.state[1].output.guidance) for view in views]
+
+
+SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
+"""What becomes of soft tokens on their way: nothing; those of another row; noise of their own mean and spread; zeros;
+`only`: the hint is left out. Joined by `+`: `only+swapped`."""
+
+
+def check_soft(setting: str) -> frozenset[str]:
+    """The parts of a soft setting.
+
+    Raises:
+        InvalidInputError: one is not among `SOFT_SETTINGS`, or two say what the values are.
+    """
+    parts = setting.split("+")
+    if set(parts) - set(SOFT_SETTINGS) or len(set(parts) - {"only"}) > 1:
+        raise InvalidInputError(
+            f"soft setting: expected one of {', '.join(SOFT_SETTINGS)} or only+ one of them, got {setting!r}"
+        )
+    return frozenset(parts) - {"intact"}
+
+
 class CompiledMemory:
     """The compiler reads the runtime state at every step and writes guidance, edits of the Brief State, soft tokens.
 
@@ -94,13 +149,27 @@ class CompiledMemory:
         compiler: the model.
         soft: deliver soft tokens too.
         brief: keep a Brief State; without, the compiler reads goal and action history in its place.
+        soft_setting: a control, see `SOFT_SETTINGS`.
+        hint_tokens: so many tokens of the guidance reach the executor; None for all.
     """
 
-    def __init__(self, compiler: MemoryCompiler, *, soft: bool = True, brief: bool = True, name: str = "compiled"):
+    def __init__(
+        self,
+        compiler: MemoryCompiler,
+        *,
+        soft: bool = True,
+        brief: bool = True,
+        name: str = "compiled",
+        soft_setting: str = "intact",
+        hint_tokens: int | None = None,
+    ):
         self.name = name
         self._compiler = compiler
         self._soft = soft and compiler.num_soft > 0
         self._brief = brief
+        self._control = check_soft(soft_setting)
+        self._hint_tokens = 0 if "only" in self._control else hint_tokens
+        self._other: np.ndarray | None = None
 
     def begin(self, views: Sequence[View]) -> None:
         """The Brief State of an episode that starts: its goal, and the room as a fact."""
@@ -117,20 +186,62 @@ class CompiledMemory:
             guidance = record.output.guidance
             record = dataclasses.replace(record, refused_edits=refused)
             soft = record.soft if guidance and self._soft else None
-            delivered.append(Delivered("", guidance, soft, record.num_tokens, record))
+            hint = guidance if self._hint_tokens is None else self._compiler.tokenizer.cut(guidance, self._hint_tokens)
+            supported = is_supported(record.output, view)
+            delivered.append(Delivered("", hint, soft, record.num_tokens, record, supported))
+        return self._controlled(delivered)
+
+    def _controlled(self, delivered: list[Delivered]) -> list[Delivered]:
+        """The same deliveries with their soft tokens replaced as the control says."""
+        rows = [i for i, one in enumerate(delivered) if one.soft is not None]
+        values = [np.asarray(delivered[i].soft) for i in rows]
+        if not values or not self._control - {"only"}:
+            return delivered
+        if "zero" in self._control:
+            replaced = [np.zeros_like(value) for value in values]
+        elif "noise" in self._control:
+            replaced = [
+                np.random.default_rng(zlib.crc32(value.tobytes())).normal(value.mean(), value.std(), value.shape)
+                for value in values
+            ]
+        else:  # a row alone gets what another one had before
+            before = values[0] if self._other is None else self._other
+            replaced = [*values[1:], values[0] if len(values) > 1 else before]
+            self._other = values[0] if len(values) > 1 else self._other
+        for i, value in zip(rows, replaced):
+            delivered[i] = dataclasses.replace(delivered[i], soft=value.astype(np.float32))
         return delivered
 
 
-def make_delivery(name: str, compiler: MemoryCompiler | None = None) -> Delivery:
-    """The delivery called `name`.
+DELIVERIES = ("none", "static", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher")
+
+
+def make_delivery(
+    name: str,
+    compiler: MemoryCompiler | None = None,
+    *,
+    soft: str = "intact",
+    hint_tokens: int | None = None,
+    teacher: Callable[[], Any] | None = None,
+) -> Delivery:
+    """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`.
 
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler and none is given.
     """
     check_names((name,))
-    if name.startswith("compiled") and compiler is None:
+    if name == "teacher":
+        if teacher is None:
+            raise InvalidInputError("delivery 'teacher': expected a teacher, got none")
+        return TeacherGuidance(teacher)
+    if name in ("none", "static"):
+        return NoMemory() if name == "none" else StaticInjection()
+    if compiler is None:
         raise InvalidInputError(f"delivery {name!r}: expected a compiler, got none")
-    return DELIVERIES[name](compiler)
+    return CompiledMemory(
+        compiler, soft=name not in ("compiled_text", "guidance_only"), brief=name != "compiled_no_brief", name=name,
+        soft_setting=soft, hint_tokens=hint_tokens,
+    )  # fmt: skip
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -138,12 +249,3 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if name not in DELIVERIES:
             raise InvalidInputError(f"delivery: expected one of {', '.join(DELIVERIES)}, got {name!r}")
-
-
-DELIVERIES: dict[str, Callable[[MemoryCompiler | None], Delivery]] = {
-    "none": lambda compiler: NoMemory(),
-    "static": lambda compiler: StaticInjection(),
-    "compiled": lambda compiler: CompiledMemory(compiler),
-    "compiled_text": lambda compiler: CompiledMemory(compiler, soft=False, name="compiled_text"),
-    "compiled_no_brief": lambda compiler: CompiledMemory(compiler, brief=False, name="compiled_no_brief"),
-}

@@ -1,6 +1,6 @@
-"""What may be looked at in a running episode, and the texts that are made of it for the compiler. No jax.
+"""The visible part of a running episode, and the compiler's inputs made from it. No jax.
 
-view = View(goal, room, experiences, state=start_state(goal, room))
+view = start_view(goal, first_observation, experiences)
 text = compile_prompt(view)
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
-from embodied_mem.envs.alfworld_text import parse_observation
-from embodied_mem.language.prompts import action_history, compiler_prompt, plain_goal
+from embodied_mem.compiler.prompts import action_history, compact_room, compiler_prompt, plain_goal
 from embodied_mem.memory import Experience
+from embodied_mem.memory.readers import DEFAULT, Reader
 
 _FOUND_IN = re.compile(r"((?:was|\bused \w+) in )([a-z]+) (\d+)")
 """Where an experience found something, as `Experience.brief` says it."""
@@ -30,6 +30,8 @@ class View:
         experiences: what was retrieved at the start.
         turns: (action, answer) pairs so far.
         state: the delivery's own per-episode state; anything.
+        reader: of the world's texts.
+        first: the first observation, whole.
     """
 
     goal: str
@@ -37,6 +39,8 @@ class View:
     experiences: Sequence[Experience]
     turns: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     state: Any = None
+    reader: Reader = DEFAULT
+    first: str = ""
 
 
 def start_state(goal: str, room: str) -> BriefState:
@@ -45,14 +49,20 @@ def start_state(goal: str, room: str) -> BriefState:
     return apply_all(items, BriefState.start(plain_goal(goal)))[0]
 
 
+def start_view(goal: str, observation: str, experiences: Sequence[Experience]) -> View:
+    """The view of an episode that starts with `observation`, its Brief State included."""
+    room = compact_room(observation.partition("Your task is to:")[0])
+    return View(goal, room, experiences, [], start_state(goal, room), first=observation)
+
+
 def render_experiences(experiences: Sequence[Experience]) -> str:
     """The pool M as text, one experience a line, the same for every delivery."""
     return "\n".join(experience.brief() for experience in experiences) or "nothing"
 
 
-def place_of(turns: Sequence[tuple[str, str]]) -> str:
-    """The receptacle reached last, as the answers of ALFWorld tell; empty if none was."""
-    return next((place for _, answer in reversed(turns) if (place := parse_observation(answer).arrived_at)), "")
+def place_of(turns: Sequence[tuple[str, str]], reader: Reader = DEFAULT) -> str:
+    """The place reached last, as the answers tell; empty if none was."""
+    return next((place for _, answer in reversed(turns) if (place := reader.read(answer).arrived_at)), "")
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:
@@ -68,11 +78,10 @@ def compile_prompt(view: View, brief: bool = True) -> str:
     if not brief:
         history = action_history(view.goal, view.room, [action for action, _ in view.turns])
         return compiler_prompt(memory, history, action, observation, plain_goal(view.goal))
-    percept = parse_observation(observation)
-    searched = {*view.state.fact("searched"), *([percept.receptacle] if percept.contents is not None else [])}
+    searched = {*view.state.fact("searched"), view.reader.read(observation).looked_into}
     counts = {kind: int(count) for kind, _, count in (item.rpartition(" ") for item in view.room.split("; ") if item)}
 
-    def marked(found: re.Match) -> str:
+    def marked(found: re.Match[str]) -> str:
         kind, number = found[2], int(found[3])
         place = f"{kind} {number if number <= counts.get(kind, 0) else 1}"
         return f"{found[1]}{place}{' x' if kind not in counts or place in searched else ''}"

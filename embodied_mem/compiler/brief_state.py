@@ -1,4 +1,4 @@
-"""The runtime context that the compiler keeps while acting: what is done, what is next, what is believed of the world.
+"""The Brief State: the compiler's running record of progress (done, next) and beliefs about the world.
 
     state = BriefState.start("put a clean apple in fridge", ("find apple", "clean apple", "put apple in fridge"))
     state, refused = apply_all((Create("at", "countertop 1"), Create("searched", "countertop 1")), state)
@@ -25,6 +25,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from ..errors import InvalidInputError
 
@@ -215,22 +216,16 @@ class BriefState:
 
     def render(self) -> str:
         """The state as text (module docstring), without a final newline; empty for an empty state."""
-        lines = []
-        if self.goal:
-            lines.append(f"goal: {self.goal}")
-        if self.completed:
-            lines.append(f"done: {'; '.join(self.completed)}")
-        if self.current:
-            lines.append(f"now: {self.current}")
-        if self.pending:
-            lines.append(f"next: {'; '.join(self.pending)}")
-        for name, value in self.agent:
-            lines.append(f"{name}: {value}")
-        if self.locations:
-            lines.append("seen: " + "; ".join([f"{item} in {place}" for item, place in self.locations]))
-        for name, items in self.facts:
-            lines.append(f"{name}: {'; '.join(items)}")
-        return "\n".join(lines)
+        fields = [
+            ("goal", self.goal),
+            ("done", "; ".join(self.completed)),
+            ("now", self.current),
+            ("next", "; ".join(self.pending)),
+            *self.agent,
+            ("seen", "; ".join([f"{item} in {place}" for item, place in self.locations])),
+            *[(name, "; ".join(items)) for name, items in self.facts],
+        ]
+        return "\n".join([f"{name}: {text}" for name, text in fields if text])
 
     @staticmethod
     def parse(text: str) -> tuple[BriefState, int]:
@@ -243,83 +238,64 @@ class BriefState:
             (state, errors): an entry that cannot be read is left out and counts 1 (a line that is no field, an empty
             or repeated item, a second value for a single-valued field, `next` without `now`).
         """
-        return _parse(text)
-
-
-def _parse(text: str) -> tuple[BriefState, int]:
-    errors = 0
-    goal = current = ""
-    completed: list[str] = []
-    pending: list[str] = []
-    agent: dict[str, str] = {}
-    locations: dict[str, str] = {}
-    facts: dict[str, dict[str, None]] = {}
-    for line in text.split("\n"):
-        name, colon, rest = line.partition(":")
-        name = name.strip()
-        if not colon:
-            errors += name != ""
-            continue
-        if name == "goal":
-            rest = " ".join(rest.split())
-            if goal or not rest:
-                errors += 1
-            else:
-                goal = rest
-            continue
-        items = [" ".join(item.split()) for item in rest.split(";")]
-        if name == "now" or name in AGENT_FIELDS:
-            known = current if name == "now" else agent.get(name, "")
-            if known or len(items) > 1 or not items[0]:
-                errors += 1
-            elif name == "now":
-                current = items[0]
-            else:
-                agent[name] = items[0]
-            continue
-        if name == "seen":
-            for item in items:
-                thing, found, place = item.partition(" in ")
-                if not found or not place or thing in locations or not is_object_name(thing):
+        errors = 0
+        single: dict[str, str] = {}
+        subgoals: dict[str, list[str]] = {"done": [], "next": []}
+        locations: dict[str, str] = {}
+        facts: dict[str, dict[str, None]] = {}
+        for line in text.split("\n"):
+            name, colon, rest = line.partition(":")
+            name = name.strip()
+            if not colon:
+                errors += name != ""
+                continue
+            items = [" ".join(item.split()) for item in ([rest] if name == "goal" else rest.split(";"))]
+            if name in ("goal", "now", *AGENT_FIELDS):
+                if name in single or len(items) > 1 or not items[0]:
                     errors += 1
                 else:
-                    locations[thing] = place
-            continue
-        if name in ("done", "next"):
-            target = completed if name == "done" else pending
-            target.extend(filter(None, items))
-            errors += items.count("")
-            continue
-        if name == "goal" or not is_fact_name(name):
-            errors += 1
-            continue
-        known_items = facts.get(name, {})
-        for item in items:
-            if not item or item in known_items:
-                errors += 1
+                    single[name] = items[0]
+            elif name in subgoals:
+                subgoals[name] += filter(None, items)
+                errors += items.count("")
+            elif name == "seen":
+                for item in items:
+                    thing, found, place = item.partition(" in ")
+                    if not found or not place or thing in locations or not is_object_name(thing):
+                        errors += 1
+                    else:
+                        locations[thing] = place
+            elif is_fact_name(name):
+                known = facts.get(name, {})
+                for item in items:
+                    if not item or item in known:
+                        errors += 1
+                    else:
+                        known[item] = None
+                if known:
+                    facts[name] = known
             else:
-                known_items[item] = None
-        if known_items:
-            facts[name] = known_items
-    if pending and not current:
-        errors += 1
-        current = pending.pop(0)
-    state = _make(
-        goal,
-        tuple(completed),
-        current,
-        tuple(pending),
-        tuple((name, agent[name]) for name in AGENT_FIELDS if name in agent),
-        tuple(locations.items()),
-        tuple((name, tuple(items)) for name, items in facts.items()),
-    )
-    return state, errors
+                errors += 1
+        pending = subgoals["next"]
+        if pending and "now" not in single:
+            errors += 1
+            single["now"] = pending.pop(0)
+        state = _make(
+            single.get("goal", ""),
+            tuple(subgoals["done"]),
+            single.get("now", ""),
+            tuple(pending),
+            tuple((name, single[name]) for name in AGENT_FIELDS if name in single),
+            tuple(locations.items()),
+            tuple((name, tuple(items)) for name, items in facts.items()),
+        )
+        return state, errors
 
 
 _SLOTS = tuple(getattr(BriefState, field.name) for field in dataclasses.fields(BriefState))
 
 
-def _make(*values) -> BriefState:
+def _make(*values: Any) -> BriefState:
     """A state from fields that are known to be valid, without checking them again."""
     state = object.__new__(BriefState)
     for slot, value in zip(_SLOTS, values):
@@ -327,7 +303,7 @@ def _make(*values) -> BriefState:
     return state
 
 
-def _replace(state: BriefState, **changes) -> BriefState:
+def _replace(state: BriefState, **changes: Any) -> BriefState:
     new = object.__new__(BriefState)
     for name, slot in zip(BriefState.__slots__, _SLOTS):
         slot.__set__(new, changes[name] if name in changes else slot.__get__(state))
@@ -416,7 +392,7 @@ def _edit_current(edit: Create | Update | Delete, state: BriefState) -> BriefSta
     return _replace(state, current=state.pending[0] if state.pending else "", pending=state.pending[1:])
 
 
-def _edit_pending(edit: Create | Delete, state: BriefState) -> BriefState | str:
+def _edit_pending(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
     if isinstance(edit, Create):
         if not state.current:
             return "`next` needs a current subgoal; create `now` first"

@@ -1,4 +1,4 @@
-"""The executor: the model that acts. It reads a prompt, with or without soft tokens in it, and writes one command.
+"""The executor: the model that acts. It reads a prompt, with or without soft tokens, and writes one command.
 
     executor = Executor(decoder, tokenizer)
     turn = executor.act(prompts, keys, soft=soft_tokens)
@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, fit
+from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, end_and_padding, fit
+from embodied_mem.compiler.prompts import split_soft
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.prompts import split_soft
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.prompt_cache import PromptCache
@@ -70,11 +70,11 @@ class Executor:
         self._placement = placement
         self._sampler = PromptCache(
             decoder,
-            SamplingSettings(temperature=temperature, eos_tokens=(tokenizer.eos_id,), pad_token=tokenizer.pad_id),
+            SamplingSettings(temperature=temperature, **end_and_padding(tokenizer)),
             max_new_tokens=max_action_tokens,
             length_buckets=self.length_buckets,
             batch_buckets=batch_buckets,
-            soft_token=tokenizer.soft_id,
+            soft_token=_soft_id(tokenizer),
             rows=placement.rows,
             place=placement.batch,
         )
@@ -83,7 +83,7 @@ class Executor:
         """One command per prompt.
 
         Args:
-            prompts: texts that end where the command begins (`embodied_mem.language.prompts.executor_prompt`).
+            prompts: texts that end where the command begins (`embodied_mem.compiler.prompts.executor_prompt`).
             keys: PRNG keys [B] or more.
             soft: per row float32[N, D] for its placeholder tokens, or None for a row without.
 
@@ -101,7 +101,7 @@ class Executor:
 
     def _check_soft(self, encoded: list[list[int]], soft: Sequence[np.ndarray | None] | None) -> None:
         for row, (ids, value) in enumerate(zip(encoded, soft or [None] * len(encoded))):
-            expected, count = ids.count(self.tokenizer.soft_id), 0 if value is None else len(value)
+            expected, count = ids.count(_soft_id(self.tokenizer)), 0 if value is None else len(value)
             if count != expected:
                 raise InvalidInputError(
                     f"soft[{row}]: expected {expected} soft tokens for the prompt's placeholders, got {count}"
@@ -112,4 +112,9 @@ def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[in
     """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
     heads, counts, tails = zip(*map(split_soft, prompts))
     pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
-    return [[*head, *[tokenizer.soft_id] * count, *tail] for head, count, tail in pairs]
+    return [[*head, *[_soft_id(tokenizer)] * count, *tail] for head, count, tail in pairs]
+
+
+def _soft_id(tokenizer: Tokenizer) -> int:
+    """Id of the soft token; -1, which stands in no text, for a tokenizer without one."""
+    return -1 if tokenizer.soft_id is None else tokenizer.soft_id

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +70,9 @@ class Compiled:
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "temperature"))
-def _sample_soft(graphdef, state, hidden: jax.Array, keys: jax.Array, temperature: float):
+def _sample_soft(
+    graphdef: Any, state: Any, hidden: jax.Array, keys: jax.Array, temperature: float
+) -> tuple[jax.Array, jax.Array]:
     """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean and no density."""
     soft_mem = nnx.merge(graphdef, state)
     gaussian = soft_mem(hidden)
@@ -118,13 +121,7 @@ class MemoryCompiler:
         self._placement = placement
         self._temperature = temperature
         self._watch = WeightsWatch(decoder, soft_mem)
-        settings = SamplingSettings(
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            eos_tokens=(tokenizer.eos_id,),
-            pad_token=tokenizer.pad_id,
-        )
+        settings = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p, **end_and_padding(tokenizer))
         self._sampler = PromptCache(
             decoder,
             settings,
@@ -145,18 +142,21 @@ class MemoryCompiler:
             soft: also read the soft positions.
         """
         encoded = fit(self.tokenizer.encode_batch(list(prompts)), self.length_buckets[-1], "compiler")
-        soft = soft and self.soft_mem is not None
-        values = densities = None
+        soft_mem = self.soft_mem if soft else None
+        values: Any = [None] * len(encoded)
+        densities: Any = values
         version = self._watch.version()
         with self._placement.scope():
-            result = self._sampler.generate(encoded, keys, extra_capacity=self.num_soft if soft else 0)
-            if soft:
+            result = self._sampler.generate(encoded, keys, extra_capacity=0 if soft_mem is None else self.num_soft)
+            if soft_mem is not None:
                 rows = len(result.tokens)
                 keys = self._placement.batch(keys[np.minimum(np.arange(rows), len(encoded) - 1)])
                 placeholders = np.full((rows, self.num_soft), self.tokenizer.soft_id, np.int32)
                 hidden, _ = append(self.decoder, result.cache, tokens=self._placement.batch(placeholders))
-                sampled = _sample_soft(*nnx.split(self.soft_mem), hidden, keys, self._temperature)
-                values, densities = self._placement.fetch(sampled)
+                sampled = _sample_soft(*nnx.split(soft_mem), hidden, keys, self._temperature)
+                values, drawn = self._placement.fetch(sampled)
+                if self._temperature > 0 and soft_mem.config.stochastic:
+                    densities = drawn
         written, log_probs, lengths = self._placement.fetch((result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
         texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
@@ -166,12 +166,21 @@ class MemoryCompiler:
                 encoded[row],
                 written[row, : lengths[row]].copy(),
                 log_probs[row, : lengths[row]].copy(),
-                values[row] if soft else None,
-                densities[row] if soft and self._temperature > 0 and self.soft_mem.config.stochastic else None,
+                values[row],
+                densities[row],
                 weights_version=version,
             )
             for row in range(count)
         ]
+
+
+def end_and_padding(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The fields of `SamplingSettings` that a tokenizer decides. Raises InvalidInputError for one without them."""
+    if tokenizer.eos_id is None or tokenizer.pad_id is None:
+        raise InvalidInputError(
+            f"tokenizer: expected an end and a padding token, got {tokenizer.eos_id, tokenizer.pad_id}"
+        )
+    return {"eos_tokens": (tokenizer.eos_id,), "pad_token": tokenizer.pad_id}
 
 
 def buckets_within(limit: int, buckets: Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the compiler writes, as text: one of four types, guidance for the executor, edits of the Brief State, a reason.
+"""The grammar of compiler outputs: one of four types, guidance for the executor, edits of the Brief State, a reason.
 
     output = parse_output("hybrid\\n+ searched: countertop 1\\ndo: go to fridge 1\\nwhy: apple was in fridge 1 before")
     output.type, output.guidance, output.edits        # OutputType.HYBRID, "go to fridge 1", (Create(...),)
@@ -37,6 +37,9 @@ class OutputType(enum.StrEnum):
     HYBRID = "hybrid"
     NOACTION = "noaction"
 
+
+MAX_EDITS = 256
+"""Most edits of one output: each costs as much as the state is large. What a model writes has some ten of them."""
 
 _TYPES = {kind.value: kind for kind in OutputType}
 _BY_CONTENT = {
@@ -97,7 +100,7 @@ def parse_output(text: str | bytes) -> CompilerOutput:
 
     Returns:
         The output. The type is decided by what is present. `malformed` counts the lines that are none of the forms
-        in the module docstring, including a second type line.
+        in the module docstring, including a second type line and edits beyond `MAX_EDITS`.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
@@ -112,7 +115,7 @@ def parse_output(text: str | bytes) -> CompilerOutput:
             continue
         mark = _EDIT_MARKS.get(line[0])
         if mark is not None:
-            edit = _parse_edit(mark, line[1:])
+            edit = _parse_edit(mark, line[1:]) if len(edits) < MAX_EDITS else None
             if edit is None:
                 malformed += 1
             else:
@@ -125,7 +128,7 @@ def parse_output(text: str | bytes) -> CompilerOutput:
             guidance.append(rest)
         elif colon and rest and name == "why":
             reason.append(rest)
-        elif not colon and name == "fold":
+        elif not colon and name == "fold" and len(edits) < MAX_EDITS:
             edits.append(Fold())
         elif not colon and name in _TYPES and declared is None:
             declared = _TYPES[name]
@@ -142,11 +145,9 @@ def _parse_edit(mark: type[Create] | type[Update] | type[Delete], text: str) -> 
     if bool(colon) != (item != ""):
         return None
     try:
-        if mark is Delete:
-            return Delete(field, item)
-        if field == "seen":
+        if mark is not Delete and field == "seen":
             item, _, place = item.partition(" in ")
-            return mark(field, item, place)
+            return (Create if mark is Create else Update)(field, item, place)
         return mark(field, item)
     except InvalidInputError:
         return None
@@ -165,7 +166,8 @@ def render_edit(edit: Edit) -> str:
 
 
 def render_output(output: CompilerOutput) -> str:
-    """`output` as text without a final newline; `parse_output` gives the same output back if it is well formed.
+    """`output` as text without a final newline; `parse_output` gives the same output back if it is well formed and has
+    at most `MAX_EDITS` edits.
 
     Raises:
         InvalidInputError: the type disagrees with what is present, or a text has stray white space (use `make`).

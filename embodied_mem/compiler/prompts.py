@@ -1,4 +1,4 @@
-"""What the executor and the compiler read: one prompt format each, the same for every world and every delivery.
+"""Prompt formats of executor and compiler: one each, the same for every world and every delivery.
 
 Both formats are line based and short, because a model of a million parameters reads them as well as one of billions.
 

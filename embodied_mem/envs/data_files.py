@@ -6,27 +6,27 @@ episodes = read_object(root / "base.json.xz")   # unpacked by the name's ending
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
 import os
-import zlib
 from pathlib import Path
 from typing import Any
 
-from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.packed_file import read_packed
 
-MAX_FILE_BYTES = 256 << 20
-"""Unpacked size above which a file is refused."""
+MAX_FILE_BYTES = 64 << 20
+"""Unpacked size above which a file is refused; the largest of the worlds' own files has 2 MiB."""
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+MAX_JSON_VALUES = 1 << 21
+"""Values in a JSON file above which it is refused: one takes up to 70 bytes and more in memory. The native readers have
+the same limit (`csrc/core/json.h`); the largest of the worlds' own files has 170,000."""
 
 
 def installed(world: str) -> Path | None:
     """Return the folder `$EMBODIED_MEM_DATA/<world>` where there is one, else None."""
     base = os.environ.get("EMBODIED_MEM_DATA")
     root = Path(base) / world if base else None
-    return root if root is not None and root.is_dir() else None
+    return root if root is not None and os.path.isdir(root) else None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -37,15 +37,13 @@ def read_bytes(path: Path) -> bytes:
         GameFileError: it cannot be read or unpacked, or is larger than `MAX_FILE_BYTES`.
     """
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        return read_packed(path, MAX_FILE_BYTES)
     except FileNotFoundError as error:
         raise DataNotFoundError(f"not installed: expected the file {path}") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except InvalidInputError as error:
+        raise GameFileError(str(error)) from error
+    except OSError as error:
         raise GameFileError(f"{path}: cannot be read: {error}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise GameFileError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, no file of this kind is")
-    return content
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -54,8 +52,11 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         DataNotFoundError, GameFileError: as `read_bytes`, or it holds no JSON object.
     """
+    content = read_bytes(path)
+    if sum(map(content.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:  # as many values as these, or fewer
+        raise GameFileError(f"{path}: more than {MAX_JSON_VALUES} values, no file of this kind has as many")
     try:
-        value = json.loads(read_bytes(path))
+        value = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise GameFileError(f"{path}: not JSON: {error}") from error
     if not isinstance(value, dict):

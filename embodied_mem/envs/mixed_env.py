@@ -1,6 +1,6 @@
 """Several worlds as one vector environment: their tasks one after the other, any of them in any row.
 
-    envs = MixedEnvs([alfworld, dialect], counts=[3553, 737])
+    envs = MixedEnvs([rooms, apartments], counts=[3553, 737])
     observations, info = envs.reset(options={"task_indices": [0, 3553]})        # a task of each world
 
 Every world has as many rows as the whole; a row that plays another world's task idles there, which costs little where
@@ -31,7 +31,7 @@ class MixedEnvs:
         self.max_steps = max(part.max_steps for part in parts)
         self._world = np.zeros(self.num_envs, int)
 
-    def reset(self, *, options: dict[str, Any]):
+    def reset(self, *, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
         indices = np.asarray(options["task_indices"])
         self._world = np.searchsorted(self._starts, indices, side="right") - 1
@@ -41,7 +41,7 @@ class MixedEnvs:
             answers.append(part.reset(options={"task_indices": own}))
         return self._picked([texts for texts, _ in answers]), self._told([info for _, info in answers])
 
-    def step(self, commands: Sequence[str]):
+    def step(self, commands: Sequence[str]) -> tuple[Any, ...]:
         """One command per row; as `gymnasium.vector.VectorEnv.step`."""
         answers = []
         for number, part in enumerate(self._parts):
@@ -51,7 +51,7 @@ class MixedEnvs:
         texts, *signals = map(self._picked, columns)
         return texts, *map(np.asarray, signals), self._told(infos)
 
-    def _picked(self, parts: Sequence[Sequence]) -> list:
+    def _picked(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Of each row what its own world says."""
         return [parts[world][row] for row, world in enumerate(self._world)]
 

@@ -1,6 +1,8 @@
 """Envs that are processes of someone else's program: asked side by side, each one's failure kept to itself.
 
 class Simulators(Processes):
+    told = ("goal", "crashed")
+
     def launch(self):
         return Simulator()
 
@@ -17,14 +19,16 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import subprocess
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 
 CRASHED = "The simulator failed; this episode is lost."
@@ -34,10 +38,13 @@ NO_EPISODE = "There is no episode here: the last reset failed. Reset this env."
 """The text of an env whose reset failed."""
 
 
-_owned: weakref.WeakKeyDictionary[Any, tuple[weakref.finalize, subprocess.Popen]] = weakref.WeakKeyDictionary()
+_owned: weakref.WeakKeyDictionary[Any, tuple[weakref.finalize[..., Any], subprocess.Popen[bytes]]]
+_owned = weakref.WeakKeyDictionary()
 
 
-def own(owner: Any, process: subprocess.Popen, stop: Callable[..., None], *arguments: Any) -> weakref.finalize:
+def own(
+    owner: Any, process: subprocess.Popen[bytes], stop: Callable[..., None], *arguments: Any
+) -> weakref.finalize[..., Any]:
     """Have `stop(process, *arguments)` called when `owner` goes or the program ends; return what calls it earlier.
 
     The process must end when its standard input closes: that is how it ends when the program is killed. A fork of the
@@ -51,7 +58,8 @@ def own(owner: Any, process: subprocess.Popen, stop: Callable[..., None], *argum
 def _let_go() -> None:
     for stopper, process in _owned.values():
         stopper.detach()
-        process.stdin.close()
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 os.register_at_fork(after_in_child=_let_go)
@@ -79,7 +87,7 @@ class Episode:
     cut: bool = False
     """The program ended the episode for its length."""
     crashed: bool = False
-    commands: Sequence[str] = ()
+    commands: Sequence[str] = dataclasses.field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -95,6 +103,8 @@ class Processes(abc.ABC):
     """
 
     no_episode: Episode = Episode(NO_EPISODE, crashed=True)
+    told: tuple[str, ...] = ()
+    """Fields of an episode that are answered after progress, one entry per env each."""
 
     def __init__(self, num_envs: int, max_steps: int, num_threads: int):
         """Launch the processes; if one fails, all are ended again.
@@ -108,6 +118,8 @@ class Processes(abc.ABC):
             EmbodiedMemError: what `launch` raises.
         """
         self._max_steps = max_steps
+        self._process = os.getpid()
+        self._closed = False
         self._pool = concurrent.futures.ThreadPoolExecutor(num_threads, thread_name_prefix="simulator")
         self._episodes: list[Any] = [None] * num_envs
         futures = [self._pool.submit(self.launch) for _ in range(num_envs)]
@@ -136,12 +148,11 @@ class Processes(abc.ABC):
             SimulatorError: the process died or failed.
         """
 
-    def extras(self, episodes: Sequence[Any]) -> tuple:
-        """Return what is answered after progress, one entry per env each."""
-        return ()
-
     def close(self) -> None:
-        """End all processes and threads."""
+        """End all processes and threads; in a forked child, which has neither, nothing."""
+        if os.getpid() != self._process:
+            return
+        self._closed = True
         for simulator in self.simulators:
             simulator.close()
         self._pool.shutdown()
@@ -152,7 +163,7 @@ class Processes(abc.ABC):
             self._episodes[i] = None
         self._all(self._start, indices, tasks)
 
-    def step(self, actions: Sequence[str]) -> tuple:
+    def step(self, actions: Sequence[str]) -> tuple[Any, ...]:
         """Play one action per env; returns the same as `answers`."""
         if isinstance(actions, str):
             raise InvalidInputError("actions: expected a sequence of str, one per env, got one str")
@@ -168,24 +179,28 @@ class Processes(abc.ABC):
         self._all(self._play, range(len(actions)), actions)
         return self.answers()
 
-    def answers(self) -> tuple:
+    def answers(self) -> tuple[Any, ...]:
         """Return (observations, rewards, terminations, truncations, won, progress, extras...)."""
         episodes = [episode or self.no_episode for episode in self._episodes]
         limit = [bool(self._max_steps) and episode.num_steps >= self._max_steps for episode in episodes]
         cut = np.array([episode.cut or episode.crashed for episode in episodes]) | np.array(limit)
         terminated = np.array([episode.ended for episode in episodes])
-        return (
-            [episode.text for episode in episodes],
-            np.array([episode.reward for episode in episodes], dtype=np.float64),
-            terminated,
-            cut & ~terminated,
-            np.array([episode.won for episode in episodes]),
-            np.array([episode.progress for episode in episodes], dtype=np.float64),
-            *self.extras(episodes),
-        )
+        column = functools.partial(_column, episodes)
+        told = map(column, ("won", "progress", *self.told))
+        return column("text"), column("reward"), terminated, cut & ~terminated, *told
 
     def _all(self, function: Callable[..., None], *columns: Sequence[Any]) -> None:
-        """Call side by side, wait for every call, then raise the first error, if any."""
+        """Call side by side, wait for every call, then raise the first error, if any.
+
+        Raises:
+            SimulatorError: in a forked child, or after `close`.
+        """
+        if self._closed:
+            raise SimulatorError("these envs were closed; make envs anew")
+        if os.getpid() != self._process:
+            raise SimulatorError(
+                f"these envs belong to process {self._process} and not to its child {os.getpid()}; make envs here"
+            )
         futures = [self._pool.submit(function, *row) for row in zip(*columns)]
         concurrent.futures.wait(futures)
         for future in futures:
@@ -208,5 +223,38 @@ class Processes(abc.ABC):
             played = self.play(self.simulators[index], episode, action.encode("utf-8", "replace").decode())
             episode.num_steps += played
         except SimulatorError:
-            episode.text, episode.commands, episode.crashed = CRASHED, (), True
+            episode.text, episode.commands, episode.crashed = CRASHED, [], True
             self.simulators[index].close()
+
+
+def _column(episodes: Sequence[Any], field: str) -> Sequence[Any] | np.ndarray:
+    """One field of all episodes: an array of its type if that is a number's, else a list."""
+    values = [getattr(episode, field) for episode in episodes]
+    kind = type(getattr(type(episodes[0]), field, None))
+    return np.array(values, dtype=kind) if kind in (bool, int, float) else values
+
+
+class ProcessVectorEnv(NativeVectorEnv):
+    """Tasks that other programs play, each env in a process of its own. They cannot be copied."""
+
+    @property
+    def simulators(self) -> list[Any]:
+        """The processes as they are now, one per env."""
+        return list(self._native.simulators)
+
+    def snapshot(self, index: int) -> NoReturn:
+        """Refuse. Raises InvalidInputError always."""
+        raise InvalidInputError("a real simulator cannot be copied; reset with the same task and play again")
+
+    def restore(self, index: int, snapshot: Any) -> NoReturn:
+        """Refuse, as `snapshot`."""
+        self.snapshot(index)
+
+    def env(self, index: int) -> NoReturn:
+        """Refuse, as `snapshot`."""
+        self.snapshot(index)
+
+    def close_extras(self, **_: Any) -> None:
+        """End the processes; `close` calls this once."""
+        if hasattr(self, "_native"):
+            self._native.close()

@@ -5,29 +5,52 @@ class MyWorldVectorEnv(NativeVectorEnv):
 
     def __init__(self, tasks, num_envs=1, seed=0, max_steps=50, num_threads=None):
         super().__init__(_native.VectorEnv, read(tasks), num_envs, seed, max_steps, num_threads)
+
+envs = make("alfworld", tasks="train", num_envs=16, seed=0)      # any world, by name
 """
 
 from __future__ import annotations
 
-import operator
+import inspect
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from embodied_mem.envs.checks import checked_indices, checked_mask, checked_seed
+from embodied_mem.envs.checks import (
+    MAX_ENVS,
+    MAX_STEPS,
+    MAX_THREADS,
+    checked_actions,
+    checked_count,
+    checked_index,
+    checked_indices,
+    checked_mask,
+    checked_seed,
+    checked_seeds,
+)
+from embodied_mem.envs.text_space import AnyText
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.registry import load
+
+Texts = Sequence[str]
+Reset = tuple[Texts, dict[str, Any]]
+"""Observations and info."""
+
+Answers = tuple[Texts, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+"""Observations, rewards, terminations, truncations and info."""
 
 
-class NativeVectorEnv(gymnasium.vector.VectorEnv):
+class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Tasks of one native world stepped together; autoreset is disabled, results do not depend on the threads.
 
-    `info` holds, each with one entry per env: `goal` (the task's sentence), `task_id`, `won` (bool[B]), `progress`
-    (float64[B] in [0, 1]) and what `extra_info` names. `rewards` (float64[B]) is 1.0 after each step at which the task
-    is won, else 0.0; `truncations` is true where `max_steps` steps were taken without an end.
+    Observations and actions are lists of str; any str is in the spaces (`AnyText`). `info` holds arrays with one entry
+    per env, of dtype object where an entry is a text or a list: `goal` (the task's sentence), `task_id`, `won`
+    (bool[B]), `progress` (float64[B] in [0, 1]) and what `extra_info` names. `rewards` (float64[B]) is 1.0 after each
+    step at which the task is won, else 0.0; `truncations` is true where `max_steps` steps were taken without an end.
 
     A subclass gives the tasks: native handles with `name` and `task` (the sentence), or, with its own `load` and
     `task_id`, what these make handles of.
@@ -58,33 +81,33 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
         Args:
             native: the world's native VectorEnv class.
             tasks: what `load` loads, at least one.
-            num_envs: number of tasks played side by side, B.
+            num_envs: number of tasks played side by side, B, up to 65536.
             seed: decides, with env and episode number, which task is drawn, and all chance in it.
             max_steps: steps after which an episode is truncated; None for no limit.
             num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
+            options: further arguments of `native`.
             options: further arguments of `native`.
 
         Raises:
             InvalidInputError: an argument is out of range.
         """
-        if num_envs < 1:
-            raise InvalidInputError(f"num_envs: expected >= 1, got {num_envs}")
-        if max_steps is not None and max_steps < 1:
-            raise InvalidInputError(f"max_steps: expected >= 1 or None, got {max_steps}")
+        num_envs = checked_count("num_envs", num_envs, MAX_ENVS)
+        if max_steps is not None:
+            max_steps = checked_count("max_steps", max_steps, MAX_STEPS)
         if num_threads is None:
             num_threads = max(1, min(os.cpu_count() or 1, num_envs // 64))
-        if num_threads < 1:
-            raise InvalidInputError(f"num_threads: expected >= 1 or None, got {num_threads}")
+        num_threads = checked_count("num_threads", num_threads, MAX_THREADS)
         if not tasks:
             raise InvalidInputError("tasks: expected at least one, got none")
-        self._seed = checked_seed(seed)
+        seed = checked_seed(seed)
         self._tasks = tasks
         self._native = native(num_envs, max_steps or 0, num_threads, *options)
         self.num_envs = num_envs
         self.max_steps = max_steps
-        text = gymnasium.spaces.Text(max_length=1 << 16)
-        self.single_observation_space = self.single_action_space = text
-        self.observation_space = self.action_space = gymnasium.spaces.Tuple([text] * num_envs)
+        self.single_observation_space, self.single_action_space = AnyText(), AnyText()
+        self.observation_space, self.action_space = AnyText().batch(num_envs), AnyText().batch(num_envs)
+        super().reset(seed=seed)  # gymnasium's own generator; no world draws from it
+        self._streams = [_Stream(seed, i, num_envs) for i in range(num_envs)]
         self._episodes = np.zeros(num_envs, dtype=np.int64)
         self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._goals = [""] * num_envs
@@ -102,19 +125,18 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
         Raises:
             InvalidInputError: no task has this index.
         """
-        if not 0 <= task_index < len(self._tasks):
-            raise InvalidInputError(f"task index: expected 0 to {len(self._tasks) - 1}, got {task_index}")
-        return self._tasks[task_index]
+        return self._tasks[checked_index("task index", task_index, len(self._tasks))]
 
     def task_id(self, task_index: int) -> str:
         """Return the id of one task."""
-        return self.load(task_index).name
+        return str(self.load(task_index).name)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None) -> Reset:
         """Start episodes and return `(observations, info)` of all envs.
 
         Args:
-            seed: a new seed; every env's episode count starts again at 0. None goes on with the present one.
+            seed: a new seed; every env's episode count starts again at 0. One per env: env i, if it starts anew, plays
+                from now on what a single env (`num_envs=1`) of seed `seed[i]` plays. None goes on with the present one.
             options: `reset_mask` bool[num_envs]: only these envs start anew, default all. `task_indices` int[num_envs]:
                 the tasks they get (entries of other envs are not read), default the seeded order: env i's episode e
                 plays task number `e * num_envs + i` of an endless row of shuffles of all tasks.
@@ -123,6 +145,8 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
             InvalidInputError: an option is unknown or has another shape or range.
             GameFileError: a task's file cannot be played; no env has changed then.
         """
+        if not isinstance(options, Mapping | None):
+            raise InvalidInputError(f"options: expected a dict, got {type(options).__name__}")
         options = dict(options or {})
         mask = checked_mask(options.pop("reset_mask", None), self.num_envs)
         indices = options.pop("task_indices", None)
@@ -135,17 +159,24 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
             raise InvalidInputError(f"reset_mask: env {missing} was never reset and is left out; reset all envs first")
         if indices is not None:
             indices = checked_indices(indices, mask, self.num_envs, len(self._tasks))
-        new_seed = self._seed if seed is None else checked_seed(seed)
-        episodes = self._episodes if seed is None else np.zeros_like(self._episodes)
+        streams, episodes = self._streams.copy(), self._episodes.copy()
+        if isinstance(seed, Iterable):
+            for i, own in checked_seeds(seed, mask).items():
+                streams[i], episodes[i] = _Stream(own, 0, 1), 0
+        elif seed is not None:
+            seed = checked_seed(seed)
+            streams, episodes = [_Stream(seed, i, self.num_envs) for i in range(self.num_envs)], np.zeros_like(episodes)
         chosen = np.flatnonzero(mask).tolist()
         if indices is None:
-            drawn = [self._draw(new_seed, i, int(episodes[i])) for i in chosen]
+            drawn = [self._draw(streams[i], int(episodes[i])) for i in chosen]
         else:
             drawn = [int(indices[i]) for i in chosen]
         tasks = [self.load(index) for index in drawn]
-        seeds = [_episode_seed(new_seed, i, int(episodes[i])) if self.has_chance else 0 for i in chosen]
+        seeds = [_episode_seed(streams[i], int(episodes[i])) if self.has_chance else 0 for i in chosen]
         self._native.reset(chosen, tasks, seeds)
-        self._seed = new_seed
+        if isinstance(seed, int):
+            super().reset(seed=seed)
+        self._streams = streams
         self._episodes = episodes + mask
         self._started |= mask
         for i, index, task in zip(chosen, drawn, tasks):
@@ -153,36 +184,43 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
             self._task_ids[i] = self.task_id(index)
         return self.answers()
 
-    def step(self, actions: Sequence[str]):
+    def step(self, actions: Sequence[str]) -> Answers:
         """Play one action in every env and return `(observations, rewards, terminations, truncations, info)`.
 
         Args:
-            actions: one action per env; any string at all.
+            actions: a list, tuple or array with one action per env; any string at all.
 
         Raises:
             InvalidInputError: not one `str` per env, or `reset` was never called. No env has moved then.
         """
-        return self._answered(self._native.step(actions))
+        return self._answered(self._native.step(checked_actions(actions)))
 
-    def answers(self):
+    def answers(self) -> Reset:
         """Return `(observations, info)` as they stand, e.g. after `restore`."""
         observations, _, _, _, info = self._answered(self._native.answers())
         return observations, info
 
-    def snapshot(self, index: int) -> tuple:
+    def snapshot(self, index: int) -> tuple[Any, ...]:
         """Return env `index` as it stands; the handle stays valid whatever the env does afterwards."""
         index = self._checked_env(index)
         return self._native.snapshot(index), self._goals[index], self._task_ids[index]
 
-    def restore(self, index: int, snapshot: tuple) -> None:
+    def restore(self, index: int, snapshot: tuple[Any, ...]) -> None:
         """Put env `index` where `snapshot` is, its task and step count included.
 
         Raises:
             InvalidInputError: the snapshot is of envs with other options.
         """
         index = self._checked_env(index, started=False)
-        state, goal, task_id = snapshot
-        self._native.restore(index, state)
+        try:
+            state, goal, task_id = snapshot
+            if not isinstance(goal, str) or not isinstance(task_id, str):
+                raise TypeError("its goal and task id are no texts")
+            self._native.restore(index, state)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"snapshot: expected what `snapshot` of such envs returned: {error}") from error
         self._goals[index], self._task_ids[index] = goal, task_id
         self._started[index] = True
 
@@ -190,27 +228,63 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv):
         """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
         return self._native.snapshot(self._checked_env(index))
 
-    def _answered(self, answers: tuple):
+    def _answered(self, answers: tuple[Any, ...]) -> Answers:
         observations, rewards, terminations, truncations, won, progress, *extra = answers
-        info = {"goal": self._goals.copy(), "task_id": self._task_ids.copy(), "won": won, "progress": progress}
+        info = {"goal": self._goals, "task_id": self._task_ids, "won": won, "progress": progress}
         info.update(zip(self.extra_info, extra))
-        return observations, rewards, terminations, truncations, info
+        arrays = {name: per_env(values) for name, values in info.items()}
+        return observations, rewards, terminations, truncations, arrays
 
     def _checked_env(self, index: int, started: bool = True) -> int:
-        index = operator.index(index)
-        if not 0 <= index < self.num_envs:
-            raise InvalidInputError(f"env index: expected 0 to {self.num_envs - 1}, got {index}")
+        index = checked_index("env index", index, self.num_envs)
         if started and not self._started[index]:
             raise InvalidInputError(f"env {index} was never reset; call reset() first")
         return index
 
-    def _draw(self, seed: int, env: int, episode: int) -> int:
+    def _draw(self, stream: _Stream, episode: int) -> int:
         """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
-        number, place = divmod(episode * self.num_envs + env, len(self._tasks))
-        if self._order is None or self._order[0] != (seed, number):
-            self._order = ((seed, number), np.random.default_rng([seed, number]).permutation(len(self._tasks)))
+        number, place = divmod(episode * stream.num_envs + stream.env, len(self._tasks))
+        key = (stream.seed, number)
+        if self._order is None or self._order[0] != key:
+            self._order = (key, np.random.default_rng(key).permutation(len(self._tasks)))
         return int(self._order[1][place])
 
 
-def _episode_seed(seed: int, env: int, episode: int) -> int:
-    return int(np.random.SeedSequence([seed, env, episode]).generate_state(1, np.uint64)[0])
+class _Stream(NamedTuple):
+    """What decides an env's episodes, with their number: a seed, and which of how many envs share it."""
+
+    seed: int
+    env: int
+    num_envs: int
+
+
+def per_env(values: Sequence[Any]) -> np.ndarray:
+    """Return an array with one entry per env: an array as it is, a list's entries as objects, lists among them too."""
+    return values if isinstance(values, np.ndarray) else np.fromiter(values, dtype=object, count=len(values))
+
+
+def _episode_seed(stream: _Stream, episode: int) -> int:
+    return int(np.random.SeedSequence([stream.seed, stream.env, episode]).generate_state(1, np.uint64)[0])
+
+
+def make(world: str, backend: str | None = None, **options: Any) -> NativeVectorEnv:
+    """Return the vector env of a world.
+
+    Args:
+        world: its name, one of `embodied_mem.registry.names()`.
+        backend: None for the world itself; the name of a real simulator, to have that play it.
+        **options: arguments of its class; all worlds know `tasks`, `num_envs`, `seed`, `max_steps`.
+
+    Raises:
+        InvalidInputError: the world or its backend is unknown, an option is, or the tasks are missing.
+    """
+    cls = load(world, "env", backend)
+    known = inspect.signature(cls).parameters
+    for name in options:
+        if name not in known:
+            raise InvalidInputError(f"{world}: expected options among {', '.join(known)}, got {name!r}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise InvalidInputError(f"{world}: expected the option {name}, such as {cls.default_tasks!r}, got none")
+    envs: NativeVectorEnv = cls(**options)
+    return envs

@@ -9,8 +9,10 @@ Several seeds on one task are not independent tasks: both functions count tasks,
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from embodied_mem.errors import InvalidInputError
 
@@ -35,8 +37,14 @@ def wilson(rate: float, count: int) -> tuple[float, float]:
     return max((centre - spread) / (1 + z2 / count), 0.0), min((centre + spread) / (1 + z2 / count), 1.0)
 
 
+def success_row(won: ArrayLike) -> dict[str, Any]:
+    """Success and its interval as JSON data, of [tasks] or [tasks, seeds]."""
+    won = np.asarray(won, float)
+    return {"success": float(won.mean()), "interval": list(wilson(float(won.mean()), len(won)))}
+
+
 def paired_difference(
-    first: np.ndarray, second: np.ndarray, *, resamples: int = 10_000, seed: int = 0
+    first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """(mean of first - second, low, high): 95 % bootstrap interval over tasks.
 

@@ -1,118 +1,318 @@
-"""The planner-critic agent on EmbodiedBench's worlds: what it remembers from training tasks, and what it then scores.
+"""Scores the planner-critic agent, its ablations and deliveries of memory on the subsets of a world.
 
-    benchmark = BENCHMARKS["eb_alfred"]
-    memory = remember(benchmark, AGENTS["full"], training_tasks(benchmark))
-    outcomes = play(benchmark, AGENTS["full"], memory, benchmark.load("base"))
+An agent first lives through the training tasks, then every scored task starts from that memory: tasks are independent
+of each other and of their order, so that intervals over tasks mean what they say.
 
-Every scored task starts from the same memory, as it was after the training tasks: tasks are independent of each other
-and of their order, so that intervals over tasks mean what they say.
+    --agents full no_memory --num_tasks 10
+    --agents --deliveries none static compiled --weights RUN/weights     # deliveries alone, by models
+
+Deliveries are played by models that read ALFWorld's texts (`delivery_benchmark`), with three seeds at temperature 0.5,
+since greedy play repeats refused commands. A task's outcome is its mean over the seeds, and intervals count tasks.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import pathlib
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from embodied_mem import envs
-from embodied_mem.agents.eb_alfred_planner import EbAlfredCritic, EbAlfredPlanner
-from embodied_mem.agents.eb_alfred_scene import EbAlfredRules
-from embodied_mem.agents.eb_habitat_planner import EbHabitatCritic, EbHabitatPlanner, EbHabitatRules
-from embodied_mem.agents.lives import Outcome, play_lives
-from embodied_mem.agents.planner_critic import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
-from embodied_mem.envs import eb_alfred, eb_habitat_data
-from embodied_mem.memory.lifelong import LifelongMemory
+import numpy as np
 
+from embodied_mem import envs
+from embodied_mem.agents.deliveries import DELIVERIES
+from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.rollout import Played, rollout
+from embodied_mem.evaluation.benchmark import AgentNumbers, EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.command import Models
+from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option
+from embodied_mem.evaluation.intervals import paired_difference, success_row
+from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.evaluation.resume import Finished, kept_beside
+from embodied_mem.evaluation.tables import markdown, rate
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.progress import Progress
+
+DESCRIPTION = __doc__
 AGENTS = {**ABLATIONS, "no_memory": PlannerCriticConfig(spatial=False, long_term=False)}
 """The agent, its ablations, and one that has the last three answers and no other memory."""
+NOTE = (
+    "The native world is symbolic: no images, no physics, and a text names what is in view. The papers' agents see "
+    "images in the real simulators, so their figures are beside these for orientation and are no comparison."
+)
 
 
 @dataclasses.dataclass(frozen=True)
-class Benchmark:
-    """A world and its parts of the agent.
+class PlannerConfig:
+    """What is played.
 
     Attributes:
         world: id of the environment.
-        training: name of the tasks that memory is made of.
-        subsets: names of the tasks that are scored.
-        load: the tasks of a name.
-        parts: new planner, critic and rules.
-        lists_actions: as for `play_lives`.
+        agents: of `AGENTS`.
+        subsets: that are scored; empty takes all at hand.
+        deliveries: of memory, by the models in `weights`.
+        weights: folder with models that read ALFWorld's texts.
+        seeds: of the deliveries; each task is played once per seed.
+        temperature: of the deliveries; 0 is greedy.
+        bank, soft, hint_tokens: controls of the deliveries, see `evaluation.controls`.
+        training_tasks: that memory is made of; 0 takes all.
+        num_tasks: of each subset; 0 takes all.
     """
 
     world: str
-    training: str
+    agents: tuple[str, ...] = option(tuple(AGENTS), "agents that are scored; none for deliveries alone", choices=AGENTS)
+    subsets: tuple[str, ...] = option((), "of tasks; default: all at hand")
+    deliveries: tuple[str, ...] = option((), "of memory, by the weights", choices=DELIVERIES)
+    weights: str = option("experiments/weights/alfworld", "folder with models that read ALFWorld's texts")
+    seeds: tuple[int, ...] = option((0, 1, 2), "of deliveries")
+    temperature: float = option(0.5, "of deliveries, 0 is greedy")
+    bank: tuple[str, ...] = bank_option()
+    soft: tuple[str, ...] = soft_option()
+    hint_tokens: tuple[int, ...] = hint_tokens_option()
+    training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
+    num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The rows of the deliveries by name."""
+        rows = settings_of(self.deliveries, self.bank, self.soft, self.hint_tokens or (None,))
+        return {row.name: row for row in rows}
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannerBenchmark:
+    """How agents are scored on a world; a `Benchmark`.
+
+    Attributes:
+        world: id of the environment.
+        subsets: names of the tasks that are scored.
+        load: the tasks of a name.
+        training: tasks that memory is made of: none that a subset has, too.
+        lists_actions: as for `rollout`.
+        published: rows of papers.
+    """
+
+    world: str
     subsets: tuple[str, ...]
     load: Callable[[str], list[Any]]
-    parts: Callable[[], dict[str, Any]]
+    training: Callable[[], list[Any]]
     lists_actions: bool
+    published: Sequence[Published] = ()
+
+    description = DESCRIPTION
+
+    @property
+    def config(self) -> PlannerConfig:
+        """The defaults."""
+        return PlannerConfig(self.world)
+
+    def evaluate(
+        self, config: PlannerConfig, *, models: Models | None = None, result: pathlib.Path | None = None
+    ) -> dict[str, Any]:
+        """As `Benchmark.evaluate`."""
+        started = time.perf_counter()
+        facts = manifest(config=dataclasses.asdict(config), planner="rules", note=NOTE)
+        shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens")
+        belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
+        with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
+            played = play_all(self, config, models or Models(config.weights), finished)
+            report = {"subsets": rows_of(played), **facts, "seconds": round(time.perf_counter() - started, 1)}
+            report |= episodes_data(
+                self.world, played, training_tasks=config.training_tasks,
+                temperature=config.temperature if config.deliveries else None,
+            )  # fmt: skip
+            if result:
+                write_result(result, report)
+        return report
+
+    def table(self, report: Mapping[str, Any]) -> str:
+        """As `Benchmark.table`; the cost of a step is that of deciding alone."""
+        return table(report["subsets"], self.published)
+
+    def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """As `Benchmark.line`."""
+        return {"world": self.world, "subsets": report["subsets"]}
 
     def agent(self, config: PlannerCriticConfig, memory: LifelongMemory | None) -> PlannerCriticAgent:
         """A new agent; with `memory`, one that goes on with it."""
-        return PlannerCriticAgent(config, memory, **self.parts())
+        return PlannerCriticAgent.for_world(self.world, config, memory)
 
 
-BENCHMARKS = {
-    "eb_alfred": Benchmark(
-        "eb_alfred",
-        "train",
-        ("base", "common_sense", "long_horizon"),
-        eb_alfred.load_tasks,
-        lambda: {"planner": EbAlfredPlanner(), "critic": EbAlfredCritic(), "world": EbAlfredRules()},
-        lists_actions=True,
-    ),
-    "eb_habitat": Benchmark(
-        "eb_habitat",
-        "train_validation",
-        ("base", "common_sense", "long_horizon"),
-        eb_habitat_data.load_tasks,
-        lambda: {"planner": EbHabitatPlanner(), "critic": EbHabitatCritic(), "world": EbHabitatRules()},
-        lists_actions=False,
-    ),
-}
-
-
-def training_tasks(benchmark: Benchmark) -> list[Any]:
-    """Tasks that memory is made of: one instruction per trial, and none that an evaluation subset has, too."""
-    tasks = benchmark.load(benchmark.training)
-    if benchmark.world == "eb_habitat":
-        records = eb_habitat_data.load_records(benchmark.training)
-        shared = {record["id"] for record in records if record.get("same_layout_as")}
-        return [task for task in tasks if task.name not in shared and not task.satisfied_at_start]
-    return list({task.trial: task for task in tasks}.values())
-
-
-def scored_tasks(benchmark: Benchmark, subset: str) -> list[Any]:
+def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
     """The tasks of a subset without those whose goal holds before anything is done."""
     return [task for task in benchmark.load(subset) if not getattr(task, "satisfied_at_start", False)]
 
 
 def remember(
-    benchmark: Benchmark,
+    benchmark: PlannerBenchmark,
     config: PlannerCriticConfig,
     tasks: Sequence[Any],
-    on_task: Callable[[Outcome], None] | None = None,
+    on_task: Callable[[Played], None] | None = None,
 ) -> LifelongMemory | None:
     """The memory of an agent that lived through these tasks; None for one that keeps nothing between tasks."""
     if not config.long_term or not tasks:
         return None
     agent = benchmark.agent(config, None)
     world = envs.make(benchmark.world, tasks=list(tasks), num_envs=1)
-    play_lives(world, [agent], [range(len(tasks))], on_task, lists_actions=benchmark.lists_actions)
+    tasks_in_order = [range(len(tasks))]
+    rollout(world, [agent], tasks_in_order, on_episode=on_task, lists_actions=benchmark.lists_actions)
     return agent.memory
 
 
 def play(
-    benchmark: Benchmark,
+    benchmark: PlannerBenchmark,
     config: PlannerCriticConfig,
     memory: LifelongMemory | None,
     tasks: Sequence[Any],
-    on_task: Callable[[Outcome], None] | None = None,
-) -> list[Outcome]:
+) -> list[Played]:
     """Outcomes of the tasks, each played by an agent that starts with its own fork of `memory`."""
     world = envs.make(benchmark.world, tasks=list(tasks), num_envs=1)
     outcomes = []
     for index in range(len(tasks)):
         agent = benchmark.agent(config, memory.fork() if memory is not None else None)
-        outcomes += play_lives(world, [agent], [[index]], on_task, lists_actions=benchmark.lists_actions)
+        outcomes += rollout(world, [agent], [[index]], lists_actions=benchmark.lists_actions)
     return outcomes
+
+
+def play_all(
+    benchmark: PlannerBenchmark, config: PlannerConfig, models: Models, finished: Finished[AgentNumbers]
+) -> list[EpisodeResult]:
+    """Every episode, in order of subsets, deliveries and agents, tasks, seeds."""
+    subsets = {
+        subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
+        for subset in config.subsets or benchmark.subsets
+    }
+    seeds = {**dict.fromkeys(config.settings, config.seeds), **dict.fromkeys(config.agents, (0,))}
+
+    def is_left(name: str, subset: str, task: Any) -> bool:
+        return any((name, f"{subset}/{seed}", task.name) not in finished.rows for seed in seeds[name])
+
+    open_parts = {
+        (name, subset): numbers
+        for name in config.settings
+        for subset, tasks in subsets.items()
+        if (numbers := [number for number, task in enumerate(tasks) if is_left(name, subset, task)])
+    }
+    if open_parts:
+        from embodied_mem.evaluation.delivery_benchmark import play_deliveries
+
+        play_deliveries(
+            config.world, models, open_parts, subsets, settings=config.settings, training_tasks=config.training_tasks,
+            seeds=config.seeds, temperature=config.temperature,
+            on_episode=lambda name, subset, task, seed, row: finished.add(name, f"{subset}/{seed}", task.name, row),
+        )  # fmt: skip
+    training = benchmark.training()[: config.training_tasks or None]
+    memories: dict[tuple[str, ...], LifelongMemory | None] = {}
+    for name in config.agents:
+        left = [(subset, task) for subset, tasks in subsets.items() for task in tasks if is_left(name, subset, task)]
+        if not left:
+            continue
+        agent = AGENTS[name]
+        if agent.modules not in memories:  # what is remembered does not depend on who criticises later
+            with Progress(f"{name}: training tasks", len(training) if agent.long_term else 0, unit="task") as progress:
+                memories[agent.modules] = remember(
+                    benchmark, dataclasses.replace(agent, critic=True), training, progress_of(progress)
+                )
+        with Progress(name, len(left), unit="task") as progress:
+            for subset, task in left:
+                [outcome] = play(benchmark, agent, memories[agent.modules], [task])
+                finished.add(name, f"{subset}/0", task.name, numbers_of(outcome))
+                progress.update(won=outcome.won)
+    return [
+        episode_of(name, subset, task.name, seed, finished.rows[name, f"{subset}/{seed}", task.name])
+        for subset, tasks in subsets.items()
+        for name in seeds
+        for task in tasks
+        for seed in seeds[name]
+    ]
+
+
+def numbers_of(outcome: Played) -> AgentNumbers:
+    """What is kept of an agent's episode."""
+    record = outcome.record
+    milliseconds = 1000 * (record.memory_s + record.think_s)
+    return AgentNumbers(int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes, 0, milliseconds)
+
+
+def episode_of(agent: str, subset: str, task: str, seed: int, row: AgentNumbers) -> EpisodeResult:
+    """The result of an episode from its numbers."""
+    return EpisodeResult(
+        agent, task, bool(row.won), row.progress, row.steps, subset=subset, seed=seed, tokens=row.tokens,
+        milliseconds=row.milliseconds, more={"plans": row.plans, "vetoes": row.vetoes},
+    )  # fmt: skip
+
+
+def progress_of(progress: Progress) -> Callable[[Played], None]:
+    """What `rollout` calls when a task ends."""
+    return lambda outcome: progress.update(won=outcome.won)
+
+
+def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Numbers of each subset and agent: 95 % intervals, paired differences to the full agent or else to `none`.
+
+    A task counts as the mean of its seeds.
+    """
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for subset in dict.fromkeys(episode.subset for episode in episodes):
+        columns = {
+            name: _columns([episode for episode in episodes if (episode.subset, episode.agent) == (subset, name)])
+            for name in dict.fromkeys(episode.agent for episode in episodes)
+        }
+        baseline = "full" if "full" in columns else "none"
+        rows[subset] = {}
+        for name, column in columns.items():
+            mean, low, high = paired_difference(column["progress"], np.zeros_like(column["progress"]))
+            steps = max(column["steps"].sum(), 1)
+            row = success_row(column["won"]) | {
+                "progress": mean,
+                "progress_interval": [low, high],
+                **{key: float(column[key].mean()) for key in ("steps", "plans", "vetoes")},
+                "tokens_per_step": float(column["tokens"].sum() / steps),
+                "ms_per_step": float(column["milliseconds"].sum() / steps),
+                "tasks": len(column["won"]),
+            }
+            if name != baseline and baseline in columns:
+                for what, key in (("success", "won"), ("steps", "steps")):
+                    difference = paired_difference(column[key], columns[baseline][key])
+                    row[f"{what}_difference_to_{baseline}"] = list(difference)
+            rows[subset][name] = row
+    return rows
+
+
+def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
+    """float[tasks] by field of `AgentNumbers`, of the episodes of one agent, tasks by seeds."""
+    tasks = len({episode.task for episode in episodes})
+    return {
+        column: np.array([episode.more.get(column, getattr(episode, column, 0)) for episode in episodes], float)
+        .reshape(tasks, -1)
+        .mean(1)
+        for column in AgentNumbers._fields
+    }
+
+
+def cost_cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Cells with the tokens and milliseconds of a step, over all the rows."""
+    steps = max(sum(row["steps"] for row in rows), 1e-9)
+    tokens, ms = (sum(row[key] * row["steps"] for row in rows) / steps for key in ("tokens_per_step", "ms_per_step"))
+    return [f"{tokens:.0f}", f"{ms:.1f}"]
+
+
+def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequence[Published]) -> str:
+    """The comparison as a Markdown table, published figures below; the cost of a step is that of deciding alone."""
+    columns = [column for subset in rows for column in (f"{subset}: success", "progress", "steps")]
+    head = ["agent", *columns, "tokens/step", "ms/step"]
+    lines = []
+    for name in next(iter(rows.values())):
+        cells = [name]
+        for row in (agents[name] for agents in rows.values()):
+            cells += [rate(row["success"], row["interval"]), rate(row["progress"], row["progress_interval"])]
+            cells.append(f"{row['steps']:.1f}")
+        lines.append([*cells, *cost_cells([agents[name] for agents in rows.values()])])
+    for paper in published:
+        cells = [f"*{paper.name}*"]
+        for subset in rows:
+            values = paper.rows.get(subset, (None, None))
+            cells += ["-" if value is None else f"{value:g} %" for value in values] + ["-"]
+        lines.append([*cells, "-", "-"])
+    return markdown(head, lines)

@@ -13,59 +13,79 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from embodied_mem.evaluation.score import Score
+from embodied_mem.atomic_file import write_text
+from embodied_mem.evaluation.tables import between, difference, markdown, percent
+
+if TYPE_CHECKING:
+    from embodied_mem.evaluation.score import Score
 
 BASELINE = "none"
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def table(scores: Mapping[str, Score]) -> str:
     """The comparison as a Markdown table."""
-    head = (
-        "| delivery | success | 95 % interval | vs none (paired) | progress | steps | executor tokens/step | "
-        "compiler tokens/step | ms/step | parse rate |"
-    )
-    lines = [head, "|" + "---|" * 10]
-    baseline = scores.get(BASELINE)
-    for name, score in scores.items():
-        row = score.to_json(baseline)
-        low, high = row["interval"]
-        versus = "-"
-        if "difference_interval" in row:
-            d_low, d_high = row["difference_interval"]
-            versus = f"{100 * row['difference_to_' + BASELINE]:+.1f} [{100 * d_low:+.1f}, {100 * d_high:+.1f}]"
-        lines.append(
-            f"| {name} | {100 * row['success']:.1f} % | {100 * low:.1f} - {100 * high:.1f} | {versus} "
-            f"| {100 * row['progress']:.1f} % | {row['steps']:.1f} | {row['executor_tokens_per_step']:.0f} "
-            f"| {row['compiler_tokens_per_step']:.0f} | {row['latency_ms_per_step']:.1f} "
-            f"| {100 * row['parse_rate']:.1f} % |"
-        )
-    return "\n".join(lines)
+    return rows_table({name: score.to_json(scores.get(BASELINE)) for name, score in scores.items()})
 
 
-def manifest(command: Sequence[str] | None = None, **facts: object) -> dict:
+def rows_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """As `table`, from rows as JSON data."""
+    head = ["delivery", "success", "95 % interval", "vs none (paired)", "progress", "steps", "executor tokens/step"]
+    head += ["compiler tokens/step", "ms/step", "parse rate"]
+    return markdown(head, [_cells(name, row) for name, row in rows.items()])
+
+
+def _cells(name: str, row: Mapping[str, Any]) -> list[str]:
+    return [
+        name, percent(row["success"]), between(row["interval"], "-"), versus(row), percent(row["progress"]),
+        f"{row['steps']:.1f}", f"{row['executor_tokens_per_step']:.0f}", f"{row['compiler_tokens_per_step']:.0f}",
+        f"{row['latency_ms_per_step']:.1f}", percent(row["parse_rate"]),
+    ]  # fmt: skip
+
+
+def versus(row: Mapping[str, Any]) -> str:
+    """The cell with a delivery's paired difference to `BASELINE`."""
+    if "difference_interval" not in row:
+        return "-"
+    return difference([row[f"difference_to_{BASELINE}"], *row["difference_interval"]])
+
+
+def manifest(command: Sequence[str] | None = None, **facts: object) -> dict[str, Any]:
     """Where a result comes from: command, commit, machine, versions, and what the caller adds."""
-    root = pathlib.Path(__file__).resolve().parents[2]
     return {
-        "command": " ".join(command or ["python", os.path.relpath(sys.argv[0], root), *sys.argv[1:]]),
-        "commit": _git(root, "rev-parse", "HEAD"),
-        "modified_files": len(_git(root, "status", "--porcelain", "--untracked-files=no").splitlines()),
-        "machine": f"{_processor()}, {os.cpu_count()} cores",
+        "command": " ".join(command or [*_program(), *sys.argv[1:]]),
+        "commit": commit(),
+        "modified_files": len(_git("status", "--porcelain", "--untracked-files=no").splitlines()),
+        "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         **facts,
     }
 
 
-def _git(root: pathlib.Path, *arguments: str) -> str:
+def _program() -> list[str]:
+    """How this program is called: a file of the repository by its path, another by its name."""
+    path = pathlib.Path(sys.argv[0]).resolve()
+    return ["python", str(path.relative_to(_ROOT))] if path.is_relative_to(_ROOT) else [path.name]
+
+
+def commit(*options: str) -> str:
+    """The commit of the repository that this runs from, in the form that options of `git rev-parse` name; or ""."""
+    return _git("rev-parse", *options, "HEAD")
+
+
+def _git(*arguments: str) -> str:
     try:
         return subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=10
+            ["git", "-C", str(_ROOT), *arguments], capture_output=True, text=True, check=True, timeout=10
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor."""
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -75,7 +95,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def summary(scores: Mapping[str, Score], facts: Mapping) -> dict:
+def summary(scores: Mapping[str, Score], facts: Mapping[str, Any]) -> dict[str, Any]:
     """The comparison as JSON data: `deliveries` by name, and the manifest."""
     baseline = scores.get(BASELINE)
     first = next(iter(scores.values()))
@@ -88,22 +108,36 @@ def summary(scores: Mapping[str, Score], facts: Mapping) -> dict:
 
 
 def write_report(
-    directory: str | os.PathLike,
+    directory: str | os.PathLike[str],
     scores: Mapping[str, Score],
-    facts: Mapping,
-    curves: Mapping[str, Sequence[Mapping]] | None = None,
-) -> dict:
+    facts: Mapping[str, Any],
+    curves: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+) -> dict[str, Any]:
     """Writes `report.json`, `report.md` and, with curves, `curves.png`; returns what the JSON file holds."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     data = summary(scores, facts)
-    (directory / "report.json").write_text(json.dumps(data, indent=2) + "\n")
+    write_result(directory / "report.json", data)
     lines = ["# Deliveries of memory compared", "", table(scores), ""]
     lines += [f"{data['num_tasks']} tasks, {data['num_seeds']} seeds. Command: `{facts.get('command', '')}`", ""]
     if curves and draw_curves(directory / "curves.png", curves):
         lines.append("![learning curves](curves.png)")
     (directory / "report.md").write_text("\n".join(lines) + "\n")
     return data
+
+
+def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
+    """Writes a report as JSON, in one step; episodes stand one a line."""
+    report = dict(report)
+    episodes = report.pop("episodes", None)
+    text = json.dumps(report, indent=1)
+    if episodes is not None:
+        lines = ",\n".join(map(json.dumps, episodes["rows"]))
+        text = (
+            f'{text[:-2]},\n "episodes": {{"columns": {json.dumps(episodes["columns"])}, "rows": [\n{lines}\n ]}}\n}}'
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text + "\n")
 
 
 CURVES = {
@@ -116,7 +150,7 @@ CURVES = {
 """What is drawn per stage: two metrics, on the left and the right axis."""
 
 
-def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping]]) -> bool:
+def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
     """Draws the learning curves of the stages side by side into a PNG file; False if no stage has any."""
     import matplotlib
 

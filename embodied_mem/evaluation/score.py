@@ -7,17 +7,26 @@ scores["compiled"].success, scores["compiled"].interval
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from embodied_mem.agents.deliveries import make_delivery
-from embodied_mem.agents.executor import Executor
-from embodied_mem.agents.player import Trajectory, play
-from embodied_mem.compiler.memory_compiler import MemoryCompiler
-from embodied_mem.evaluation.intervals import paired_difference, wilson
+from embodied_mem.agents.rollout import Envs, Trajectory, play
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.controls import Setting, under
+from embodied_mem.evaluation.intervals import paired_difference, success_row, wilson
+from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import MemoryBank
+from embodied_mem.progress import Progress
+from embodied_mem.registry import names
+
+if TYPE_CHECKING:
+    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.training.bundle import Bundle
+    from embodied_mem.training.teachers.lesson import TaskSource
 
 
 class EpisodeNumbers(NamedTuple):
@@ -34,6 +43,8 @@ class EpisodeNumbers(NamedTuple):
         outputs: of the compiler.
         well_formed: of these.
         guided: steps at which the executor got guidance.
+        cited: steps at which the guidance names an experience as its source.
+        unsupported: of these, steps at which that experience does not say so.
     """
 
     won: bool
@@ -46,6 +57,18 @@ class EpisodeNumbers(NamedTuple):
     outputs: int
     well_formed: int
     guided: int
+    cited: int = 0
+    unsupported: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Read and written by both models."""
+        return self.executor_tokens + self.compiler_tokens
+
+    @property
+    def milliseconds(self) -> float:
+        """In both models."""
+        return 1000 * (self.executor_s + self.compiler_s)
 
 
 def numbers_of(trajectory: Trajectory) -> EpisodeNumbers:
@@ -63,6 +86,8 @@ def numbers_of(trajectory: Trajectory) -> EpisodeNumbers:
         len(outputs),
         sum(bool(output.well_formed) for output in outputs),
         sum(bool(d.hint or d.memory) for d in delivered),
+        sum(d.supported is not None for d in delivered),
+        sum(d.supported is False for d in delivered),
     )
 
 
@@ -81,6 +106,8 @@ class Score:
         compiler_ms: likewise of the delivery.
         parse_rate: share of compiler outputs that were well formed; 1 without a compiler.
         guided: share of steps at which the executor got guidance.
+        cited: share of steps at which the guidance names an experience as its source.
+        hallucinated: share of steps at which that experience does not say so.
     """
 
     delivery: str
@@ -93,6 +120,8 @@ class Score:
     compiler_ms: float
     parse_rate: float
     guided: float
+    cited: float = 0.0
+    hallucinated: float = 0.0
 
     @property
     def success(self) -> float:
@@ -104,11 +133,9 @@ class Score:
         """95 % Wilson interval of the success, counted in tasks."""
         return wilson(self.success, len(self.won))
 
-    def to_json(self, baseline: Score | None = None) -> dict:
+    def to_json(self, baseline: Score | None = None) -> dict[str, Any]:
         """The row as JSON data; with a baseline also the paired difference to it."""
-        row = {
-            "success": self.success,
-            "interval": list(self.interval),
+        row = success_row(self.won) | {
             "progress": float(self.progress.mean()),
             "steps": float(self.steps.mean()),
             "tokens_per_step": self.executor_tokens + self.compiler_tokens,
@@ -119,6 +146,8 @@ class Score:
             "compiler_ms_per_step": self.compiler_ms,
             "parse_rate": self.parse_rate,
             "guided": self.guided,
+            "cited": self.cited,
+            "hallucinations_per_100_steps": 100 * self.hallucinated,
         }
         if baseline is not None and baseline is not self:
             difference, low, high = paired_difference(self.won, baseline.won)
@@ -128,41 +157,48 @@ class Score:
 
 
 def score_deliveries(
-    envs,
+    envs: Envs,
     executor: Executor,
     compiler: MemoryCompiler | None,
     bank: MemoryBank,
     *,
-    deliveries: Sequence[str],
+    deliveries: Sequence[str | Setting],
     tasks: Sequence[int],
     seeds: Sequence[int],
     top_k: int,
     full_turns: int,
-    finished: Mapping[tuple[str, str, str], Sequence] | None = None,
+    finished: Mapping[tuple[str, str, str], EpisodeNumbers] = types.MappingProxyType({}),
     on_episode: Callable[[str, str, str, EpisodeNumbers], None] | None = None,
+    numbered: bool = False,
+    source: TaskSource | None = None,
 ) -> dict[str, Score]:
-    """Rows by delivery; every delivery plays every task once per seed.
+    """Rows by name; every delivery plays every task once per seed.
 
     Batches are cut in the same way whatever is finished, so that a row does not depend on where a run was stopped.
 
     Args:
-        finished: (delivery, seed, task) -> `EpisodeNumbers` of an earlier run; a batch of such episodes is not played.
-        on_episode: called with delivery, seed, task and the numbers of each episode, finished ones included.
+        finished: (delivery, seed, task) -> numbers of an earlier run; a batch of such episodes is not played.
+        on_episode: called with name, seed, task and the numbers of each episode, finished ones included.
+        numbered: the models were trained on experiences with numbers.
+        source: of the tasks, for the deliveries `teacher` and `guidance_only`.
+
+    Raises:
+        InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
     pairs = [(task, seed) for seed in seeds for task in tasks]
-    finished = finished or {}
     scores = {}
-    for name in deliveries:
-        delivery = make_delivery(name, compiler)
+    for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
+        name = setting.name
+        delivery, view, acting = under(setting, executor, compiler, bank, source=source, numbered=numbered)
         rows: list[EpisodeNumbers] = []
         for first in range(0, len(pairs), envs.num_envs):
             part = pairs[first : first + envs.num_envs]
             keys = [(name, str(seed), str(task)) for task, seed in part]
             if all(key in finished for key in keys):
-                batch = [EpisodeNumbers(*finished[key]) for key in keys]
+                batch = [finished[key] for key in keys]
             else:
                 played = play(
-                    envs, executor, delivery, bank,
+                    envs, acting, delivery, view,
                     tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
                 )  # fmt: skip
                 batch = [numbers_of(trajectory) for trajectory in played]
@@ -176,21 +212,73 @@ def score_deliveries(
 
 def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seeds: int) -> Score:
     """The row of one delivery; episodes stand seed by seed, tasks in one order."""
-    column = EpisodeNumbers(*map(np.array, zip(*rows)))
-
-    def table(values: np.ndarray) -> np.ndarray:
-        return values.reshape(num_seeds, num_tasks).T
-
-    num_steps, outputs = column.steps.sum(), column.outputs.sum()
+    columns = {field: np.array(values) for field, values in zip(EpisodeNumbers._fields, zip(*rows))}
+    tables = {key: columns[key].reshape(num_seeds, num_tasks).T for key in ("won", "progress", "steps")}
+    total = {key: column.sum() for key, column in columns.items()}
+    steps = total["steps"]
     return Score(
         name,
-        table(column.won),
-        table(column.progress),
-        table(column.steps),
-        float(column.executor_tokens.sum() / num_steps),
-        float(column.compiler_tokens.sum() / num_steps),
-        float(1000 * column.executor_s.sum() / num_steps),
-        float(1000 * column.compiler_s.sum() / num_steps),
-        float(column.well_formed.sum() / outputs) if outputs else 1.0,
-        float(column.guided.sum() / num_steps),
+        **tables,
+        executor_tokens=float(total["executor_tokens"] / steps),
+        compiler_tokens=float(total["compiler_tokens"] / steps),
+        executor_ms=float(1000 * total["executor_s"] / steps),
+        compiler_ms=float(1000 * total["compiler_s"] / steps),
+        parse_rate=float(total["well_formed"] / total["outputs"]) if total["outputs"] else 1.0,
+        guided=float(total["guided"] / steps),
+        cited=float(total["cited"] / steps),
+        hallucinated=float(total["unsupported"] / steps),
     )
+
+
+def refuse_weights(weights: str, trained_on: str, expected: str) -> NoReturn:
+    """Refuses models of another world, and says how they are scored.
+
+    Raises:
+        InvalidInputError: always.
+    """
+    how = (
+        f"--config={trained_on} --agents --deliveries none static compiled " if trained_on in names("benchmark") else ""
+    )
+    raise InvalidInputError(
+        f"--weights: expected some trained on {expected}, got some trained on {trained_on}; score them with: "
+        f"python experiments/evaluate.py {how}--weights {weights}"
+    )
+
+
+def score(
+    bundle: Bundle,
+    envs: Envs,
+    num_tasks: int,
+    bank: MemoryBank,
+    *,
+    deliveries: Sequence[str | Setting],
+    seeds: Sequence[int],
+    temperature: float,
+    label: str = "evaluation",
+    finished: Finished[EpisodeNumbers] | None = None,
+) -> dict[str, Score]:
+    """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
+
+    What is in `finished` is not played again, and what is played is kept there.
+    """
+    from embodied_mem.parallel.processes import is_first
+    from embodied_mem.training.tasks import sources_of
+
+    config = bundle.config
+    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(16, config.evaluation.batch_size))
+    episodes = num_tasks * len(seeds) * len(deliveries)
+    with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
+        won: dict[str, list[bool]] = {}
+        earlier = dict(finished.rows) if finished else {}
+
+        def on_episode(name: str, seed: str, task: str, numbers: EpisodeNumbers) -> None:
+            if finished and (name, seed, task) not in finished.rows:
+                finished.add(name, seed, task, numbers)
+            won.setdefault(name, []).append(numbers.won)
+            progress.update(1, delivery=name, success=sum(won[name]) / len(won[name]))
+
+        return score_deliveries(
+            envs, executor, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
+            top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
+            numbered=config.memory.numbered, source=sources_of(config.world, config.seed)[0],
+        )  # fmt: skip

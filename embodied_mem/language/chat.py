@@ -5,7 +5,7 @@
     reply.text, model.meter.prompt_tokens, model.meter.cost
 
 Models: `OpenAIChatModel` (a server), `RecordedChatModel` (a file in front of another model),
-`embodied_mem.agents.flax_chat.FlaxChatModel` (our own decoder). Only the standard library is needed.
+`embodied_mem.models.chat.FlaxChatModel` (our own decoder).
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import EmbodiedMemError, InvalidInputError
+from ..forks import forking_lock
 
 Message = dict[str, object]
 """`{"role": "system" | "user" | "assistant", "content": text}`."""
+Json = dict[str, Any]
+"""A JSON object."""
+
+MAX_TOKENS = 1 << 40
+"""Of one call; more is no count."""
 
 
 class ChatError(EmbodiedMemError, RuntimeError):
@@ -46,6 +52,21 @@ class Usage:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    @classmethod
+    def read(cls, counts: object) -> Usage:
+        """The numbers in a server's `usage`; what it leaves out is 0. Raises ValueError for what cannot be counted."""
+        if not isinstance(counts, Mapping):
+            raise ValueError(f"expected numbers of tokens by name, got {type(counts).__name__}")
+        numbers = []
+        for name in ("prompt_tokens", "completion_tokens"):
+            try:
+                numbers.append(int(counts.get(name) or 0))
+            except (TypeError, ValueError, OverflowError):
+                numbers.append(-1)
+            if not 0 <= numbers[-1] <= MAX_TOKENS:
+                raise ValueError(f"{name}: expected a number of 0 to {MAX_TOKENS}")
+        return cls(*numbers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +164,7 @@ class UsageMeter:
     max_cost: float | None = None
     prices: Prices | None = None
     _in_flight_tokens: int = dataclasses.field(default=0, repr=False, compare=False)
-    _lock: threading.RLock = dataclasses.field(default_factory=threading.RLock, repr=False, compare=False)
+    _lock: threading.RLock = dataclasses.field(default_factory=forking_lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.max_cost is not None and self.prices is None:
@@ -225,7 +246,7 @@ class ChatModel(Protocol):
         *,
         max_tokens: int = 512,
         temperature: float = 0.0,
-        response_format: dict | None = None,
+        response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
         """The model's answer to `messages`.
@@ -235,7 +256,7 @@ class ChatModel(Protocol):
             max_tokens: upper limit of the answer.
             temperature: 0 for the most likely answer.
             response_format: e.g. `{"type": "json_schema", "json_schema": {...}}`; None for free text. Whether the
-                model keeps to it is its own affair: `complete_json` checks.
+                model keeps to it is not guaranteed: `complete_json` checks.
             on_text: called with each piece of the answer as it comes; a model that does not stream calls it once.
                 After the first piece nothing is tried again: what was given cannot be taken back. A model that is only
                 ever called without may leave it out.

@@ -1,4 +1,4 @@
-"""Texts as vectors from a server. The lexical embedder, which needs none, is `embodied_mem.memory.LexicalEmbedder`.
+"""Embeds texts by a server. The lexical embedder, which needs none, is `embodied_mem.memory.LexicalEmbedder`.
 
     embedder = ServerEmbedder("http://localhost:8000/v1", model="bge-small-en")
     bank = embodied_mem.memory.MemoryBank(embedder)
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class ServerEmbedder:
         **http: further arguments of `HttpJson`.
     """
 
-    def __init__(self, base_url: str, model: str, *, api_key: str | None = None, batch_size: int = 64, **http):
+    def __init__(self, base_url: str, model: str, *, api_key: str | None = None, batch_size: int = 64, **http: Any):
         if batch_size < 1:
             raise InvalidInputError(f"batch_size: expected >= 1, got {batch_size}")
         self.name = model
@@ -52,14 +53,14 @@ class ServerEmbedder:
             try:
                 data = sorted(answer["data"], key=lambda entry: entry["index"])
                 vectors = np.array([entry["embedding"] for entry in data], np.float64)
-                counts = answer.get("usage") or {}
-                self.meter.count(Usage(int(counts.get("prompt_tokens") or 0), 0))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                usage = Usage.read(answer.get("usage") or {})
+            except (KeyError, TypeError, ValueError, OverflowError):
                 raise ChatError(
-                    f"{self._http.base_url}: expected data[i].embedding, got {str(answer)[:300]}"
-                ) from error
+                    f"{self._http.base_url}: expected data[i].embedding, got {self._http.shown(answer)}"
+                ) from None
             if vectors.ndim != 2 or len(vectors) != len(batch) or not np.isfinite(vectors).all():
                 raise ChatError(f"{self._http.base_url}: expected {len(batch)} finite vectors, got {vectors.shape}")
+            self.meter.count(Usage(usage.prompt_tokens, 0))
             rows.append(vectors)
         if not rows:
             return np.zeros((0, 0), np.float32)

@@ -28,7 +28,7 @@ _PATTERNS = {
 _KNOWN = ("gpt-2", "smollm", *_PATTERNS)
 
 
-def backend_from_gguf(metadata: Mapping[str, Any]):
+def backend_from_gguf(metadata: Mapping[str, Any]) -> Any:
     """The `tokenizers.Tokenizer` that the metadata describes.
 
     Raises:

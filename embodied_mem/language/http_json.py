@@ -1,95 +1,84 @@
-"""POST requests with JSON to a server that may be busy, late, endless, cut off, or wrong.
+"""POST requests with JSON under one deadline, to servers that may be busy, slow, endless, cut off or wrong.
 
     http = HttpJson("http://localhost:8000/v1", timeout_s=20, deadline_s=60, max_answer_bytes=1 << 20)
     http.post("embeddings", {"input": ["an apple"]}, meter)                  # a dict
     http.post_stream("chat/completions", {"stream": True}, meter, print)     # a dict per event
 
-Whatever the server does, a call ends within `deadline_s` and reads at most `max_answer_bytes`.
+Whatever the server does, a call ends within `deadline_s` and reads at most `max_answer_bytes`, and no answer and no
+error holds the key. Needs `pip install 'embodied_mem[chat]'`.
+
+Requests run on the loop of `background_loop`: there one can be cancelled wherever it waits.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
+import asyncio
+import codecs
+import functools
 import json
-import threading
+import os
+import ssl
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
-from typing import Any
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InvalidInputError
-from .chat import ChatError, UsageMeter
+from ..errors import InvalidInputError, MissingDependencyError
+from .background_loop import finish_later, received
+from .chat import ChatError, Json, UsageMeter
+from .json_answers import load_json
 
+if TYPE_CHECKING:
+    import httpx
+
+_Made = TypeVar("_Made")
+_Receive = Callable[["httpx.Response"], AsyncIterator[Any]]
 _MAX_WAIT_S = 60.0
-_CHUNK_BYTES = 1 << 16
+_MAX_DOUBLINGS = 16
 _RETRIED_STATUS = (408, 409, 425, 429)
+_SHOWN = 300
+_READ_TO_SHOW = 4096
+# A shorter key is no secret (EMPTY, none), and its letters may well be in an answer.
+_MIN_SECRET = 16
 
 
-class _Again(Exception):
-    """A try failed in a way that may pass."""
+class RefusedError(ChatError):
+    """The server refused a request.
 
-    def __init__(self, problem: str, kind: str = "failed", retry_after: str | None = None):
-        super().__init__(problem)
-        self.kind, self.retry_after = kind, retry_after
+    Attributes:
+        status: of HTTP.
+        text: the beginning of what the server said.
+    """
+
+    def __init__(self, message: str, status: int, text: str):
+        super().__init__(message)
+        self.status, self.text = status, text
 
 
-class _ListenerError(Exception):
-    """Carries an error of the caller's callback past the handling of the connection's errors."""
+class _FailedTry(Exception):
+    """A try failed.
 
+    Attributes:
+        got, expected, kind: for the ChatError.
+        again: whether it may pass.
+        retry_after: what the server asks for, as it says it.
+        status: of a refusal, else 0.
+    """
 
-class _Watch:
-    """Shuts a connection's socket down at a moment, whatever its thread is waiting for: a server that sends one byte a
-    second is never silent for long, so that a socket's own timeout does not end it."""
-
-    def __init__(self, seconds_s: float):
-        self.sock = None
-        self.expired = False
-        self._timer = threading.Timer(max(seconds_s, 0.0), self._expire)
-        self._timer.daemon = True
-
-    def _expire(self) -> None:
-        self.expired = True
-        with contextlib.suppress(OSError, AttributeError):  # closed already, or not yet open
-            self.sock.shutdown(2)
-
-    def opened(self, sock) -> None:
-        self.sock = sock
-        if self.expired:  # while it was being opened
-            self._expire()
-
-    def __enter__(self) -> _Watch:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._timer.cancel()
-
-    def opener(self) -> urllib.request.OpenerDirector:
-        """An opener (proxies and redirects as usual) whose connections are watched."""
-        watch = self
-
-        class Plain(http.client.HTTPConnection):
-            def connect(self):
-                super().connect()
-                watch.opened(self.sock)
-
-        class Secure(http.client.HTTPSConnection):
-            def connect(self):
-                super().connect()
-                watch.opened(self.sock)
-
-        class PlainHandler(urllib.request.HTTPHandler):
-            def http_open(self, request):
-                return self.do_open(Plain, request)
-
-        class SecureHandler(urllib.request.HTTPSHandler):
-            def https_open(self, request):
-                return self.do_open(Secure, request)
-
-        return urllib.request.build_opener(PlainHandler, SecureHandler)
+    def __init__(
+        self,
+        got: str,
+        kind: str = "failed",
+        *,
+        expected: str = "an answer",
+        again: bool = True,
+        retry_after: str | None = None,
+        status: int = 0,
+    ):
+        super().__init__(got)
+        self.got, self.kind, self.expected, self.again = got, kind, expected, again
+        self.retry_after, self.status = retry_after, status
 
 
 class HttpJson:
@@ -97,18 +86,23 @@ class HttpJson:
 
     A try is repeated on the status 408, 409, 425, 429 and 5xx, on a refused or dropped connection, on an answer that is
     empty or cut off, and on silence, after `backoff_s * 2**i` seconds or what the server's `Retry-After` asks for (at
-    most 60 s). What is wrong in another way is wrong the second time too and is an error at once. Names are resolved
-    without a limit of time. Threads may share one object.
+    most 60 s). What is wrong in another way is wrong the second time too and is an error at once. Redirections are not
+    followed. Proxies are those of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY). Threads may share one
+    object, and connections are kept.
 
     Args:
         base_url: `http://...` or `https://...`, with the version part (`/v1`).
-        api_key: sent as bearer token, to this host only; None for none.
+        api_key: sent as bearer token; None for none.
         timeout_s: longest silence within one try.
         deadline_s: limit of a whole call: all tries, the waits between them, and a streamed answer to its end.
         max_answer_bytes: limit of an answer.
         max_retries: tries after the first.
         backoff_s: first waiting time.
         sleep: waits; replaced in tests.
+
+    Raises:
+        InvalidInputError: an argument, or a proxy of the environment, cannot be used.
+        MissingDependencyError: httpx is not installed.
     """
 
     def __init__(
@@ -123,178 +117,316 @@ class HttpJson:
         backoff_s: float = 0.5,
         sleep: Callable[[float], None] = time.sleep,
     ):
-        if urllib.parse.urlsplit(base_url).scheme not in ("http", "https"):
-            raise InvalidInputError(f"base_url: expected http://... or https://..., got {base_url!r}")
-        if max_retries < 0 or timeout_s <= 0:
-            raise InvalidInputError(f"expected max_retries >= 0 and timeout_s > 0, got {max_retries} and {timeout_s}")
-        if deadline_s <= 0 or max_answer_bytes < 1:
-            raise InvalidInputError(
-                f"expected deadline_s > 0 and max_answer_bytes >= 1, got {deadline_s} and {max_answer_bytes}"
-            )
-        self.base_url = base_url.rstrip("/")
-        self._api_key = api_key
-        self._timeout_s, self._deadline_s, self._max_answer_bytes = timeout_s, deadline_s, max_answer_bytes
-        self._max_retries, self._backoff_s, self._sleep = max_retries, backoff_s, sleep
+        self.base_url = _checked_url(base_url)
+        self._secrets = _secrets(_checked_key(api_key))
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._timeout_s = _number("timeout_s", timeout_s)
+        self._deadline_s = _number("deadline_s", deadline_s)
+        self._backoff_s = _number("backoff_s", backoff_s, zero=True)
+        for name, value, least in (("max_answer_bytes", max_answer_bytes, 1), ("max_retries", max_retries, 0)):
+            if not isinstance(value, int) or value < least:
+                raise InvalidInputError(f"{name}: expected an integer >= {least}, got {value!r}")
+        self._max_answer_bytes, self._max_retries, self._sleep = max_answer_bytes, max_retries, sleep
+        self._open()
 
-    def post(self, path: str, body: dict, meter: UsageMeter) -> dict:
+    def post(self, path: str, body: Json, meter: UsageMeter, *, since: float | None = None) -> Json:
         """The JSON object with which the server answers `body`.
 
+        Args:
+            since: when the call began that this is a part of (`time.monotonic()`); None: it begins now.
+
         Raises:
-            ChatError: the server refused, or failed after all tries, or was late, or answered something else.
+            ChatError: the server refused (`RefusedError`), or failed after all tries, or was late, or answered
+                something else.
+            InvalidInputError: the body is no JSON data.
         """
-        return self._tries(path, body, meter, self._read_object)
+
+        def read(parts: Iterable[bytes]) -> Json:
+            answer = b"".join(parts)
+            if not answer.strip():
+                raise _FailedTry("an empty answer", "empty")
+            try:
+                return self._object(answer.decode("utf-8-sig"))
+            except UnicodeDecodeError as error:
+                shown = repr(self._hide(answer.decode("latin-1"))[:200])
+                raise _not_utf8(f"{shown} ({error.reason})") from None
+
+        return self._tries(path, body, meter, receive=self._parts, read=read, since=since)
 
     def post_stream(
         self,
         path: str,
-        body: dict,
+        body: Json,
         meter: UsageMeter,
-        on_event: Callable[[dict], None],
+        on_event: Callable[[Json], None],
         *,
         on_start: Callable[[], None] = lambda: None,
         may_repeat: Callable[[], bool] = lambda: True,
+        since: float | None = None,
     ) -> None:
         """Calls `on_event` with each JSON object of an answer in server-sent events, up to the event `[DONE]`.
 
         Args:
             on_start: called before each try: what came before is void.
             may_repeat: whether that is still possible; if not, a broken answer is an error.
+            since: as `post`.
 
         Raises:
             ChatError: as `post`; of kind "truncated" if the stream broke off in all tries, or could not be repeated.
+            InvalidInputError: as `post`.
         """
 
-        def read(response, watch, meter, url):
+        def read(events: Iterable[str]) -> None:
             on_start()
-            for event in self._events(response, watch, meter, url):
-                try:
-                    on_event(event)
-                except OSError as error:  # the listener's own, not the connection's
-                    raise _ListenerError from error
+            for event in events:
+                on_event(self._object(event))
 
-        try:
-            self._tries(path, body, meter, read, may_repeat)
-        except _ListenerError as error:
-            raise error.__cause__ from None
+        self._tries(path, body, meter, receive=self._events, read=read, since=since, may_repeat=may_repeat)
 
-    def _tries(self, path: str, body: dict, meter: UsageMeter, read: Callable, may_repeat=lambda: True) -> Any:
+    def shown(self, answer: object) -> str:
+        """The beginning of an answer, for an error."""
+        return self._hide(json.dumps(answer))[:_SHOWN]
+
+    # In the thread of the caller.
+
+    def _tries(
+        self,
+        path: str,
+        body: Json,
+        meter: UsageMeter,
+        *,
+        receive: _Receive,
+        read: Callable[[Iterable[Any]], _Made],
+        since: float | None,
+        may_repeat: Callable[[], bool] = lambda: True,
+    ) -> _Made:
         url = f"{self.base_url}/{path}"
-        data = json.dumps(body).encode()
-        end = time.monotonic() + self._deadline_s
+        try:
+            data = json.dumps(body).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError(f"request to {url}: expected JSON data, got {error}") from error
+        if self._process != os.getpid():
+            self._open()
+        end = (time.monotonic() if since is None else since) + self._deadline_s
         for attempt in range(self._max_retries + 1):
             start = time.monotonic()
+            answer = received(functools.partial(self._answer, url, data, receive, end - start))
             try:
-                return self._try(url, data, meter, read, end - start)
-            except _Again as error:
-                problem, failure = str(error), error
+                return read(answer)
+            except _FailedTry as error:
+                failure = error
             finally:
+                answer.close()
                 meter.add(seconds_s=time.monotonic() - start)
             if failure.kind != "failed":
                 meter.add(**{failure.kind: 1})
-            wait_s = min(_retry_after(failure.retry_after, self._backoff_s * 2**attempt), _MAX_WAIT_S)
+            message = f"{url}: expected {failure.expected}, got {failure.got}"
+            if not failure.again:
+                if failure.status:
+                    raise RefusedError(message, failure.status, failure.got)
+                raise ChatError(message, failure.kind)
+            default_s = self._backoff_s * 2 ** min(attempt, _MAX_DOUBLINGS)
+            wait_s = min(_retry_after(failure.retry_after, default_s), _MAX_WAIT_S)
             late = time.monotonic() + wait_s >= end
             if late and failure.kind != "late" and may_repeat():
                 meter.add(late=1)
             if attempt == self._max_retries or late or not may_repeat():
                 why = f"; the call's limit is {self._deadline_s:g} s" if late else ""
-                raise ChatError(
-                    f"{url}: expected an answer, got {problem} (tried {attempt + 1} times){why}",
-                    "late" if late and may_repeat() else failure.kind,
-                )
+                kind = "late" if late and may_repeat() else failure.kind
+                raise ChatError(f"{message} (tried {attempt + 1} times){why}", kind)
             meter.add(retries=1)
             self._sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def _try(self, url: str, data: bytes, meter: UsageMeter, read: Callable, seconds_s: float) -> Any:
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-        if self._api_key:
-            request.add_unredirected_header("Authorization", f"Bearer {self._api_key}")
-        with _Watch(seconds_s) as watch:
-            try:
-                with watch.opener().open(request, timeout=min(self._timeout_s, seconds_s)) as response:
-                    return read(response, watch, meter, url)
-            except urllib.error.HTTPError as error:
-                text = _beginning(error)
-                if not (error.code in _RETRIED_STATUS or error.code >= 500):
-                    raise ChatError(f"{url}: expected an answer, got status {error.code}: {text}") from error
-                raise _Again(f"status {error.code}: {text}", retry_after=error.headers.get("Retry-After")) from error
-            except (OSError, http.client.HTTPException, _Again) as error:
-                if watch.expired:
-                    raise _Again(f"none within the {self._deadline_s:g} s of the call", "late") from error
-                if isinstance(error, _Again):
-                    raise
-                reason = getattr(error, "reason", error)
-                if isinstance(reason, TimeoutError):
-                    raise _Again(f"nothing for {self._timeout_s:g} s", "late") from error
-                cut = isinstance(error, http.client.IncompleteRead)
-                raise _Again(f"{type(error).__name__}: {error}", "truncated" if cut else "failed") from error
-
-    def _read_object(self, response, watch: _Watch, meter: UsageMeter, url: str) -> dict:
-        parts, size = [], 0
-        while part := response.read(_CHUNK_BYTES):
-            parts.append(part)
-            size += len(part)
-            if size > self._max_answer_bytes:
-                raise self._bad(meter, url, "too_long", f"at most {self._max_answer_bytes} bytes", "more")
-        answer = b"".join(parts)
-        if watch.expired:  # without a length, an end made by us looks like any other
-            raise _Again("a part of an answer", "late")
-        if response.length:  # what the header promised and did not come
-            raise _Again(f"{len(answer)} bytes of an answer with {response.length} more", "truncated")
-        if not answer.strip():
-            raise _Again("an empty answer", "empty")
-        return self._object(answer, meter, url)
-
-    def _events(self, response, watch: _Watch, meter: UsageMeter, url: str) -> Iterator[dict]:
-        """The JSON objects of server-sent events: fields `data`, joined up to an empty line; all else is skipped."""
-        left, lines, num_events = self._max_answer_bytes, [], 0
-        while True:
-            line = response.readline(left + 1)
-            left -= len(line)
-            if left < 0:
-                raise self._bad(meter, url, "too_long", f"at most {self._max_answer_bytes} bytes", "more")
-            stripped = line.rstrip(b"\r\n")
-            if stripped.startswith(b"data:"):
-                lines.append(stripped[5:].removeprefix(b" "))
-            elif not stripped and lines:
-                data, lines = b"\n".join(lines), []
-                if data.strip() == b"[DONE]":
-                    return
-                num_events += 1
-                yield self._object(data, meter, url)
-            if not line:
-                break
-        # Lines that no empty line ended are no event, by the standard; a last [DONE] without one is common.
-        if b"\n".join(lines).strip() == b"[DONE]":
-            return
-        if not num_events and not lines and not watch.expired:
-            raise _Again("an empty answer", "empty")
-        raise _Again(f"a stream that ended without [DONE] after {num_events} events", "truncated")
-
-    def _object(self, data: bytes, meter: UsageMeter, url: str) -> dict:
+    def _object(self, text: str) -> Json:
+        if self._secrets and len(self._secrets[0]) >= _MIN_SECRET:
+            text = self._hide(text)
         try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise self._bad(meter, url, "wrong_encoding", "UTF-8", f"{data[:200]!r} ({error})") from error
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self._bad(meter, url, "malformed", "JSON", repr(text[:200])) from error
+            parsed = load_json(text)
+        except ValueError:
+            raise _FailedTry(repr(self._hide(text)[:200]), "malformed", expected="JSON", again=False) from None
         if not isinstance(parsed, dict):
-            raise self._bad(meter, url, "malformed", "a JSON object", repr(text[:200]))
+            raise _FailedTry(repr(self._hide(text)[:200]), "malformed", expected="a JSON object", again=False)
         return parsed
 
-    @staticmethod
-    def _bad(meter: UsageMeter, url: str, kind: str, expected: str, got: str) -> ChatError:
-        meter.add(**{kind: 1})
-        return ChatError(f"{url}: expected {expected}, got {got}", kind)
+    def _hide(self, text: str) -> str:
+        """`text` with stars in place of the key."""
+        for secret in self._secrets:
+            text = text.replace(secret, "*" * len(secret))
+        return text
+
+    def _open(self) -> None:
+        """Make the client of this process; one that was inherited by a fork belongs to the parent's loop."""
+        import httpx
+
+        try:
+            self._client = httpx.AsyncClient(
+                verify=_certificates(),
+                timeout=httpx.Timeout(self._timeout_s, pool=None),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            )
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise InvalidInputError(
+                "proxy: expected http://... or https://... in HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, got another "
+                f"({type(error).__name__}); for socks5://... pip install 'httpx[socks]'"
+            ) from None
+        self._process = os.getpid()
+        weakref.finalize(self, _close, self._client, self._process).atexit = False
+
+    # In the thread of the loop.
+
+    async def _answer(
+        self, url: str, data: bytes, receive: _Receive, seconds_s: float, give: Callable[[Any], None]
+    ) -> None:
+        """Give what `receive` makes of one answer. Any failure is a `_FailedTry`."""
+        import httpx
+
+        try:
+            async with (
+                asyncio.timeout(max(seconds_s, 0.0)),
+                self._client.stream("POST", url, content=data, headers=self._headers) as response,
+            ):
+                if not response.is_success:
+                    raise await self._refusal(response)
+                async for item in receive(response):
+                    give(item)
+        except TimeoutError:
+            raise _FailedTry(f"none within the {self._deadline_s:g} s of the call", "late") from None
+        except httpx.TimeoutException:
+            raise _FailedTry(f"nothing for {self._timeout_s:g} s", "late") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
+            again = not isinstance(error, (httpx.LocalProtocolError, httpx.InvalidURL, ValueError))
+            raise _FailedTry(self._hide(f"{type(error).__name__}: {error}"), again=again) from None
+
+    async def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        import httpx
+
+        size = 0
+        try:
+            async for part in response.aiter_raw():
+                size += len(part)
+                if size > self._max_answer_bytes:
+                    limit = f"at most {self._max_answer_bytes} bytes"
+                    raise _FailedTry("more", "too_long", expected=limit, again=False)
+                yield part
+        except (httpx.RemoteProtocolError, httpx.ReadError) as error:
+            raise _FailedTry(self._hide(f"{size} bytes of an answer: {error}"), "truncated") from None
+
+    async def _events(self, response: httpx.Response) -> AsyncIterator[str]:
+        """The data of server-sent events that are not empty, up to `[DONE]`."""
+        import httpx
+        import httpx_sse
+
+        ended, half, num_events = False, False, 0
+        decoder = codecs.getincrementaldecoder("utf-8")()
+
+        async def whole() -> AsyncIterator[bytes]:
+            nonlocal ended
+            async for part in self._parts(response):
+                try:
+                    decoder.decode(part)
+                except UnicodeDecodeError as error:
+                    raise _not_utf8(f"other bytes ({error.reason})") from None
+                yield part
+            ended = True
+            yield b"\n\n"
+
+        # Whatever kind the server says it is: some stream as text/plain.
+        stream = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=whole())
+        async for event in httpx_sse.EventSource(stream).aiter_sse():
+            if event.data.strip() == "[DONE]":  # often without the empty line that ends an event
+                return
+            half = ended and event.data != ""
+            if half:
+                break
+            if event.data:
+                num_events += 1
+                yield event.data
+        if not num_events and not half:
+            raise _FailedTry("an empty answer", "empty")
+        raise _FailedTry(f"a stream that ended without [DONE] after {num_events} events", "truncated")
+
+    async def _refusal(self, response: httpx.Response) -> _FailedTry:
+        import httpx
+
+        status, text = response.status_code, b""
+        if response.is_redirect:
+            target = self._hide(response.headers.get("Location", "nowhere"))[:_SHOWN]
+            got = f"status {status}, a redirection to {target!r}; give the address itself as base_url"
+            return _FailedTry(got, again=False, status=status)
+        try:
+            async for part in response.aiter_raw():
+                text += part
+                if len(text) > _READ_TO_SHOW:
+                    break
+        except httpx.HTTPError:
+            text = text or b"(no text)"
+        got = f"status {status}: {self._hide(text.decode('utf-8', 'replace'))[:_SHOWN]}"
+        again = status in _RETRIED_STATUS or status >= 500
+        return _FailedTry(got, again=again, retry_after=response.headers.get("Retry-After"), status=status)
 
 
-def _beginning(error: urllib.error.HTTPError) -> str:
+def _not_utf8(got: str) -> _FailedTry:
+    return _FailedTry(got, "wrong_encoding", expected="UTF-8", again=False)
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Those that the system trusts. Read once: that takes longer than a request."""
+    return ssl.create_default_context()
+
+
+def _close(client: httpx.AsyncClient, process: int) -> None:
+    if process == os.getpid():
+        finish_later(client.aclose)
+
+
+def _checked_url(base_url: Any) -> str:
+    """The address without a slash at its end."""
     try:
-        return error.read(300).decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException):
-        return "(no text)"
+        import httpx
+        import httpx_sse  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(f"{error.name} is missing: pip install 'embodied_mem[chat]'") from error
+
+    # What stands before an @ may be a password.
+    shown = repr(base_url) if "@" not in str(base_url) else "one with @"
+    try:
+        url = httpx.URL(base_url)
+    except (httpx.InvalidURL, TypeError, ValueError) as error:
+        raise InvalidInputError(f"base_url: expected http://... or https://..., got {shown}") from error
+    wrong_port = url.port is not None and not 0 < url.port < 1 << 16
+    if url.scheme not in ("http", "https") or not url.host or wrong_port:
+        raise InvalidInputError(f"base_url: expected http://HOST[:PORT]/... or https://..., got {shown}")
+    if url.userinfo or url.query or url.fragment:
+        raise InvalidInputError(f"base_url: expected an address without @, ? and #, got {shown}; a key goes to api_key")
+    return str(base_url).rstrip("/")
+
+
+def _checked_key(api_key: object) -> str:
+    if api_key is None:
+        return ""
+    if not isinstance(api_key, str) or not all("!" <= sign <= "~" for sign in api_key):
+        what = f"a text of {len(api_key)} characters" if isinstance(api_key, str) else type(api_key).__name__
+        raise InvalidInputError(f"api_key: expected printable ASCII characters, no spaces or line breaks, got {what}")
+    return api_key
+
+
+def _secrets(api_key: str) -> list[str]:
+    """The forms in which a server may say the key again, the key itself first."""
+    return list(dict.fromkeys(filter(None, (api_key, json.dumps(api_key)[1:-1], urllib.parse.quote(api_key, safe="")))))
+
+
+def _number(name: str, value: Any, zero: bool = False) -> float:
+    try:
+        number = float(value) if not isinstance(value, (str, bytes)) else 0.0
+    except (TypeError, ValueError, OverflowError):
+        number = -1.0
+    if not (number > 0 or (zero and number == 0)):
+        raise InvalidInputError(f"{name}: expected a number of seconds {'>=' if zero else '>'} 0, got {value!r}")
+    return number
 
 
 def _retry_after(header: str | None, default_s: float) -> float:

@@ -10,12 +10,14 @@ not checked would be a promise that is not kept.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from ..errors import InvalidInputError
-from .chat import ChatError, ChatModel, Message
+from .chat import ChatError, ChatModel, Json, Message
 
 KEYWORDS = {
     "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
@@ -23,17 +25,18 @@ KEYWORDS = {
 }  # fmt: skip
 """What `problems` understands; the last two say nothing about a value."""
 
-_TYPES = {
+_TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float),
     "integer": (int, float),
 }  # fmt: skip
-_FENCE = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?\s*```$", re.S)
+MAX_DEPTH = 100
+"""Deepest nesting that is read."""
 
 
 def complete_json(
     model: ChatModel,
     messages: Sequence[Message],
-    schema: dict,
+    schema: Json,
     *,
     name: str = "answer",
     max_tokens: int = 512,
@@ -75,19 +78,116 @@ def complete_json(
     raise ChatError(f"{model.name}: expected JSON that fits {name!r}, got {reply.text[:200]!r}: {wrong}", "malformed")
 
 
-def read_json(text: str, schema: dict) -> tuple[object, str]:
-    """(value, what is wrong with it) of an answer; the second is empty if it fits."""
-    stripped = text.strip()
-    fenced = _FENCE.match(stripped)
+def read_json(text: str, schema: Json) -> tuple[object, str]:
+    """(value, what is wrong with it) of an answer; the second is empty if it fits.
+
+    A property that is null, need not be there and may not be null counts as left out: what `strict_form` asks for.
+    Takes time in proportion to the length of the text.
+    """
     try:
-        value = json.loads(fenced[1] if fenced else stripped, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        value = load_json(_without_fence(text.strip()), parse_constant=_refuse)
+    except ValueError as error:
         return None, f"it is no JSON ({error})"
-    return value, "; ".join(list(problems(value, schema))[:3])
+    value = _without_nulls(value, schema)
+    return value, "; ".join(itertools.islice(problems(value, schema), 3))
 
 
-def _refuse(constant: str):
+def load_json(text: str | bytes, **options: Any) -> object:
+    """`json.loads`, at most `MAX_DEPTH` deep. Raises ValueError for anything else."""
+    try:
+        value = json.loads(text, **options)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}") from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inside = (outer.values() if isinstance(outer, dict) else outer for outer in level if _is_nest(outer))
+        level = list(filter(_is_nest, itertools.chain.from_iterable(inside)))
+        if not level:
+            return value
+    raise ValueError(f"nested deeper than {MAX_DEPTH}")
+
+
+def _is_nest(value: object) -> bool:
+    return isinstance(value, (dict, list))
+
+
+def _without_fence(text: str) -> str:
+    """What a Markdown fence holds that is all of the text; else the text."""
+    first, newline, rest = text.partition("\n")
+    language = first.removeprefix("```").strip()
+    begins = newline and first.startswith("```") and (not language or (language.isascii() and language.isalpha()))
+    return rest.removesuffix("```").strip() if begins and rest.endswith("```") else text
+
+
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
+
+
+def strict_form(schema: Json) -> Json | None:
+    """The schema as servers with a strict mode want it: every property required and none besides; one that need not be
+    there may be null. None if there is no such form: an object may have any properties.
+
+    Source: OpenAI, "Structured model outputs", supported schemas.
+    """
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return None
+    try:
+        return _strict(schema)
+    except (TypeError, AttributeError, RecursionError):  # no schema at all: for the server to judge
+        return None
+
+
+def _strict(schema: object) -> Json | None:
+    if not isinstance(schema, dict):
+        return None
+    strict = dict(schema)
+    kinds = schema.get("type", [])
+    if "object" in ([kinds] if isinstance(kinds, str) else kinds) or "properties" in schema:
+        if "properties" not in schema or schema.get("additionalProperties", False) is not False:
+            return None
+        required = schema.get("required", ())
+        properties = {key: _strict(value) for key, value in schema["properties"].items()}
+        inner = {key: value for key, value in properties.items() if value is not None}
+        if not set(required) <= inner.keys() or len(inner) < len(properties):
+            return None
+        strict["properties"] = {key: value if key in required else _nullable(value) for key, value in inner.items()}
+        strict["required"] = list(inner)
+        strict["additionalProperties"] = False
+    if "items" in schema:
+        strict["items"] = _strict(schema["items"])
+    if "anyOf" in schema:
+        strict["anyOf"] = [_strict(alternative) for alternative in schema["anyOf"]]
+    return None if strict.get("items", {}) is None or None in strict.get("anyOf", ()) else strict
+
+
+def _nullable(schema: Json) -> Json:
+    if not any(problems(None, schema)):
+        return schema
+    if "type" not in schema or schema.keys() & {"enum", "const", "anyOf"}:
+        return {"anyOf": [schema, {"type": "null"}]}
+    kinds = schema["type"]
+    return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+
+
+def _without_nulls(value: object, schema: Json | bool) -> object:
+    """`value` without the nulls that stand for what was left out."""
+    if isinstance(schema, bool):
+        return value
+    for alternative in schema.get("anyOf", ()):
+        shorter = _without_nulls(value, alternative)
+        if not any(problems(shorter, alternative)):
+            value = shorter
+            break
+    if isinstance(value, list) and "items" in schema:
+        return [_without_nulls(item, schema["items"]) for item in value]
+    if isinstance(value, dict) and "properties" in schema:
+        known, required = schema["properties"], schema.get("required", ())
+        return {
+            key: _without_nulls(item, known.get(key, True))
+            for key, item in value.items()
+            if not (item is None and key in known and key not in required and any(problems(None, known[key])))
+        }
+    return value
 
 
 def check_schema(schema: object, where: str = "schema") -> None:
@@ -109,7 +209,7 @@ def check_schema(schema: object, where: str = "schema") -> None:
         check_schema(inner, f"{where}.anyOf[{index}]")
 
 
-def problems(value: object, schema: dict | bool, where: str = "the answer") -> Iterator[str]:
+def problems(value: object, schema: Json | bool, where: str = "the answer") -> Iterator[str]:
     """One sentence for each way in which a value does not fit a schema."""
     if isinstance(schema, bool):
         if not schema:
@@ -136,11 +236,11 @@ def problems(value: object, schema: dict | bool, where: str = "the answer") -> I
         yield from _bounds(len(value), schema, "minLength", "maxLength", f"the length of {where}")
         if "pattern" in schema and not re.search(schema["pattern"], value):
             yield f"{where} should match {schema['pattern']!r}, not be {_shown(value)}"
-    elif _is(value, "number"):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _bounds(value, schema, "minimum", "maximum", where)
 
 
-def _object_problems(value: dict, schema: dict, where: str) -> Iterator[str]:
+def _object_problems(value: Json, schema: Json, where: str) -> Iterator[str]:
     for key in schema.get("required", ()):
         if key not in value:
             yield f"{where} should have the key {key!r}"
@@ -149,7 +249,7 @@ def _object_problems(value: dict, schema: dict, where: str) -> Iterator[str]:
         yield from problems(item, known.get(key, schema.get("additionalProperties", True)), f"{where}[{key!r}]")
 
 
-def _bounds(value: float, schema: dict, low: str, high: str, what: str) -> Iterator[str]:
+def _bounds(value: float, schema: Json, low: str, high: str, what: str) -> Iterator[str]:
     if low in schema and value < schema[low]:
         yield f"{what} should be at least {schema[low]}, not {value}"
     if high in schema and value > schema[high]:

@@ -3,21 +3,35 @@
     model = OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-7b-instruct", stream=True, deadline_s=60)
     reply = model.complete([{"role": "user", "content": "Where is the apple?"}], on_text=print)
 
-Only the standard library; nothing is sent unless `complete` is called.
+Needs `pip install 'embodied_mem[chat]'`; nothing is sent unless `complete` is called.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from .chat import ChatError, ChatReply, Message, Prices, Usage, UsageMeter, prices_of
-from .http_json import HttpJson
+from .chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter, prices_of
+from .http_json import HttpJson, RefusedError
+from .json_answers import strict_form
+
+_ABOUT_STRICT = ("strict", "schema", "response_format")
+
+
+class _Answer(NamedTuple):
+    text: str
+    pieces: tuple[str, ...]
+    finish: str
+    counts: object  # the server's `usage`
 
 
 class OpenAIChatModel:
     """A model behind `POST <base_url>/chat/completions`. Threads may share one object.
+
+    A schema with `"strict": True` is sent in its `strict_form`. Where it has none, or once the server has refused one
+    with the status 400 or 422, schemas are sent as they are and without strict mode.
 
     Args:
         base_url: as `HttpJson`.
@@ -41,13 +55,14 @@ class OpenAIChatModel:
         prices: Mapping[str, Prices | tuple[float, float]] | None = None,
         max_total_tokens: int | None = None,
         max_cost: float | None = None,
-        extra_body: dict | None = None,
-        **http,
+        extra_body: Json | None = None,
+        **http: Any,
     ):
         self.name = model
         self.meter = UsageMeter(max_total_tokens=max_total_tokens, max_cost=max_cost, prices=prices_of(prices, model))
         self._stream = stream
         self._extra_body = dict(extra_body or {})
+        self._strict = True
         self._http = HttpJson(base_url, api_key=api_key or os.environ.get("OPENAI_API_KEY"), **http)
 
     def complete(
@@ -56,7 +71,7 @@ class OpenAIChatModel:
         *,
         max_tokens: int = 512,
         temperature: float = 0.0,
-        response_format: dict | None = None,
+        response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
         """As `ChatModel.complete`."""
@@ -65,24 +80,37 @@ class OpenAIChatModel:
             "messages": list(messages),
             "max_tokens": max_tokens,
             "temperature": temperature,
-            **({"response_format": response_format} if response_format is not None else {}),
-            **self._extra_body,
         }
+        since = time.monotonic()
         with self.meter.call(max_tokens):
-            if self._stream or on_text is not None:
-                text, pieces, finish, counts = self._streamed(body, on_text)
-            else:
-                answer = self._http.post("chat/completions", body, self.meter)
-                text, finish, counts = self._parts(answer, "message")
-                text, pieces = self._sound(text), ()
-            usage = self._usage(counts)
-            if not text.strip():
+            wanted = _strict_format(response_format) if self._strict else None
+            try:
+                asked = wanted or _loose_format(response_format)
+                answer = self._ask(body, asked, on_text, since)
+            except RefusedError as error:
+                about_it = any(word in error.text.lower() for word in _ABOUT_STRICT)
+                if wanted is None or error.status not in (400, 422) or not about_it:
+                    raise
+                self._strict = False
+                self.meter.add(retries=1)
+                answer = self._ask(body, _loose_format(response_format), on_text, since)
+            usage = self._usage(answer.counts)
+            if not answer.text.strip():
                 self.meter.add(empty=1)
-            said = usage is not None
-            self.meter.count(usage if said else _estimate(messages, text), estimated=not said)
-        return ChatReply(text, usage or Usage(), finish, pieces)
+            self.meter.count(usage or _estimate(messages, answer.text), estimated=usage is None)
+        return ChatReply(answer.text, usage or Usage(), answer.finish, answer.pieces)
 
-    def _streamed(self, body: dict, on_text: Callable[[str], None] | None) -> tuple[str, tuple[str, ...], str, object]:
+    def _ask(
+        self, body: Json, response_format: Json | None, on_text: Callable[[str], None] | None, since: float
+    ) -> _Answer:
+        body = {**body, **({"response_format": response_format} if response_format else {}), **self._extra_body}
+        if self._stream or on_text is not None:
+            return self._streamed(body, on_text, since)
+        answer = self._http.post("chat/completions", body, self.meter, since=since)
+        text, finish, counts = self._parts(answer, "message")
+        return _Answer(self._sound(text), (), finish, counts)
+
+    def _streamed(self, body: Json, on_text: Callable[[str], None] | None, since: float) -> _Answer:
         pieces: list[str] = []
         finish, counts, half = "", None, ""
 
@@ -97,7 +125,7 @@ class OpenAIChatModel:
                 if on_text is not None:
                     on_text(pieces[-1])
 
-        def on_event(event: dict) -> None:
+        def on_event(event: Json) -> None:
             nonlocal finish, counts, half
             counts = event.get("usage") or counts
             if event.get("choices") == []:  # the last event, with the usage
@@ -111,12 +139,12 @@ class OpenAIChatModel:
         body = {**body, "stream": True, "stream_options": {"include_usage": True}}
         self._http.post_stream(
             "chat/completions", body, self.meter, on_event,
-            on_start=on_start, may_repeat=lambda: on_text is None or not pieces,
+            on_start=on_start, may_repeat=lambda: on_text is None or not pieces, since=since,
         )  # fmt: skip
         give(half)
-        return "".join(pieces), tuple(pieces), finish, counts
+        return _Answer("".join(pieces), tuple(pieces), finish, counts)
 
-    def _parts(self, answer: dict, field: str) -> tuple[str, str, object]:
+    def _parts(self, answer: Json, field: str) -> tuple[str, str, object]:
         """(text, finish reason, usage) of an answer or of one event of it."""
         try:
             choice = answer["choices"][0]
@@ -132,12 +160,9 @@ class OpenAIChatModel:
         if not counts:
             return None
         try:
-            usage = Usage(int(counts.get("prompt_tokens") or 0), int(counts.get("completion_tokens") or 0))
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise self._malformed("numbers of tokens as usage", {"usage": counts}) from error
-        if min(usage.prompt_tokens, usage.completion_tokens) < 0:
-            raise self._malformed("numbers of tokens >= 0 as usage", {"usage": counts})
-        return usage
+            return Usage.read(counts)
+        except ValueError as error:
+            raise self._malformed(f"numbers of tokens >= 0 as usage ({error})", {"usage": counts}) from error
 
     def _sound(self, text: str) -> str:
         """`text` as valid Unicode: JSON can hold halves of characters, and streams cut characters in two."""
@@ -149,12 +174,33 @@ class OpenAIChatModel:
             self.meter.add(wrong_encoding=int("\ufffd" in joined))
             return joined
 
-    def _malformed(self, expected: str, answer: dict) -> ChatError:
+    def _malformed(self, expected: str, answer: Json) -> ChatError:
         self.meter.add(malformed=1)
-        return ChatError(f"{self._http.base_url}: expected {expected}, got {json.dumps(answer)[:300]}", "malformed")
+        return ChatError(f"{self._http.base_url}: expected {expected}, got {self._http.shown(answer)}", "malformed")
 
 
 def _estimate(messages: Sequence[Message], text: str) -> Usage:
     """One token per four bytes, rounded up; for servers that do not count."""
     sent = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
     return Usage(-(-sent // 4), -(-len(text.encode()) // 4))
+
+
+def _strict_format(response_format: Json | None) -> Json | None:
+    """The format with the strict form of its schema; None if strict mode is not wanted, or there is no such form."""
+    described = _described(response_format)
+    schema = strict_form(described.get("schema", {})) if described.get("strict") is True else None
+    if schema is None or response_format is None:
+        return None
+    return {**response_format, "json_schema": {**described, "schema": schema}}
+
+
+def _loose_format(response_format: Json | None) -> Json | None:
+    described = _described(response_format)
+    if response_format is None or not described.get("strict"):
+        return response_format
+    return {**response_format, "json_schema": {**described, "strict": False}}
+
+
+def _described(response_format: Json | None) -> Json:
+    described = response_format.get("json_schema") if isinstance(response_format, dict) else None
+    return described if isinstance(described, dict) else {}

@@ -43,7 +43,7 @@ class PretrainedTokenizer:
     roles: Mapping[str, str] | None = None
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike) -> PretrainedTokenizer:
+    def from_folder(cls, folder: str | os.PathLike[str]) -> PretrainedTokenizer:
         """The tokenizer in a Hugging Face folder.
 
         Raises:
@@ -109,7 +109,7 @@ class PretrainedTokenizer:
         import jinja2
 
         try:
-            return template.render(**values)
+            return str(template.render(**values))
         except jinja2.TemplateError as error:
             raise InvalidInputError(f"chat template: {error}") from error
 
@@ -122,7 +122,7 @@ class PretrainedTokenizer:
         text = self.render(messages, add_generation_prompt=add_generation_prompt, **variables)
         return self.tokenizer.encode(text, special=True)
 
-    def save(self, folder: str | os.PathLike) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes tokenizer.json, tokenizer_config.json, generation_config.json with the tokens that begin and end, and
         chat_template.jinja where there is a template; one of an earlier save goes where there is none."""
         folder = pathlib.Path(folder)
@@ -151,7 +151,7 @@ class PretrainedTokenizer:
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(template: str):
+def _compiled(template: str) -> Any:
     """The template in a sandbox, with the settings and functions that published templates expect."""
     try:
         import jinja2

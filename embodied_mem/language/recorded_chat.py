@@ -1,4 +1,4 @@
-"""Record and replay: a program with a paid model gives the same results again, bit for bit, without it.
+"""Records and replays chat calls: a program gives the same results again, bit for bit, without the model.
 
 model = RecordedChatModel(OpenAIChatModel(url, "qwen2.5-7b-instruct"), "calls.jsonl")
 model = RecordedChatModel(None, "calls.jsonl", name="qwen2.5-7b-instruct")     # never asks anybody
@@ -12,23 +12,30 @@ import heapq
 import json
 import os
 import pathlib
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
-from ..errors import InvalidInputError
-from .chat import ChatError, ChatModel, ChatReply, Message, Prices, Usage, UsageMeter
+from ..errors import InvalidInputError, StorageError
+from ..forks import forking_lock
+from .chat import ChatError, ChatModel, ChatReply, Json, Message, Prices, Usage, UsageMeter
+from .json_answers import load_json
+
+_FIELDS = {
+    "key": str, "n": int, "request": dict, "text": str, "prompt_tokens": int, "completion_tokens": int,
+    "finish_reason": str, "pieces": list,
+}  # fmt: skip
+_LEFT_OUT = {"finish_reason": "", "pieces": []}
 
 
 class RecordedChatModel:
     """Answers of `model`, written to a file as they come and read from it when the same is asked again.
 
     The n-th call with some request gets the n-th answer that the file has for it; so a program that makes the same
-    calls, in whatever order, gets the same answers, a streamed one in the same pieces. File: one JSON object per line
-    {key, n, request, text, prompt_tokens, completion_tokens, and finish_reason and pieces where there are any}, where
-    key is the SHA-256 of the request; each line is on disk before `complete` returns. A last line without an end (a
-    crash while writing) is dropped; any other damage is an error. Threads may share one object; one process at a time
-    may write. Errors are not recorded: a failed call is made again.
+    calls, in whatever order, gets the same answers, a streamed one in the same pieces. The file is described in
+    `docs/formats.md`; each line is on disk before `complete` returns. A last line without an end (a crash while
+    writing) is dropped; any other damage is an error. A file of an older version, without checksums, is read and
+    continued as it is. Threads may share one object; one process at a time may write. Errors are not recorded: a failed
+    call is made again.
 
     Args:
         model: asked for what the file does not have; None to replay only. Its own meter counts, and its budgets stop,
@@ -36,27 +43,32 @@ class RecordedChatModel:
         path: the file; made on the first write.
         name: of the recorded model; needed if `model` is None.
         prices: to count the cost of all calls, replayed ones included; None for the model's own.
+
+    Raises:
+        InvalidInputError: the file is damaged, or was changed.
     """
 
     def __init__(
         self,
         model: ChatModel | None,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         name: str | None = None,
         *,
         prices: Prices | None = None,
     ):
-        if model is None and name is None:
-            raise InvalidInputError("name: expected the recorded model's name where there is no model, got None")
-        self._model = model
-        self.name = name if name is not None else model.name
+        if name is None:
+            if model is None:
+                raise InvalidInputError("name: expected the recorded model's name where there is no model, got None")
+            name = model.name
+        self._model, self.name = model, name
         self.meter = UsageMeter(prices=prices or (model.meter.prices if model is not None else None))
         self._path = pathlib.Path(path)
-        self._lock = threading.Lock()
+        self._lock = forking_lock()
         self._asked: Counter[str] = Counter()
         self._failed: defaultdict[str, list[int]] = defaultdict(list)
         self._answers: dict[tuple[str, int], ChatReply] = {}
         self._size = 0
+        self._has_checksums = True
         if self._path.exists():
             self._read()
 
@@ -66,19 +78,16 @@ class RecordedChatModel:
         self._size = len(data) - len(rest)
         for number, line in enumerate(lines, 1):
             try:
-                entry = json.loads(line)
-                if _request_key(entry["request"]) != entry["key"]:
-                    raise ValueError("the key does not match the request")
-                reply = ChatReply(
-                    entry["text"],
-                    Usage(entry["prompt_tokens"], entry["completion_tokens"]),
-                    entry.get("finish_reason", ""),
-                    tuple(entry.get("pieces", ())),
-                )
-                if reply.pieces and "".join(reply.pieces) != reply.text:
-                    raise ValueError("the pieces are not the text")
-                self._answers[entry["key"], entry["n"]] = reply
-            except (ValueError, KeyError, TypeError) as error:
+                entry = load_json(line)
+                if not isinstance(entry, dict):
+                    raise ValueError("something else")
+                if number == 1:
+                    self._has_checksums = "checksum" in entry
+                if self._has_checksums and entry.pop("checksum", None) != _checksum(entry):
+                    raise ValueError("one that was changed: its checksum is another")
+                key, n, reply = _call(entry)
+                self._answers[key, n] = reply
+            except ValueError as error:
                 raise InvalidInputError(
                     f"{self._path}, line {number}: expected a recorded call, got {error}"
                 ) from error
@@ -89,17 +98,22 @@ class RecordedChatModel:
         *,
         max_tokens: int = 512,
         temperature: float = 0.0,
-        response_format: dict | None = None,
+        response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
         """As `ChatModel.complete`, from the file if it is there.
 
         Raises:
             ChatError: not in the file, and there is no model to ask, or it failed.
+            InvalidInputError: the request is no JSON data.
         """
-        settings = {"max_tokens": max_tokens, "temperature": temperature, "response_format": response_format}
+        settings: Json = {"max_tokens": max_tokens, "temperature": temperature, "response_format": response_format}
         request = {"model": self.name, "messages": list(messages), **settings}
-        key = _request_key(request)
+        try:
+            key = _request_key(request)
+            load_json(json.dumps(request))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError(f"request: expected JSON data, got {error}") from error
         with self._lock:
             n = self._next(key)
             reply = self._answers.get((key, n))
@@ -131,23 +145,51 @@ class RecordedChatModel:
         self._asked[key] += 1
         return self._asked[key] - 1
 
-    def _append(self, key: str, n: int, request: dict, reply: ChatReply) -> None:
+    def _append(self, key: str, n: int, request: Json, reply: ChatReply) -> None:
         entry = {"key": key, "n": n, "request": request, "text": reply.text, **dataclasses.asdict(reply.usage)}
         entry |= {"finish_reason": reply.finish_reason} if reply.finish_reason else {}
         entry |= {"pieces": list(reply.pieces)} if reply.pieces else {}
-        data = json.dumps(entry, sort_keys=True).encode() + b"\n"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._path, "ab") as file:
-            if file.tell() != self._size:
-                if self._path.read_bytes()[self._size :].count(b"\n"):
-                    raise ChatError(f"{self._path}: another process has written to it; use one file per process")
-                file.truncate(self._size)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        entry |= {"checksum": _checksum(entry)} if self._has_checksums else {}
+        data = _canonical(entry) + b"\n"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._path, "ab") as file:
+                if file.tell() != self._size:
+                    if self._path.read_bytes()[self._size :].count(b"\n"):
+                        raise ChatError(f"{self._path}: another process has written to it; use one file per process")
+                    file.truncate(self._size)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(f"{self._path}: cannot record the answer: {error}") from error
         self._size += len(data)
         self._answers[key, n] = reply
 
 
-def _request_key(request: dict) -> str:
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+def _request_key(request: Json) -> str:
+    return hashlib.sha256(_canonical(request)).hexdigest()
+
+
+def _checksum(entry: Json) -> str:
+    return hashlib.sha256(_canonical(entry)).hexdigest()[:16]
+
+
+def _canonical(value: Json) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _call(entry: Json) -> tuple[str, int, ChatReply]:
+    """(key, number, answer) of a line. Raises ValueError if it is none."""
+    for name, kind in _FIELDS.items():
+        if not isinstance(entry.get(name, _LEFT_OUT.get(name)), kind):
+            raise ValueError(f"{name!r} that is no {kind.__name__}")
+    if unknown := entry.keys() - _FIELDS.keys():
+        raise ValueError(f"unknown {sorted(unknown)}")
+    if _request_key(entry["request"]) != entry["key"]:
+        raise ValueError("the key does not match the request")
+    pieces = entry.get("pieces", [])
+    if pieces and not (all(isinstance(piece, str) for piece in pieces) and "".join(pieces) == entry["text"]):
+        raise ValueError("the pieces are not the text")
+    reply = ChatReply(entry["text"], Usage.read(entry), entry.get("finish_reason", ""), tuple(pieces))
+    return entry["key"], entry["n"], reply

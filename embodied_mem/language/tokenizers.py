@@ -1,4 +1,4 @@
-"""Text to token ids and back: byte-level BPE of our own for tiny models, any `tokenizer.json` for the others.
+"""Tokenizers: our own byte-level BPE for tiny models, any `tokenizer.json` for the others.
 
     tokenizer = train_bpe(texts, vocab_size=1024)
     ids = tokenizer.encode("now: clean apple 1", eos=True)
@@ -14,11 +14,12 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..atomic_file import write_text
 from ..errors import InvalidInputError, MissingDependencyError
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>")
@@ -38,7 +39,7 @@ _ROLES = {
 _MAX_CACHED_LINES = 100_000
 
 
-def _package():
+def _package() -> Any:
     try:
         import tokenizers
     except ImportError as error:
@@ -106,7 +107,7 @@ class Tokenizer:
         vocab_hash: SHA-256 of the whole tokenizer, 64 hexadecimal digits.
     """
 
-    def __init__(self, backend, **roles: str):
+    def __init__(self, backend: Any, **roles: str):
         unknown = set(roles) - set(_ROLES)
         if unknown:
             raise InvalidInputError(f"roles: expected some of {sorted(_ROLES)}, got {sorted(unknown)}")
@@ -127,7 +128,7 @@ class Tokenizer:
         self._newline = self._line_by_line_newline(json.loads(text))
         self._lines: dict[str, list[int]] = {}
 
-    def _line_by_line_newline(self, description: dict) -> int | None:
+    def _line_by_line_newline(self, description: dict[str, Any]) -> int | None:
         """Id of the newline if lines can be encoded one by one, as the pieces of `train_bpe` allow; else None."""
         steps = (description.get("pre_tokenizer") or {}).get("pretokenizers") or [{}]
         if steps[0].get("pattern") != {"Regex": _PIECES} or description.get("normalizer") is not None:
@@ -137,7 +138,7 @@ class Tokenizer:
         return ids[0] if len(ids) == 1 else None
 
     @classmethod
-    def load(cls, path: str | os.PathLike, **roles: str) -> Tokenizer:
+    def load(cls, path: str | os.PathLike[str], **roles: str) -> Tokenizer:
         """The tokenizer in the file `path`, ours or any `tokenizer.json`.
 
         Raises:
@@ -152,21 +153,11 @@ class Tokenizer:
             raise InvalidInputError(f"{path}: expected a tokenizer.json, got {error}") from error
         return cls(backend, **roles)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tokenizer to the file `path` as `tokenizer.json`, whole or not at all."""
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self._backend.to_str(pretty=True))
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            pathlib.Path(temporary).unlink(missing_ok=True)
-            raise
+        write_text(path, self._backend.to_str(pretty=True))
 
     def encode(self, text: str, *, bos: bool = False, eos: bool = False, special: bool = False) -> list[int]:
         """Token ids of `text`.
@@ -192,14 +183,14 @@ class Tokenizer:
         tail = [self._required("eos")] if eos else []
         try:
             if self._newline is not None and not special:
-                return [[*head, *self._encode_lines(text), *tail] for text in texts]
+                return [[*head, *self._encode_lines(text, self._newline), *tail] for text in texts]
             self._backend.encode_special_tokens = not special
             rows = self._backend.encode_batch(list(texts), add_special_tokens=False)
         except (UnicodeEncodeError, TypeError) as error:
             raise InvalidInputError(f"texts: expected valid Unicode texts, got {error}") from error
         return [[*head, *row.ids, *tail] for row in rows]
 
-    def _encode_lines(self, text: str) -> list[int]:
+    def _encode_lines(self, text: str, newline: int) -> list[int]:
         """Ids of `text`, put together from remembered lines: texts of one world share most of them."""
         ids: list[int] = []
         lines = self._lines
@@ -212,7 +203,7 @@ class Tokenizer:
                     lines.clear()
                 lines[line] = known
             ids += known
-            ids.append(self._newline)
+            ids.append(newline)
         ids.pop()
         return ids
 
@@ -229,7 +220,12 @@ class Tokenizer:
         ids = [int(i) for i in ids]
         if ids and not (min(ids) >= 0 and max(ids) < self.vocab_size):
             raise InvalidInputError(f"ids: expected 0 <= id < {self.vocab_size}, got {min(ids)} to {max(ids)}")
-        return self._backend.decode(ids, skip_special_tokens=skip_special)
+        return str(self._backend.decode(ids, skip_special_tokens=skip_special))
+
+    def cut(self, text: str, count: int) -> str:
+        """The first `count` tokens of `text`, as text."""
+        ids = self.encode(text)
+        return text if len(ids) <= count else self.decode(ids[:count])
 
     def pad(
         self, rows: Sequence[Sequence[int]], length: int | None = None, *, left: bool = False
@@ -262,7 +258,7 @@ class Tokenizer:
         Raises:
             InvalidInputError: there is none.
         """
-        found = self._backend.token_to_id(token)
+        found: int | None = self._backend.token_to_id(token)
         if found is None:
             raise InvalidInputError(f"token: expected one of the vocabulary, got {token!r}")
         return found
@@ -272,7 +268,7 @@ class Tokenizer:
         return self._backend.id_to_token(index) or ""
 
     def _required(self, role: str) -> int:
-        found = getattr(self, f"{role}_id")
+        found: int | None = getattr(self, f"{role}_id")
         if found is None:
             raise InvalidInputError(f"this tokenizer has no {role} token; pass {role}=<name of one> when loading it")
         return found

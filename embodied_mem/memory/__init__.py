@@ -1,4 +1,4 @@
-"""What is remembered: episodes, facts with their times, regularities, what a user lets know; and how it is kept.
+"""Memory: episodes, facts with their times, regularities, user profiles; and their storage.
 
     from embodied_mem.memory import LifelongMemory
     memory = LifelongMemory()                                # spatial, temporal, episodic, semantic, user profile
@@ -17,7 +17,7 @@
     from embodied_mem.memory import MemoryBank               # successful episodes with rationales, found by goal
     bank = MemoryBank()
     bank.add(episode)
-    bank.retrieve(goal, top_k=2, context=first_observation)[0].render()
+    bank.retrieve(goal, k=2, context=first_observation)[0].render()
 
     from embodied_mem.memory import VectorIndex
     index = VectorIndex(dim=384)
@@ -27,25 +27,27 @@
 Numpy only.
 """
 
-from .audit import Audit
-from .bank import Experience, MemoryBank, trial_key
-from .chat_writing import ChatWriter
-from .conflicts import ChatResolver, ConflictReview
-from .durable import MemoryModule, Selector
-from .durable_graph import DurableGraph, GraphModule
-from .episodic import EpisodicMemory
-from .facts import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
-from .graph import KnowledgeGraph
-from .lexical import Embedder, LexicalEmbedder
+from .bank.bank import Experience, MemoryBank
+from .bank.rationale import key_actions, rationale_for
+from .chat_writer import ChatWriter
+from .graph.audit import Audit, audit
+from .graph.conflict_review import ChatResolver, ConflictReview
+from .graph.graph import KnowledgeGraph
+from .graph.records import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
 from .lifelong import LifelongMemory
-from .profile import UserProfile
-from .rationale import goal_object, key_actions, rationale_for, room_text
+from .modules.durable_graph import DurableGraph, GraphModule
+from .modules.episodic import EpisodicMemory
+from .modules.profile import UserProfile
+from .modules.semantic import SemanticMemory
+from .modules.spatial import Sighting, SpatialMemory
+from .modules.temporal import TemporalMemory
+from .readers.household import goal_object, room_text
 from .recollection import Item, Recollection
-from .semantic import SemanticMemory
-from .spatial import Sighting, SpatialMemory
-from .store import MemoryStore, Receipt
-from .temporal import TemporalMemory
-from .vectors import VectorIndex
+from .store.module import MemoryModule, Selector
+from .store.reports import Receipt
+from .store.store import MemoryStore
+from .vectors.lexical import Embedder, LexicalEmbedder
+from .vectors.vector_index import VectorIndex
 
 __all__ = [
     "HOUSEHOLD_RULES",
@@ -79,9 +81,9 @@ __all__ = [
     "Triple",
     "UserProfile",
     "VectorIndex",
+    "audit",
     "goal_object",
     "key_actions",
     "rationale_for",
     "room_text",
-    "trial_key",
 ]

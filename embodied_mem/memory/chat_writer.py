@@ -1,4 +1,4 @@
-"""A chat model as an optional writer of memories: strict answers, every failure counted, never required.
+"""Lets a chat model write memories: answers follow strict schemas, failures are counted, rules replace them.
 
     writer = ChatWriter(lambda messages: model.complete(messages).text)
     spatial = SpatialMemory(extractor=writer.facts)
@@ -12,11 +12,12 @@ caller gets None, or nothing, and goes on by rules.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ..errors import EmbodiedMemError
+from ..errors import EmbodiedMemError, InvalidInputError
+from ..forks import forking_lock
+from .arguments import shown
 
 Chat = Callable[[list[dict[str, str]]], str]
 """Messages {"role", "content"} -> the answer's text."""
@@ -46,8 +47,10 @@ class ChatWriter:
     """
 
     def __init__(self, chat: Chat):
+        if not callable(chat):
+            raise InvalidInputError(f"chat: expected a function from messages to an answer, got {shown(chat)}")
         self._chat = chat
-        self._lock = threading.Lock()
+        self._lock = forking_lock()
         self.calls = self.malformed = self.failed = 0
 
     @property
@@ -88,6 +91,13 @@ class ChatWriter:
         return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]))
 
 
+def checked_writer(writer: ChatWriter | None) -> ChatWriter | None:
+    """The writer, or None. Raises InvalidInputError for what cannot be asked."""
+    if writer is not None and not callable(getattr(writer, "ask", None)):
+        raise InvalidInputError(f"writer: expected a ChatWriter or None, got {shown(writer)}")
+    return writer
+
+
 def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
     """The facts in a list of [subject, relation, object]. Raises ValueError for anything else."""
     if not isinstance(value, list) or len(value) > _MAX_FACTS:
@@ -96,7 +106,8 @@ def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
     for fact in value:
         if not isinstance(fact, list) or len(fact) != 3:
             raise ValueError("expected [subject, relation, object]")
-        facts.append(tuple(parse_text(word) for word in fact))
+        subject, relation, object_ = map(parse_text, fact)
+        facts.append((subject, relation, object_))
     return tuple(facts)
 
 

@@ -1,4 +1,4 @@
-"""All memories of one user, robot and environment behind one object: updated while acting, asked before each action.
+"""All memories of one user, robot and environment behind one object: updated per action, queried before each.
 
     memory = LifelongMemory(Scope(user="ann", environment="home"))
     memory.begin_task("task 7", "put a clean mug in the cabinet.", observation)
@@ -23,53 +23,47 @@ Source: RoboMemory 3.2; update frequencies as there.
 
 from __future__ import annotations
 
-import concurrent.futures
-import copy
-import dataclasses
 import functools
+import inspect
 import os
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ..errors import InvalidInputError
 from ..types import Episode, Step
-from .chat_writing import Chat, ChatWriter
-from .durable import MemoryModule, Selector, read_state, write_state
-from .episodic import EpisodicMemory
-from .facts import Scope
-from .lexical import Embedder, LexicalEmbedder
-from .observations import names_in
-from .profile import UserProfile
-from .rationale import room_text
+from .arguments import WHEN, checked_episode, checked_flag, checked_number, checked_text, checked_texts, shown
+from .chat_writer import Chat, ChatWriter
+from .graph.records import Scope
+from .graph.snapshot import MAX_HOPS
+from .lifelong_events import EVENT, check_begin, check_event
+from .modules.episodic import EpisodicMemory
+from .modules.profile import UserProfile
+from .modules.semantic import SemanticMemory
+from .modules.spatial import SpatialMemory
+from .modules.spatial_events import checked_place
+from .modules.temporal import TemporalMemory
+from .parallel_calls import ParallelCalls
+from .readers import DEFAULT, Reader
 from .recollection import Item, Recollection, count_tokens, pack
-from .semantic import SemanticMemory
-from .similarity import QueryEmbedder
-from .spatial import SpatialMemory
-from .store import MemoryStore
-from .temporal import TemporalMemory
+from .store.module import RecordedModule, Selector
+from .store.store import MemoryStore
+from .vectors.lexical import Embedder
+from .vectors.text_index import QueryEmbedder
 
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile")
-_FORMAT = "embodied_mem.lifelong_memory"
+_PER_STEP = ("spatial", "temporal")
+"""Modules that change with every step."""
+
 _MAX_CACHED = 256
 _STORED_AS = "lifelong"
-_STEP = {"op", "episode", "step", "time", "events"}
-_NEEDED = {
-    "begin": _STEP | {"task_id", "goal", "observation", "place"},
-    "step": _STEP | {"action", "observation"},
-    "tell": {"events"},
-    "end": {"events"},
-}
 
 
-def place_of(first_observation: str) -> str:
-    """A name for the room that a first observation describes, the same for the same furniture; "" if it names none."""
-    names = sorted(names_in(room_text(first_observation)))
-    return f"room-{zlib.crc32(', '.join(names).encode()):08x}" if len(names) > 1 else ""
+def _text(value: Any) -> str:
+    """A text of a state: older versions took whatever they were given for one."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-class LifelongMemory:
+class LifelongMemory(RecordedModule):
     """The memories of one scope. No method takes a scope: what is in another one cannot be named.
 
     Attributes:
@@ -79,6 +73,8 @@ class LifelongMemory:
         goal, place: of the running task.
         store: where it is kept; None without a folder.
     """
+
+    format_name = "embodied_mem.lifelong_memory"
 
     def __init__(
         self,
@@ -90,6 +86,7 @@ class LifelongMemory:
         capacity: int = 3,
         hops: int = 2,
         counter: Callable[[str], int] = count_tokens,
+        reader: Reader = DEFAULT,
         parallel: bool | None = None,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
@@ -103,20 +100,27 @@ class LifelongMemory:
             capacity: entries of the temporal memory.
             hops: how far spatial retrieval goes.
             counter: tokens of a text, for budgets.
+            reader: of the world's texts; the default reads household sentences.
             parallel: whether modules run in threads; None: only with a chat model.
             record: gets every event and must have `apply` called with it, and must see to forgetting; None for `apply`
                 itself. `open` keeps the events in a folder.
+
+        Raises:
+            InvalidInputError: an argument of another type or out of range.
         """
-        self.scope = Scope() if scope is None else scope
-        self._use = tuple(modules)
+        super().__init__(scope, record)
+        self._use = tuple(checked_texts("modules", modules))
         if unknown := set(self._use) - set(MODULES):
             raise InvalidInputError(f"modules: expected some of {', '.join(MODULES)}, got {sorted(unknown)}")
         self.writer = None if chat is None else ChatWriter(chat)
-        self._embedder = QueryEmbedder.of(LexicalEmbedder() if embedder is None else embedder)
-        self._capacity, self._hops, self._counter = capacity, hops, counter
-        self._parallel = chat is not None if parallel is None else parallel
-        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._record = self.apply if record is None else record
+        self._embedder = QueryEmbedder.of(embedder)
+        self._capacity = checked_number("capacity", capacity, least=2)
+        self._hops = checked_number("hops", hops, least=0, most=MAX_HOPS)
+        if not callable(counter):
+            raise InvalidInputError(f"counter: expected a function from a text to its tokens, got {shown(counter)}")
+        self._counter, self._reader = counter, reader
+        self._parallel = chat is not None if parallel is None else checked_flag("parallel", parallel)
+        self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
         self._set_modules(self._make())
         self._reset()
@@ -124,7 +128,7 @@ class LifelongMemory:
     @classmethod
     def open(
         cls,
-        directory: str | os.PathLike,
+        directory: str | os.PathLike[str],
         scope: Scope | None = None,
         *,
         fsync: Literal["always", "interval", "never"] = "always",
@@ -145,8 +149,11 @@ class LifelongMemory:
 
         Raises:
             StorageError: another writer has the folder, or it is damaged.
-            InvalidInputError: another scope or other modules.
+            InvalidInputError: another scope or other modules, an option that is unknown or out of range.
         """
+        known = set(inspect.signature(cls).parameters) - {"scope", "record"}
+        if unknown := sorted(set(options) - known):
+            raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
         modules = {_STORED_AS: memory}
         memory.store = MemoryStore(
@@ -156,19 +163,18 @@ class LifelongMemory:
         return memory
 
     def _make(self) -> dict[str, Any]:
-        scope, embedder, writer = self.scope, self._embedder, self.writer
+        scope, embedder, writer, reader = self.scope, self._embedder, self.writer, self._reader
+        facts, summary = (None, None) if writer is None else (writer.facts, writer.summary)
         makers: dict[str, Callable[[], Any]] = {
-            "spatial": lambda: SpatialMemory(scope, extractor=None if writer is None else writer.facts),
-            "temporal": lambda: TemporalMemory(
-                scope, capacity=self._capacity, summarizer=None if writer is None else writer.summary
-            ),
-            "episodic": lambda: EpisodicMemory(scope, embedder=embedder),
-            "semantic": lambda: SemanticMemory(scope, embedder=embedder, writer=writer),
+            "spatial": lambda: SpatialMemory(scope, extractor=facts, reader=reader),
+            "temporal": lambda: TemporalMemory(scope, capacity=self._capacity, summarizer=summary, reader=reader),
+            "episodic": lambda: EpisodicMemory(scope, embedder=embedder, reader=reader),
+            "semantic": lambda: SemanticMemory(scope, embedder=embedder, writer=writer, reader=reader),
             "profile": lambda: UserProfile(scope, embedder=embedder, writer=writer),
         }
         return {name: makers[name]() for name in MODULES if name in self._use}
 
-    def _set_modules(self, modules: dict[str, MemoryModule]) -> None:
+    def _set_modules(self, modules: dict[str, RecordedModule]) -> None:
         self._modules: dict[str, Any] = modules
         self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
         self._cache: dict[tuple[str, str, str], list[Item]] = {}
@@ -218,123 +224,122 @@ class LifelongMemory:
             goal: the instruction; what it tells about the user is noted.
             observation: what the agent sees at first.
             place: where it is played; None to name it by what the room looks like.
+
+        Raises:
+            InvalidInputError: another task is running, or an argument is no text; nothing has changed.
         """
+        task_id, goal = checked_text("task_id", task_id), checked_text("goal", goal)
+        observation = checked_text("observation", observation)
+        place = self._reader.place(observation) if place is None else checked_place(place)
         if self.running:
             raise InvalidInputError(f"begin_task: task {self._task_ids[-1]!r} has not ended; call end_task first")
         number, time = self.episode + 1, self.time + 1
         where = {"episode": number, "step": 0, "time": time}
         event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
-        event["place"] = place_of(observation) if place is None else place
-        proposals = {"spatial": lambda: self.spatial.propose(observation, **where)}
-        proposals["profile"] = lambda: self.profile.propose(goal, **where)
-        self._record({**event, "events": self._proposed(proposals)})
+        event["place"] = place
+        self._record({**event, "events": self._proposed(where, spatial={"text": observation}, profile={"text": goal})})
         return number
 
     def observe(self, action: str, observation: str) -> None:
         """Take note of what was done and what the world answered."""
+        action, observation = checked_text("action", action), checked_text("observation", observation)
         self._check_running("observe")
         where = {"episode": self.episode, "step": self.step + 1, "time": self.time + 1}
-        proposals = {
-            "spatial": lambda: self.spatial.propose(observation, action=action, **where),
-            "temporal": lambda: self.temporal.propose(action, observation, **where),
-        }
+        turn = {"action": action, "text": observation}
         event = {"op": "step", **where, "action": action, "observation": observation}
-        self._record({**event, "events": self._proposed(proposals)})
+        self._record({**event, "events": self._proposed(where, spatial=turn, temporal=turn)})
 
     def tell(self, text: str) -> None:
         """Take note of what the user says, within a task or between tasks; before the first one the source is -1."""
+        text = checked_text("text", text)
         where = {"episode": self.episode, "step": self.step, "time": self.time}
-        proposals = {"profile": lambda: self.profile.propose(text, **where)}
-        self._record({"op": "tell", **where, "events": self._proposed(proposals)})
+        self._record({"op": "tell", **where, "events": self._proposed(where, profile={"text": text})})
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it."""
+        won = checked_flag("won", won)
         self._check_running("end_task")
-        episode = self.running_episode(won)
+        played = {"episode": self.running_episode(won)}
         where = {"number": self.episode, "time": self.time, "place": self.place}
-        proposals = {
-            "episodic": lambda: self.episodic.propose(episode, **where),
-            "semantic": lambda: self.semantic.propose(episode, **where),
-        }
-        self._record({"op": "end", "time": self.time, "won": won, "events": self._proposed(proposals)})
+        events = self._proposed(where, episodic=played, semantic=played)
+        self._record({"op": "end", "time": self.time, "won": won, "events": events})
 
     def replay(self, episode: Episode, *, place: str | None = None) -> int:
         """Remember a whole episode that was played before, and return its number."""
+        episode = checked_episode(episode)
         number = self.begin_task(episode.task_id, episode.goal, episode.first_observation, place=place)
-        answers = [step.observation for step in episode.steps[1:]] + [episode.final_observation]
-        for step, answer in zip(episode.steps, answers):
+        for step, answer in zip(episode.steps, episode.answers):
             self.observe(step.action, answer)
         self.end_task(episode.won)
         return number
 
     def running_episode(self, won: bool = False) -> Episode:
-        """The task so far as an episode."""
+        """The task so far as an episode. Raises InvalidInputError before the first task."""
+        if not self._task_ids:
+            raise InvalidInputError("running_episode: expected a task; call begin_task first")
+        won = checked_flag("won", won)
         texts = [text for _, text in self._turns]
         steps = tuple(Step(text, action) for text, (action, _) in zip(texts, self._turns[1:]))
         return Episode(self._task_ids[-1], self.goal, steps, won, texts[-1] if texts else "")
 
-    def apply(self, event: Mapping[str, Any]) -> None:
-        """Do what an event says. Raises InvalidInputError for an unknown event; nothing has changed then."""
-        op, events = event.get("op"), event.get("events", {})
-        if op not in _NEEDED:
-            raise InvalidInputError(f"lifelong event: expected op begin, step, tell or end, got {op!r}")
-        if unknown := set(events) - set(self._modules):
-            raise InvalidInputError(f"lifelong event: expected modules {list(self._modules)}, got {sorted(unknown)}")
-        if missing := _NEEDED[op] - event.keys():
-            raise InvalidInputError(f"lifelong event: expected {sorted(missing)} in {op!r}, got {sorted(event)}")
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        op, events = event["op"], event["events"]
         if op in ("begin", "step") and event["time"] < self.time:
-            raise InvalidInputError(f"lifelong event: expected a time from {self.time} on, got {event['time']}")
+            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {event['time']}")
+        count = len(self._task_ids)
+        if op == "begin":
+            check_begin(event, count)
         if op in ("begin", "step"):
             self.episode, self.step, self.time = event["episode"], event["step"], event["time"]
         if op == "begin":
             self.goal, self.place, self.running = event["goal"], event["place"], True
+            self._task_ids += [""] * (event["episode"] - count)  # whose beginning was set aside
             self._task_ids.append(event["task_id"])
             self._turns = [("", event["observation"])]
             start = {"op": "begin", "episode": self.episode, "time": self.time}
             if self.spatial is not None:
-                self.spatial.apply({**start, "place": self.place})
+                self.spatial.apply_checked({**start, "place": self.place})
             if self.temporal is not None:
-                self.temporal.apply(start)
+                self.temporal.apply_checked(start)
         elif op == "step":
             self._turns.append((event["action"], event["observation"]))
         for name, change in events.items():
-            self._own(name).apply(change)
+            self._own(name).apply_checked(change)
         if op == "end":
             self.running, self._turns = False, []
         if op != "step":
             self._cache.clear()
 
+    def check(self, event: Mapping[str, Any]) -> None:
+        """Raise InvalidInputError for an event that cannot be applied, or that is for modules that take no part."""
+        check_event(event, self._modules)
+
     def _check_running(self, call: str) -> None:
         if not self.running:
             raise InvalidInputError(f"{call}: expected a running task; call begin_task first")
 
-    def _proposed(self, proposals: Mapping[str, Callable[[], dict]]) -> dict[str, dict]:
-        """The events of the modules that take part, made in parallel where that pays."""
-        chosen = {name: propose for name, propose in proposals.items() if name in self._modules}
-        events = dict(zip(chosen, self._run(list(chosen.values()))))
-        return {name: event for name, event in events.items() if event.get("changes", True)}
+    def _proposed(self, where: Mapping[str, Any], **given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """What modules propose, given this and where it was: of those that take part, in parallel where that pays."""
+        names = [name for name in given if name in self._modules]
+        calls = [functools.partial(self._modules[name].propose, **given[name], **where) for name in names]
+        return {name: event for name, event in zip(names, self._run(calls)) if event.get("changes", True)}
 
     def _run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         if not self._parallel or len(calls) < 2:
             return [call() for call in calls]
-        if self._pool is None:
-            self._pool = concurrent.futures.ThreadPoolExecutor(len(MODULES), "embodied_mem.memory")
-        return [future.result() for future in [self._pool.submit(call) for call in calls]]
+        return self._calls.run(calls)
 
     def close(self) -> None:
         """Let go of threads and of the folder, if there are any."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._calls.close()
         if self.store is not None:
             self.store.close()
 
     def __enter__(self) -> LifelongMemory:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     # Reading.
@@ -346,29 +351,27 @@ class LifelongMemory:
             query: None for the goal of the running task.
             budget_tokens: limit of the texts' tokens; None for none.
         """
-        query = self.goal if query is None else query
-        calls = {
-            "spatial": lambda: self.spatial.retrieve(query, self._hops),
-            "temporal": lambda: self.temporal.retrieve(query),
-            "episodic": lambda: self._cached(
-                "episodic", query, lambda: self.episodic.retrieve(query, place=self.place)
-            ),
-            "semantic": lambda: self._cached("semantic", query, lambda: self.semantic.retrieve(query)),
-            "profile": lambda: self._cached("profile", query, lambda: self.profile.retrieve(query)),
-        }
-        found = self._run([calls[name] for name in self._modules])
+        query = self.goal if query is None else checked_text("query", query)
+        if budget_tokens is not None:
+            budget_tokens = checked_number("budget_tokens", budget_tokens, least=0)
+        found = self._run([functools.partial(self._found_by, name, query) for name in self._modules])
         items = [item for some in found for item in some]
         self._last = pack(items, budget_tokens, query=query, counter=self._counter)
         return self._last
 
-    def _cached(self, name: str, query: str, search: Callable[[], list[Item]]) -> list[Item]:
-        """What changes with tasks only is searched once for each query of a task."""
+    def _found_by(self, name: str, query: str) -> list[Item]:
+        """What a module finds; one that changes with tasks only is searched once for each query of a task."""
         key = (name, query, self.place)
         found = self._cache.get(key)
         if found is None:
-            if len(self._cache) >= _MAX_CACHED:
-                self._cache.clear()
-            found = self._cache[key] = search()
+            options: dict[str, Any] = {"hops": self._hops} if name == "spatial" else {}
+            if name == "episodic":
+                options["place"] = self.place
+            found = self._modules[name].retrieve(query, **options)
+            if name not in _PER_STEP:
+                if len(self._cache) >= _MAX_CACHED:
+                    self._cache.clear()
+                self._cache[key] = found
         return found
 
     def explain(self) -> str:
@@ -377,16 +380,15 @@ class LifelongMemory:
 
     def task_id(self, episode: int) -> str:
         """The id of the task that a source names; empty if it was forgotten."""
-        if not 0 <= episode < len(self._task_ids):
+        if not 0 <= checked_number("episode", episode) < len(self._task_ids):
             raise InvalidInputError(f"episode: expected 0 to {len(self._task_ids) - 1}, got {episode}")
         return self._task_ids[episode]
 
     # Keeping.
 
-    def state(self) -> bytes:
-        """All that is remembered, as bytes: the task, then each module as a part."""
+    def _state(self) -> tuple[Any, ...]:
+        """The task, then each module as a part."""
         own = {
-            "scope": dataclasses.asdict(self.scope),
             "modules": list(self._modules),
             "goal": self.goal,
             "place": self.place,
@@ -397,22 +399,22 @@ class LifelongMemory:
             "task_ids": self._task_ids,
             "turns": [list(turn) for turn in self._turns],
         }
-        return write_state(_FORMAT, own, *(module.state() for module in self._modules.values()))
+        return own, *(module.state() for module in self._modules.values())
 
-    def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        own, parts = read_state(_FORMAT, data)
-        mine = (dataclasses.asdict(self.scope), list(self._modules))
-        if (own["scope"], own["modules"]) != mine:
-            raise InvalidInputError(f"state: expected scope and modules {mine}, got {own['scope'], own['modules']}")
+    def _restore(self, own: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        if own["modules"] != list(self._modules):
+            raise InvalidInputError(f"state: expected modules {list(self._modules)}, got {own['modules']}")
         modules = self._make()
         for module, part in zip(modules.values(), parts, strict=True):
             module.restore(part)
+        goal, place, running = _text(own["goal"]), _text(own["place"]), bool(own["running"])
+        episode, step, time = (checked_number(name, own[name]) for name in WHEN)
+        task_ids = [_text(task_id) for task_id in own["task_ids"]]
+        turns = [(_text(action), _text(text)) for action, text in own["turns"]]
         self._set_modules(modules)
-        self.goal, self.place, self.running = own["goal"], own["place"], own["running"]
-        self.episode, self.step, self.time = own["episode"], own["step"], own["time"]
-        self._task_ids = own["task_ids"]
-        self._turns = [(action, text) for action, text in own["turns"]]
+        self.goal, self.place, self.running = goal, place, running
+        self.episode, self.step, self.time = episode, step, time
+        self._task_ids, self._turns = task_ids, turns
 
     def forget(
         self, *, user: str | None = None, object: str | None = None, episode: int | None = None
@@ -428,7 +430,8 @@ class LifelongMemory:
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove what the selector names from this object, see `forget`.
 
-        What the running task has seen of an object goes too; where the goal or a task's id names it, it is emptied.
+        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
+        emptied, and so they are where the running episode is forgotten.
         """
         receipt = {
             f"{name}.{what}": count
@@ -443,7 +446,7 @@ class LifelongMemory:
         self._turns = turns
         if everything or selector.in_text(self.goal) or selector.episode == self.episode:
             self.goal = ""
-        if everything or selector.in_text(self.place):
+        if everything or selector.in_text(self.place) or selector.episode == self.episode:
             self.place = ""
         kept = [
             "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
@@ -455,15 +458,15 @@ class LifelongMemory:
         self._last = None
         return receipt
 
-    def fork(self) -> LifelongMemory:
+    def fork(self) -> Self:
         """An independent memory, in this process only, that starts as what this one is now.
 
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
         """
-        other = copy.copy(self)
-        other.store, other._pool, other._record = None, None, other.apply
-        self._shared = {name for name in self._modules if name not in ("spatial", "temporal")}
+        other = super().fork()
+        other.store, other._calls = None, ParallelCalls(len(MODULES))
+        self._shared = {name for name in self._modules if name not in _PER_STEP}
         other._shared = set(self._shared)
         other._modules = {
             name: module if name in self._shared else module.fork() for name, module in self._modules.items()

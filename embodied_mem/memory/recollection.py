@@ -1,4 +1,4 @@
-"""What retrieval gives back: items with their sources, what fits a budget, and why.
+"""Results of retrieval: items with their sources, packed into a token budget, with reasons.
 
 recollection = pack(items, budget_tokens=60)
 recollection.render()          # the texts, one a line
@@ -49,7 +49,7 @@ class LeftOut(NamedTuple):
 
     item: Item
     cost: int | None
-    left: int
+    left: float
 
     @property
     def reason(self) -> str:
@@ -74,7 +74,7 @@ class Recollection:
     items: tuple[Item, ...]
     tokens: int
     budget_tokens: int | None
-    _left: tuple[tuple[Item, int | None, int], ...] = ()
+    _left: tuple[tuple[Item, int | None, float], ...] = ()
 
     @functools.cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -131,7 +131,7 @@ def pack(
     first = dict.fromkeys(heads.values())
     limit = math.inf if budget_tokens is None else budget_tokens
     kept: list[int] = []
-    left: dict[int, tuple[Item, int | None, int]] = {}
+    left: dict[int, tuple[Item, int | None, float]] = {}
     texts: set[str] = set()
     used = 0
     for position in [*first, *[position for position in range(len(ranked)) if position not in first]]:

@@ -21,11 +21,11 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import CheckpointError
-from embodied_mem.models.config import DecoderConfig, logical_axes
+from embodied_mem.models.config import DecoderConfig, ParameterAxes, logical_axes
 from embodied_mem.models.decoder import Decoder
 
 Index = tuple[slice, ...]  # with start and stop as integers, step 1
-Shardings = Callable[[Any, dict], Any]
+Shardings = Callable[[Any, ParameterAxes], Any]
 """(tree of abstract arrays, parameter path -> logical axes) -> tree of shardings, or None for the default device."""
 
 # How many leading axes of a parameter are the inputs of its linear map; published weights have [outputs, inputs].
@@ -43,8 +43,11 @@ class StoredTensor(Protocol):
         shape: as stored.
     """
 
-    where: str
-    shape: tuple[int, ...]
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
     def read(self, index: Index) -> np.ndarray:
         """Returns the part; nothing else of the file is touched."""
@@ -59,9 +62,9 @@ def place_array(
     """
     if sharding is None:
         return jnp.asarray(read(tuple(slice(0, size) for size in shape)))
-    holders: dict[tuple[tuple[int, int], ...], list] = {}
+    holders: dict[tuple[tuple[int, int], ...], list[jax.Device]] = {}
     for device, index in sharding.addressable_devices_indices_map(shape).items():
-        bounds = tuple(cut.indices(size)[:2] for cut, size in zip(index, shape, strict=True))
+        bounds = tuple(cut.indices(size)[:2] for cut, size in zip(index or (), shape, strict=True))
         holders.setdefault(bounds, []).append(device)
     pieces = []
     for bounds, devices in holders.items():
@@ -140,7 +143,7 @@ def assemble(
 def fill(
     module: nnx.Module,
     tensor_of: Callable[[str, int | None], StoredTensor],
-    axes: dict,
+    axes: ParameterAxes,
     shardings: Shardings | None = None,
 ) -> None:
     """Puts stored weights into a module whose parameters are abstract (`nnx.eval_shape`), in their dtypes.
@@ -157,7 +160,7 @@ def fill(
     state = nnx.state(module)
     leaves, structure = jax.tree_util.tree_flatten_with_path(state)
     tree = None if shardings is None else shardings(state, axes)
-    places = [None] * len(leaves) if tree is None else structure.flatten_up_to(tree)
+    places = [None] * len(leaves) if tree is None else jax.tree.leaves(tree)
     arrays = []
     for (key_path, leaf), place in zip(leaves, places, strict=True):
         path = tuple(str(key.key) for key in key_path if isinstance(key, jax.tree_util.DictKey))
@@ -165,16 +168,18 @@ def fill(
         tensors = [tensor_of(path[-1], layer) for layer in layers]
         for tensor in tensors:  # before memory is asked for
             check_shape(tensor, path[-1], leaf.shape if len(path) == 1 else leaf.shape[1:])
-        read = functools.partial(_read_top, *tensors) if len(path) == 1 else functools.partial(_read_stack, tensors)
-        arrays.append(place_array(leaf.shape, place, functools.partial(read, path[-1], leaf.shape, leaf.dtype)))
+        read = functools.partial(
+            _read_stack if len(path) == 2 else _read_top, tensors, path[-1], leaf.shape, leaf.dtype
+        )
+        arrays.append(place_array(leaf.shape, place, read))
     nnx.update(module, jax.tree.unflatten(structure, arrays))
 
 
-def _read_top(tensor: StoredTensor, name: str, shape: tuple[int, ...], dtype, index: Index) -> np.ndarray:
-    return np.ascontiguousarray(read_part(tensor, name, shape, index).astype(dtype))
+def _read_top(tensors: list[StoredTensor], name: str, shape: tuple[int, ...], dtype: Any, index: Index) -> np.ndarray:
+    return np.ascontiguousarray(read_part(tensors[0], name, shape, index).astype(dtype))
 
 
-def _read_stack(tensors: list[StoredTensor], name: str, shape: tuple[int, ...], dtype, index: Index) -> np.ndarray:
+def _read_stack(tensors: list[StoredTensor], name: str, shape: tuple[int, ...], dtype: Any, index: Index) -> np.ndarray:
     part = np.empty([cut.stop - cut.start for cut in index], dtype)
     for row, tensor in enumerate(tensors[index[0]]):
         part[row] = read_part(tensor, name, shape[1:], index[1:])

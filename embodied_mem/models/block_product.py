@@ -1,4 +1,4 @@
-"""Products with large matrices on a CPU, by a kernel of ours that XLA calls: what sampling of a real model consists of.
+"""Products with large matrices on a CPU by a native kernel that XLA calls; the main cost of sampling a real model.
 
     blocks = Blocks.of(weight)           # once: float32[K, ...] laid out as the kernel reads it
     blocks.multiply(x)                   # x [M, K] -> [M, N], N the product of the other dimensions
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ LARGE_BYTES = 2**26
 
 
 @functools.cache
-def _native():
+def _native() -> Any:
     """Registers the kernel at the first call."""
     native = part("models")
     jax.ffi.register_ffi_target(TARGET, native.block_product(), platform="cpu", api_version=1)
@@ -57,7 +58,8 @@ class Blocks:
         """Returns float32[M, N], x float32[M, K] times the matrix; sums run over K in order, whatever M is."""
         _native()
         out = jax.ShapeDtypeStruct((x.shape[0], math.prod(self.shape) // self.array.shape[1]), jnp.float32)
-        return jax.ffi.ffi_call(TARGET, out)(x, self.array)
+        product: jax.Array = jax.ffi.ffi_call(TARGET, out)(x, self.array)
+        return product
 
 
 def pays(config: DecoderConfig, parameters: list[jax.Array]) -> bool:
@@ -68,11 +70,11 @@ def pays(config: DecoderConfig, parameters: list[jax.Array]) -> bool:
     return jax.default_backend() == "cpu" and suitable and alone and large
 
 
-def in_blocks(config: DecoderConfig, weights: dict) -> dict:
+def in_blocks(config: DecoderConfig, weights: dict[str, Any]) -> dict[str, Any]:
     """Returns `Decoder.weights(False)` with the matrices of layers and head in blocks; a tied head beside its table."""
     matrices = ("query", "key", "value", "gate", "up")
 
-    def layer(arrays: dict) -> dict:
+    def layer(arrays: dict[str, Any]) -> dict[str, Any]:
         named = {name: Blocks.of(arrays[name]) for name in matrices}
         named |= {name: Blocks.of(arrays[name], math.prod(arrays[name].shape[:-1])) for name in ("output", "down")}
         return arrays | named

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,7 +16,8 @@ import jax
 import numpy as np
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.chat import ChatError, ChatReply, Message, Prices, Usage, UsageMeter
+from embodied_mem.forks import forking_lock
+from embodied_mem.language.chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
@@ -97,7 +97,7 @@ class FlaxChatModel:
             raise InvalidInputError(
                 f"template: expected one of the signs {self._template.ends} in the tokenizer's vocabulary, got none"
             )
-        self._lock = threading.Lock()
+        self._lock = forking_lock()
         self._calls = 0
 
     def _is_known(self, sign: str) -> bool:
@@ -136,7 +136,7 @@ class FlaxChatModel:
         *,
         max_tokens: int = 512,
         temperature: float = 0.0,
-        response_format: dict | None = None,
+        response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
         """As `ChatModel.complete`. `response_format` is told to the model in words; nothing forces it to comply.

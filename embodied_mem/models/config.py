@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from embodied_mem.errors import InvalidInputError
 
 DTYPES = ("float32", "bfloat16", "float16")
+Axes = tuple[str | None, ...]  # the logical name of each axis
+Shapes = dict[str, tuple[tuple[int, ...], Axes]]
+ParameterAxes = dict[tuple[str, ...], Axes]  # by the path of a parameter
 
 
 def _require(condition: bool, field: str, expected: str, got: object, why: str = "") -> None:
@@ -162,22 +166,18 @@ class LoraConfig:
         return self.alpha / self.rank
 
 
-def _qwen2(width: int, layers: int, heads: int, kv: int, dim: int, mlp: int, vocab: int, tied: bool) -> DecoderConfig:
-    return DecoderConfig(
-        vocab_size=vocab, width=width, num_layers=layers, num_heads=heads, num_kv_heads=kv, head_dim=dim,
-        mlp_width=mlp, rope_theta=1e6, norm_eps=1e-6, qkv_bias=True, tie_embeddings=tied, max_length=32_768,
-        dtype="bfloat16", param_dtype="bfloat16", scan_layers=True, attention_block=512,
-    )  # fmt: skip
+def _qwen(width: int, layers: int, heads: int, mlp: int, **others: Any) -> DecoderConfig:
+    """A preset of Qwen2 (`qkv_bias`) or Qwen3 (`qk_norm`)."""
+    shape = {"width": width, "num_layers": layers, "num_heads": heads, "mlp_width": mlp, "num_kv_heads": 8}
+    common: dict[str, Any] = {
+        "vocab_size": 151_936, "head_dim": 128, "rope_theta": 1e6, "norm_eps": 1e-6, "max_length": 40_960,
+        "dtype": "bfloat16", "param_dtype": "bfloat16", "scan_layers": True, "attention_block": 512,
+    }  # fmt: skip
+    return DecoderConfig(**(common | shape | others))
 
 
-def _qwen3(width: int, layers: int, heads: int, mlp: int, tied: bool) -> DecoderConfig:
-    return DecoderConfig(
-        vocab_size=151_936, width=width, num_layers=layers, num_heads=heads, num_kv_heads=8, head_dim=128,
-        mlp_width=mlp, rope_theta=1e6, norm_eps=1e-6, qk_norm=True, tie_embeddings=tied, max_length=40_960,
-        dtype="bfloat16", param_dtype="bfloat16", scan_layers=True, attention_block=512,
-    )  # fmt: skip
-
-
+_QWEN2: dict[str, Any] = {"qkv_bias": True, "max_length": 32_768}
+_LARGE_QWEN2: dict[str, Any] = _QWEN2 | {"vocab_size": 152_064, "tie_embeddings": False}
 PRESETS: dict[str, DecoderConfig] = {
     "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=True),
     "tiny": DecoderConfig(smear=True),
@@ -191,26 +191,26 @@ PRESETS: dict[str, DecoderConfig] = {
         rope_theta=500_000.0, norm_eps=1e-5, max_length=131_072, dtype="bfloat16", param_dtype="bfloat16",
         rope_scaling=RopeScaling(32.0, 1.0, 4.0, 8192), scan_layers=True, attention_block=512,
     ),
-    "qwen2.5-0.5b": _qwen2(896, 24, 14, 2, 64, 4864, 151_936, True),
-    "qwen2.5-1.5b": _qwen2(1536, 28, 12, 2, 128, 8960, 151_936, True),
-    "qwen2.5-3b": _qwen2(2048, 36, 16, 2, 128, 11_008, 151_936, True),
-    "qwen2.5-7b": _qwen2(3584, 28, 28, 4, 128, 18_944, 152_064, False),
+    "qwen2.5-0.5b": _qwen(896, 24, 14, 4864, num_kv_heads=2, head_dim=64, **_QWEN2),
+    "qwen2.5-1.5b": _qwen(1536, 28, 12, 8960, num_kv_heads=2, **_QWEN2),
+    "qwen2.5-3b": _qwen(2048, 36, 16, 11_008, num_kv_heads=2, **_QWEN2),
+    "qwen2.5-7b": _qwen(3584, 28, 28, 18_944, num_kv_heads=4, **_LARGE_QWEN2),
     # The decoder of Qwen2.5-VL-7B; `qwen_vl_vision.VisionConfig` has its tower.
-    "qwen2.5-vl-7b": dataclasses.replace(
-        _qwen2(3584, 28, 28, 4, 128, 18_944, 152_064, False), mrope_sections=(16, 24, 24), max_length=128_000
+    "qwen2.5-vl-7b": _qwen(
+        3584, 28, 28, 18_944, num_kv_heads=4, **(_LARGE_QWEN2 | {"mrope_sections": (16, 24, 24), "max_length": 128_000})
     ),
-    "qwen2.5-14b": _qwen2(5120, 48, 40, 8, 128, 13_824, 152_064, False),
-    "qwen2.5-32b": _qwen2(5120, 64, 40, 8, 128, 27_648, 152_064, False),
-    "qwen3-0.6b": _qwen3(1024, 28, 16, 3072, True),
-    "qwen3-1.7b": _qwen3(2048, 28, 16, 6144, True),
-    "qwen3-4b": _qwen3(2560, 36, 32, 9728, True),
-    "qwen3-8b": _qwen3(4096, 36, 32, 12_288, False),
-    "qwen3-14b": _qwen3(5120, 40, 40, 17_408, False),
-    "qwen3-32b": _qwen3(5120, 64, 64, 25_600, False),
+    "qwen2.5-14b": _qwen(5120, 48, 40, 13_824, **_LARGE_QWEN2),
+    "qwen2.5-32b": _qwen(5120, 64, 40, 27_648, **_LARGE_QWEN2),
+    "qwen3-0.6b": _qwen(1024, 28, 16, 3072, qk_norm=True),
+    "qwen3-1.7b": _qwen(2048, 28, 16, 6144, qk_norm=True),
+    "qwen3-4b": _qwen(2560, 36, 32, 9728, qk_norm=True),
+    "qwen3-8b": _qwen(4096, 36, 32, 12_288, qk_norm=True, tie_embeddings=False),
+    "qwen3-14b": _qwen(5120, 40, 40, 17_408, qk_norm=True, tie_embeddings=False),
+    "qwen3-32b": _qwen(5120, 64, 64, 25_600, qk_norm=True, tie_embeddings=False),
 }  # fmt: skip
 
 
-def preset(name: str, **overrides: object) -> DecoderConfig:
+def preset(name: str, **overrides: Any) -> DecoderConfig:
     """Returns the named config, with fields replaced by `overrides`.
 
     Raises:
@@ -225,10 +225,10 @@ def preset(name: str, **overrides: object) -> DecoderConfig:
     return dataclasses.replace(PRESETS[name], **overrides)
 
 
-def layer_shapes(config: DecoderConfig) -> dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]:
+def layer_shapes(config: DecoderConfig) -> Shapes:
     """Returns, per parameter of one layer, its shape and the logical name of each axis (without the layers axis)."""
     d, h, k, e, m = config.width, config.num_heads, config.num_kv_heads, config.head_dim, config.mlp_width
-    shapes = {
+    shapes: Shapes = {
         "attention_norm": ((d,), ("embed",)),
         "query": ((d, h, e), ("embed", "heads", "head_dim")),
         "key": ((d, k, e), ("embed", "kv_heads", "head_dim")),
@@ -249,7 +249,7 @@ def layer_shapes(config: DecoderConfig) -> dict[str, tuple[tuple[int, ...], tupl
     return shapes
 
 
-def lora_shapes(config: DecoderConfig, target: str, rank: int) -> dict[str, tuple[tuple[int, ...], tuple]]:
+def lora_shapes(config: DecoderConfig, target: str, rank: int) -> Shapes:
     """Returns shapes and logical axes of the two adapter matrices of `target` ("query", "key" or "value")."""
     base, axes = layer_shapes(config)[target]
     return {
@@ -273,13 +273,13 @@ def parameter_shapes(config: DecoderConfig) -> dict[tuple[str, ...], tuple[int, 
 
 def logical_axes(
     config: DecoderConfig, lora_rank: int = 0, lora_targets: tuple[str, ...] = ("query", "value")
-) -> dict[tuple[str, ...], tuple[str | None, ...]]:
+) -> ParameterAxes:
     """Returns the logical axis names of every parameter by its path in `Decoder`.
 
     The names are vocab, embed, heads, kv_heads, head_dim, mlp, layers and lora. Paths are those of
     `nnx.to_flat_state(nnx.state(decoder))`. With `lora_rank` > 0 the adapters are included.
     """
-    axes: dict[tuple[str, ...], tuple[str | None, ...]] = {("embedding",): ("vocab", "embed")}
+    axes: ParameterAxes = {("embedding",): ("vocab", "embed")}
     if config.smear:
         axes[("smear",)] = ("embed",)
     for name, (_, names) in layer_shapes(config).items():

@@ -16,7 +16,9 @@ and not after the cast to the compute dtype. `smear` is an addition for models f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import dataclasses
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +30,25 @@ from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
 from embodied_mem.models.kv_cache import KVCache, grow
 
-Weights = (
-    dict  # {"embedding": [V, D], "smear": [D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": ...}
-)
+State = nnx.State[Any, Any]
+Weights = dict[str, Any]
+"""{"embedding": [V, D], "smear": [D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": [D], ...}."""
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=("weights",), meta_fields=("config", "lora"))
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A decoder as the pure functions of this module take it.
+
+    Attributes:
+        config: its shape; with `scan_layers` the weights of the layers are stacked.
+        lora: of its adapters, or None.
+        weights: in the compute dtype.
+    """
+
+    config: DecoderConfig
+    lora: LoraConfig | None
+    weights: Weights
 
 
 class Layers(nnx.Module):
@@ -74,15 +92,17 @@ class Decoder(nnx.Module):
             head = jax.random.normal(rngs.params(), (config.width, config.vocab_size), jnp.float32) * 0.02
             self.head = nnx.Param(head.astype(dtype))
 
-    def weights(self, scan_layers: bool | None = None) -> Weights:
-        """Returns the parameters in the compute dtype, laid out for the pure functions of this module.
-
-        These take a config whose `scan_layers` is this one; None means that of the decoder's own.
-        """
+    def network(self, scan_layers: bool | None = None) -> Network:
+        """Returns the decoder for the pure functions of this module; None means its own `scan_layers`."""
         scan_layers = self.config.scan_layers if scan_layers is None else scan_layers
+        config = dataclasses.replace(self.config, scan_layers=scan_layers)
+        return Network(config, self.lora, self.weights(scan_layers))
+
+    def weights(self, scan_layers: bool) -> Weights:
+        """Returns the parameters in the compute dtype, layers stacked or apart."""
         dtype = jnp.dtype(self.config.dtype)
         stacked = {name: array.astype(dtype) for name, array in self.layers.arrays().items()}
-        layers: dict | tuple = stacked
+        layers: dict[str, jax.Array] | tuple[dict[str, jax.Array], ...] = stacked
         if not scan_layers:
             # `split` and not indexing: its transpose is one concatenation, not a padded sum per layer.
             ones = [1] * self.config.num_layers
@@ -91,16 +111,10 @@ class Decoder(nnx.Module):
                 {name: piece[i].reshape(piece[i].shape[1:]) for name, piece in pieces.items()}
                 for i in range(self.config.num_layers)
             )
-        weights = {
-            "embedding": self.embedding[...].astype(dtype),
-            "layers": layers,
-            "final_norm": self.final_norm[...].astype(dtype),
-        }
-        if self.config.smear:
-            weights["smear"] = self.smear[...].astype(dtype)
-        if not self.config.tie_embeddings:
-            weights["head"] = self.head[...].astype(dtype)
-        return weights
+        tops = ["embedding", "final_norm"]
+        tops += ["smear"] if self.config.smear else []
+        tops += [] if self.config.tie_embeddings else ["head"]
+        return {"layers": layers} | {name: getattr(self, name)[...].astype(dtype) for name in tops}
 
     def embed(self, tokens: jax.Array) -> jax.Array:
         """Returns embeddings [B, L, D] of tokens int32[B, L]; soft tokens are written over these by the caller."""
@@ -126,12 +140,9 @@ class Decoder(nnx.Module):
             dropout_key: turns on the dropout of adapters.
             remat: keep one array per layer and compute the rest again in the backward pass.
         """
-        weights = self.weights()
-        x = _inputs(self.config, weights, tokens, embeddings)
-        mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
-        x, _ = _smeared(weights, x, mask)
-        hidden, _, _ = _run_full(self.config, weights, self.lora, x, mask, positions, dropout_key, remat, False)
-        return hidden
+        network = self.network()
+        x, mask, _ = _inputs(network, tokens, embeddings, mask)
+        return _run_full(network, x, mask, positions, dropout_key=dropout_key, remat=remat)[0]
 
     def logits(self, hidden: jax.Array) -> jax.Array:
         """Returns next-token logits float32[..., V] of final hidden states [..., D]."""
@@ -155,7 +166,8 @@ class Decoder(nnx.Module):
 
         With `positions`, as in `__call__`, what follows goes on after the largest of each row.
         """
-        return prefill(self.config, self.weights(), self.lora, tokens, embeddings, mask, capacity, positions)
+        network = self.network()
+        return prefill(network, tokens, embeddings=embeddings, mask=mask, positions=positions, capacity=capacity)
 
 
 def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
@@ -167,10 +179,13 @@ def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Arr
 def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Array:
     """Returns float32[..., V] logits of hidden [..., D]; accumulated in float32."""
     flat = hidden.reshape(-1, hidden.shape[-1])
-    if isinstance(weights.get("head"), Blocks):
-        return weights["head"].multiply(flat).reshape(*hidden.shape[:-1], -1)
-    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (weights["head"], 0)
-    product = jax.lax.dot_general(flat, table, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32)
+    head: Any = weights.get("head")
+    if isinstance(head, Blocks):
+        return head.multiply(flat).reshape(*hidden.shape[:-1], -1)
+    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (head, 0)
+    product: jax.Array = jax.lax.dot_general(
+        flat, table, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32
+    )
     return product.reshape(*hidden.shape[:-1], -1)
 
 
@@ -179,72 +194,88 @@ def positions_of(mask: jax.Array) -> jax.Array:
     return jnp.maximum(jnp.cumsum(mask.astype(jnp.int32), axis=1) - 1, 0)
 
 
-def _inputs(config: DecoderConfig, weights: Weights, tokens, embeddings) -> jax.Array:
-    if (tokens is None) == (embeddings is None):
-        raise InvalidInputError("decoder: expected exactly one of tokens and embeddings, got both or neither")
-    if embeddings is None:
+def _inputs(
+    network: Network,
+    tokens: jax.Array | None,
+    embeddings: jax.Array | None,
+    mask: jax.Array | None,
+    last: jax.Array | None = None,
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """Returns (embeddings [B, L, D], smeared where the decoder does that; mask; the last of them as they were)."""
+    config, weights = network.config, network.weights
+    if tokens is not None and embeddings is None:
         if tokens.ndim != 2:
             raise InvalidInputError(f"decoder: expected tokens [B, L], got shape {tokens.shape}")
-        return embed(config, weights["embedding"], tokens)
-    if embeddings.ndim != 3 or embeddings.shape[-1] != config.width:
-        raise InvalidInputError(f"decoder: expected embeddings [B, L, {config.width}], got shape {embeddings.shape}")
-    return embeddings.astype(config.dtype)
-
-
-def _smeared(weights: Weights, x: jax.Array, mask: jax.Array, last: jax.Array | None = None):
-    """Returns the smeared embeddings and the last of them as they were, or `x` and None without `smear`."""
+        x = embed(config, weights["embedding"], tokens)
+    elif embeddings is not None and tokens is None:
+        if embeddings.ndim != 3 or embeddings.shape[-1] != config.width:
+            raise InvalidInputError(f"decoder: expected embeddings [B, L, {config.width}], got {embeddings.shape}")
+        x = embeddings.astype(config.dtype)
+    else:
+        raise InvalidInputError("decoder: expected exactly one of tokens and embeddings, got both or neither")
+    mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
     if "smear" not in weights:
-        return x, None
-    return ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]) if last is None else last)
+        return x, mask, None
+    x, newest = ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]) if last is None else last)
+    return x, mask, newest
 
 
-def _layer_options(lora: LoraConfig | None) -> dict[str, float]:
-    return {} if lora is None else {"lora_scale": lora.scale, "lora_dropout": lora.dropout}
-
-
-def _run_full(config, weights, lora, x, mask, positions, dropout_key, remat, keep_cache):
+def _run_full(
+    network: Network,
+    x: jax.Array,
+    mask: jax.Array,
+    positions: jax.Array | None,
+    *,
+    dropout_key: jax.Array | None = None,
+    remat: bool = False,
+    keep_cache: bool = False,
+) -> tuple[jax.Array, Any, Any]:
     """Returns (hidden, keys, values) of whole sequences; keys and values only if `keep_cache`."""
-    positions = positions_of(mask) if positions is None else positions
-    cos, sin = ops.rope_tables(config, positions)
+    config, weights = network.config, network.weights
+    rope = ops.rope_tables(config, positions_of(mask) if positions is None else positions)
 
-    def layer(x, layer_weights, key):
-        def attend(query, keys, values):
+    def layer(x: jax.Array, layer_weights: Weights, key: jax.Array | None) -> tuple[jax.Array, Any]:
+        def attend(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, object]:
             context = ops.causal_attention(query, keys, values, mask=mask, block=config.attention_block)
             return context, (keys, values) if keep_cache else None
 
-        options = _layer_options(lora)
-        return ops.apply_layer(config, layer_weights, x, cos, sin, attend, dropout_key=key, **options)
+        return ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora, dropout_key=key)
 
     if remat:
         layer = jax.checkpoint(layer)
     keys = None if dropout_key is None else jax.random.split(dropout_key, config.num_layers)
+    kept: Any
     if config.scan_layers:
         x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (weights["layers"], keys))
-        cached_keys, cached_values = kept if keep_cache else (None, None)
     else:
-        kept = []
+        pairs = []
         for i, layer_weights in enumerate(weights["layers"]):
             x, pair = layer(x, layer_weights, None if keys is None else keys[i])
-            kept.append(pair)
-        cached_keys, cached_values = zip(*kept, strict=True) if keep_cache else (None, None)
+            pairs.append(pair)
+        kept = tuple(zip(*pairs, strict=True)) if keep_cache else None
+    cached_keys, cached_values = kept if keep_cache else (None, None)
     return ops.rms_norm(x, weights["final_norm"], config.norm_eps), cached_keys, cached_values
 
 
 def prefill(
-    config, weights, lora, tokens, embeddings, mask, capacity: int, positions=None
+    network: Network,
+    tokens: jax.Array | None = None,
+    *,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | None = None,
+    positions: jax.Array | None = None,
+    capacity: int,
 ) -> tuple[jax.Array, KVCache]:
     """Returns hidden states and a cache of `capacity` columns whose first ones hold the prompt; see `Decoder.prefill`.
 
     Raises:
         InvalidInputError: when the prompt is longer than the capacity.
     """
-    x = _inputs(config, weights, tokens, embeddings)
+    x, mask, last = _inputs(network, tokens, embeddings, mask)
     length = x.shape[1]
     if capacity < length:
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
-    mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
-    x, last = _smeared(weights, x, mask)
-    hidden, keys, values = _run_full(config, weights, lora, x, mask, positions, None, False, True)
+    hidden, keys, values = _run_full(network, x, mask, positions, keep_cache=True)
     following = mask.sum(1, dtype=jnp.int32)
     if positions is not None:
         following = jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
@@ -252,65 +283,77 @@ def prefill(
     return hidden, grow(cache, capacity)
 
 
-def extend(config, weights, lora, cache: KVCache, tokens, embeddings, mask) -> tuple[jax.Array, KVCache]:
+def extend(
+    network: Network,
+    cache: KVCache,
+    tokens: jax.Array | None = None,
+    *,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | None = None,
+) -> tuple[jax.Array, KVCache]:
     """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
 
     `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position.
     """
-    x = _inputs(config, weights, tokens, embeddings)
+    config, weights = network.config, network.weights
+    x, mask, last = _inputs(network, tokens, embeddings, mask, cache.last)
     batch, length = x.shape[:2]
     if length > cache.capacity:
         raise InvalidInputError(f"extend: expected at most {cache.capacity} positions (the capacity), got {length}")
-    mask = jnp.ones((batch, length), bool) if mask is None else mask.astype(bool)
-    x, last = _smeared(weights, x, mask, cache.last)
     counted = jnp.cumsum(mask.astype(jnp.int32), axis=1)
-    positions = jnp.maximum(cache.next_position[:, None] + counted - 1, 0)
-    cos, sin = ops.rope_tables(config, positions)
+    rope = ops.rope_tables(config, jnp.maximum(cache.next_position[:, None] + counted - 1, 0))
     valid = jax.lax.dynamic_update_slice(cache.valid, mask, (0, cache.index))
     columns = jnp.arange(cache.capacity)[None, :]
     causal = columns <= cache.index + jnp.arange(length)[:, None]
     allowed = valid[:, None, :] & causal[None]
-    options = _layer_options(lora)
+    new_keys: Any
+    new_values: Any
 
     if config.scan_layers:
         # The loop over layers only reads the cache and collects the new columns, which are written once behind it.
         # A cache that is carried and updated layer by layer is copied whole by XLA, in every layer of every step.
         here = (0, 0, cache.index, 0)
+        stacked: tuple[Any, Any] = cache.keys, cache.values
 
-        def step(x, per):
+        def step(x: jax.Array, per: tuple[Any, Any, Any]) -> tuple[jax.Array, Any]:
             layer_weights, layer_keys, layer_values = per
 
-            def attend(query, keys, values):
+            def attend(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, object]:
                 grown_keys = jax.lax.dynamic_update_slice(layer_keys, keys, here)
                 grown_values = jax.lax.dynamic_update_slice(layer_values, values, here)
                 return ops.cached_attention(query, grown_keys, grown_values, allowed=allowed), (keys, values)
 
-            return ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
+            return ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora)
 
-        x, (keys, values) = jax.lax.scan(step, x, (weights["layers"], cache.keys, cache.values))
-        new_keys = jax.lax.dynamic_update_slice(cache.keys, keys, (0, *here))
-        new_values = jax.lax.dynamic_update_slice(cache.values, values, (0, *here))
+        x, new = jax.lax.scan(step, x, (weights["layers"], *stacked))
+        new_keys, new_values = (
+            jax.lax.dynamic_update_slice(before, columns, (0, *here))
+            for before, columns in zip(stacked, new, strict=True)
+        )
     else:
 
-        def rows(array):
+        def rows(array: jax.Array) -> jax.Array:
             return array.reshape(batch, *array.shape[-3:])  # `sampling.decode` leaves away the axis of a single row
 
-        def write(array, new):
+        def write(array: jax.Array, new: jax.Array) -> jax.Array:
             new = new.reshape(*array.shape[:-2], *new.shape[-2:])
             return jax.lax.dynamic_update_slice(array, new, (*[0] * (array.ndim - 2), cache.index, 0))
 
-        new_keys, new_values = [], []
-        for i, layer_weights in enumerate(weights["layers"]):
+        pairs = []
+        for layer_weights, old_keys, old_values in zip(weights["layers"], cache.keys, cache.values, strict=True):
 
-            def attend(query, keys, values, i=i):
-                grown_keys, grown_values = write(cache.keys[i], keys), write(cache.values[i], values)
-                context = ops.cached_attention(query, rows(grown_keys), rows(grown_values), allowed=allowed)
-                return context, (grown_keys, grown_values)
+            def attend(
+                query: jax.Array,
+                keys: jax.Array,
+                values: jax.Array,
+                old: tuple[jax.Array, ...] = (old_keys, old_values),
+            ) -> tuple[jax.Array, object]:
+                grown = write(old[0], keys), write(old[1], values)
+                return ops.cached_attention(query, *map(rows, grown), allowed=allowed), grown
 
-            x, pair = ops.apply_layer(config, layer_weights, x, cos, sin, attend, **options)
-            new_keys.append(pair[0])
-            new_values.append(pair[1])
-        new_keys, new_values = tuple(new_keys), tuple(new_values)
+            x, pair = ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora)
+            pairs.append(pair)
+        new_keys, new_values = zip(*pairs, strict=True)
     hidden = ops.rms_norm(x, weights["final_norm"], config.norm_eps)
     extended = KVCache(new_keys, new_values, valid, cache.next_position + counted[:, -1], last, cache.index + length)
     return hidden, extended
@@ -349,7 +392,7 @@ def score_tokens(
         raise InvalidInputError(f"score_tokens: expected targets {hidden.shape[:2]}, got {targets.shape}")
     weights = decoder.weights_of_head()
 
-    def score(hidden, targets):
+    def score(hidden: jax.Array, targets: jax.Array) -> TokenScores:
         scaled = logits(decoder.config, weights, hidden) / temperature
         log_total = jax.nn.logsumexp(scaled, axis=-1)
         chosen = jnp.take_along_axis(scaled, targets[..., None], axis=-1)[..., 0] - log_total

@@ -1,4 +1,4 @@
-"""What a decoder has read, as a pytree, and the two ways to reshape it: more room, and other rows and columns.
+"""The KV cache as a pytree, with two ways to reshape it: more room, and other rows and columns.
 
     hidden, cache = prefill(...)                                  # columns: the prompt's
     cache = grow(cache, capacity)                                 # room for more
@@ -53,15 +53,11 @@ def grow(cache: KVCache, capacity: int) -> KVCache:
     if more < 0:
         raise InvalidInputError(f"grow: expected capacity >= {cache.capacity} (the present one), got {capacity}")
 
-    def pad(array):
+    def pad(array: jax.Array) -> jax.Array:
         return jnp.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more), (0, 0)])
 
-    return dataclasses.replace(
-        cache,
-        keys=jax.tree.map(pad, cache.keys),
-        values=jax.tree.map(pad, cache.values),
-        valid=jnp.pad(cache.valid, ((0, 0), (0, more))),
-    )
+    keys, values = jax.tree.map(pad, (cache.keys, cache.values))
+    return dataclasses.replace(cache, keys=keys, values=values, valid=jnp.pad(cache.valid, ((0, 0), (0, more))))
 
 
 def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, last: jax.Array | None) -> KVCache:
@@ -75,16 +71,17 @@ def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, l
         last: [B, D], embedding of the last token taken, for `smear`; None without.
     """
 
-    def pick(array):
-        def pick_row(row, places):
+    def pick(array: jax.Array) -> jax.Array:
+        def pick_row(row: jax.Array, places: jax.Array) -> jax.Array:
             return jnp.moveaxis(array[..., row, :, places, :], 0, -2)
 
         return jax.vmap(pick_row, out_axes=array.ndim - 4)(rows, columns)
 
     num_columns = columns.shape[1]
+    keys, values = jax.tree.map(pick, (cache.keys, cache.values))
     return KVCache(
-        keys=jax.tree.map(pick, cache.keys),
-        values=jax.tree.map(pick, cache.values),
+        keys=keys,
+        values=values,
         valid=jnp.arange(num_columns) < kept[:, None],
         next_position=kept,
         last=last,
@@ -94,11 +91,6 @@ def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, l
 
 def repeat_rows(cache: KVCache, rows: jax.Array) -> KVCache:
     """Returns the cache of the batch whose row b is row rows[b], int32[B], of this one."""
-    return KVCache(
-        keys=jax.tree.map(lambda array: jnp.take(array, rows, axis=array.ndim - 4), cache.keys),
-        values=jax.tree.map(lambda array: jnp.take(array, rows, axis=array.ndim - 4), cache.values),
-        valid=cache.valid[rows],
-        next_position=cache.next_position[rows],
-        last=None if cache.last is None else cache.last[rows],
-        index=cache.index,
-    )
+    keys, values = jax.tree.map(lambda array: jnp.take(array, rows, axis=array.ndim - 4), (cache.keys, cache.values))
+    last = None if cache.last is None else cache.last[rows]
+    return KVCache(keys, values, cache.valid[rows], cache.next_position[rows], last, cache.index)

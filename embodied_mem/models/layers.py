@@ -1,7 +1,7 @@
 """The arithmetic of a decoder layer as pure functions of arrays; `decoder.py` owns the parameters and the cache.
 
-    cos, sin = rope_tables(config, positions)
-    x, keys, values = apply_layer(config, weights, x, cos, sin, attend=partial(causal_attention, ...))
+    rope = rope_tables(config, positions)
+    x, state = apply_layer(config, weights, x, rope, attend)
 
 Arrays are [B, L, ...] outside attention and [B, kv heads, L, head_dim] for keys and values. Norms, attention
 weights and rotary tables are float32 whatever the compute dtype is.
@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from embodied_mem.models.block_product import Blocks
-from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.config import DecoderConfig, LoraConfig
 
+Attend = Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, object]]
+"""(query [B, K, G, L, E] scaled, keys [B, K, L, E], values) -> (context [B, K, G, L, E], state)."""
 MASKED = -1e30  # finite, so that a row that may attend to nothing gives numbers (never read) and not NaN
 
 
@@ -34,13 +37,14 @@ def constrain(x: jax.Array, *axes: str | tuple[str, ...] | None) -> jax.Array:
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty:
         return x
-    split: list = []
+    split: list[Any] = []
     for size, names in zip(x.shape, (*axes, *[None] * (x.ndim - len(axes))), strict=True):
         names = (names,) if isinstance(names, str) else names or ()
         names = tuple(name for name in names if name in mesh.axis_names)
         divides = size % math.prod(mesh.shape[name] for name in names) == 0
         split.append((names or None) if divides else jax.P.UNCONSTRAINED)
-    return jax.lax.with_sharding_constraint(x, jax.P(*split))
+    constrained: jax.Array = jax.lax.with_sharding_constraint(x, jax.P(*split))
+    return constrained
 
 
 def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
@@ -161,13 +165,12 @@ def _project(x: jax.Array, weight: jax.Array | Blocks, inner: int = 1) -> jax.Ar
 
 def apply_layer(
     config: DecoderConfig,
-    weights: dict[str, jax.Array],
+    weights: dict[str, Any],
     x: jax.Array,
-    cos: jax.Array,
-    sin: jax.Array,
-    attend: Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, object]],
-    lora_scale: float = 0.0,
-    lora_dropout: float = 0.0,
+    rope: tuple[jax.Array, jax.Array],
+    attend: Attend,
+    *,
+    lora: LoraConfig | None = None,
     dropout_key: jax.Array | None = None,
 ) -> tuple[jax.Array, object]:
     """Returns the layer's output [B, L, D] and whatever `attend` handed back (the extended cache, or None).
@@ -176,11 +179,9 @@ def apply_layer(
         config: the decoder's shape.
         weights: arrays of one layer, named as in `config.layer_shapes`, matrices perhaps as `Blocks`; plus adapters.
         x: [B, L, D].
-        cos: float32[B, L, head_dim / 2], see `rope_tables`; `sin` likewise.
-        sin: see `cos`.
-        attend: (query [B, K, G, L, E] scaled, keys [B, K, L, E], values) -> (context [B, K, G, L, E], state).
-        lora_scale: alpha / rank of the adapters.
-        lora_dropout: share of adapter inputs set to zero; only with `dropout_key`.
+        rope: see `rope_tables`.
+        attend: see `Attend`.
+        lora: of the adapters.
         dropout_key: randomness of this layer, or None for no dropout.
     """
     x = constrain(x, BATCH_AXES)
@@ -189,22 +190,22 @@ def apply_layer(
 
     normed = rms_norm(x, weights["attention_norm"], config.norm_eps)
     adapter_input = normed
-    if dropout_key is not None and lora_dropout > 0:
-        keep = jax.random.bernoulli(dropout_key, 1 - lora_dropout, normed.shape)
-        adapter_input = jnp.where(keep, normed / (1 - lora_dropout), 0).astype(normed.dtype)
+    if dropout_key is not None and lora is not None and lora.dropout > 0:
+        keep = jax.random.bernoulli(dropout_key, 1 - lora.dropout, normed.shape)
+        adapter_input = jnp.where(keep, normed / (1 - lora.dropout), 0).astype(normed.dtype)
     projected = {}
     for name in ("query", "key", "value"):
         projected[name] = _project(normed, weights[name])
-        if f"{name}_lora_a" in weights:
+        if lora is not None and f"{name}_lora_a" in weights:
             low = _project(adapter_input, weights[f"{name}_lora_a"])
-            projected[name] += _project(low, weights[f"{name}_lora_b"]) * lora_scale
+            projected[name] += _project(low, weights[f"{name}_lora_b"]) * lora.scale
         if f"{name}_bias" in weights:
             projected[name] += weights[f"{name}_bias"]
         if f"{name}_norm" in weights:
             projected[name] = rms_norm(projected[name], weights[f"{name}_norm"], config.norm_eps)
-    query = apply_rope(projected["query"], cos, sin) * (dim**-0.5)
+    query = apply_rope(projected["query"], *rope) * (dim**-0.5)
     query = query.reshape(batch, length, kv_heads, heads // kv_heads, dim).transpose(0, 2, 3, 1, 4)
-    keys = apply_rope(projected["key"], cos, sin).transpose(0, 2, 1, 3)
+    keys = apply_rope(projected["key"], *rope).transpose(0, 2, 1, 3)
     values = projected["value"].transpose(0, 2, 1, 3)
     context, state = attend(query, keys, values)
     context = context.transpose(0, 3, 1, 2, 4).reshape(batch, length, heads * dim)

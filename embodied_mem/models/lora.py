@@ -1,8 +1,8 @@
-"""Low-rank adapters on a decoder's projections: added as parameters of their own type, merged, saved.
+"""Low-rank adapters on a decoder's projections: added as parameters of their own type, and merged.
 
     add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(1))          # in place; the output does not change
     optimizer = nnx.Optimizer(decoder, tx, wrt=LoraParam)      # the base stays frozen
-    save_lora(decoder, "adapter.safetensors")
+    save_peft(decoder, "adapter")                              # `formats.peft`
     merge_lora(decoder)                                        # base + alpha/r A B, adapters removed
 
 `LoraParam` is no subclass of `nnx.Param`: filtering for `nnx.Param` gives the base and for `LoraParam` the adapters.
@@ -13,20 +13,16 @@ Source: LoRA (Hu et al. 2021), with the sizes of MemCompiler C.3.1. As there, A 
 
 from __future__ import annotations
 
-import json
-import os
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
-from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
 
 
-class LoraParam(nnx.Variable):
+class LoraParam(nnx.Variable[jax.Array]):
     """A parameter of an adapter."""
 
 
@@ -89,58 +85,4 @@ def remove_lora(decoder: Decoder) -> Decoder:
     for name in adapter_names(decoder):
         delattr(decoder.layers, name)
     decoder.lora = None
-    return decoder
-
-
-def save_lora(decoder: Decoder, path: str | os.PathLike) -> None:
-    """Writes the adapters and their config to one safetensors file, complete or not at all.
-
-    Raises:
-        InvalidInputError: when the decoder has no adapters.
-    """
-    from safetensors.numpy import save_file
-
-    if decoder.lora is None:
-        raise InvalidInputError("save_lora: expected a decoder with adapters, got one without")
-    lora = decoder.lora
-    arrays = {name: np.asarray(getattr(decoder.layers, name)[...]) for name in adapter_names(decoder)}
-    described = {"rank": lora.rank, "alpha": lora.alpha, "dropout": lora.dropout, "targets": list(lora.targets)}
-    partial = f"{os.fspath(path)}.partial"
-    save_file(arrays, partial, metadata={"lora": json.dumps(described)})
-    os.replace(partial, path)
-
-
-def load_lora(decoder: Decoder, path: str | os.PathLike) -> Decoder:
-    """Returns the decoder with the adapters of `path`; adapters that it had are replaced.
-
-    Raises:
-        CheckpointError: when the file is none of ours, or its shapes do not fit the decoder (both are named).
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            described = (file.metadata() or {}).get("lora")
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: expected a safetensors file with adapters: {error}") from error
-    if described is None:
-        raise CheckpointError(f"{path}: expected metadata 'lora' as written by save_lora, got none")
-    try:
-        fields = json.loads(described)
-        lora = LoraConfig(fields["rank"], fields["alpha"], fields["dropout"], tuple(fields["targets"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: metadata 'lora': expected rank, alpha, dropout and targets: {error}") from error
-    expected = {
-        name: (decoder.config.num_layers, *shape)
-        for target in lora.targets
-        for name, (shape, _) in lora_shapes(decoder.config, target, lora.rank).items()
-    }
-    got = {name: array.shape for name, array in arrays.items()}
-    if got != expected:
-        raise CheckpointError(f"{path}: expected arrays {expected}, got {got}")
-    remove_lora(decoder)
-    for name, array in arrays.items():
-        setattr(decoder.layers, name, LoraParam(jnp.asarray(array, jnp.float32)))
-    decoder.lora = lora
     return decoder

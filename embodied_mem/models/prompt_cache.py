@@ -1,4 +1,4 @@
-"""Sampling that reads nothing twice: keys and values of the last prompts are kept, the next ones start from them.
+"""Sampling with a prompt cache: a new prompt starts from the stored one with the longest shared prefix.
 
     sampler = PromptCache(decoder, settings, max_new_tokens=32, length_buckets=(256, 512), batch_buckets=(16, 64))
     out = sampler.generate(prompts, keys)         # 64 trajectories of 8 tasks: 8 prompts are read, 64 continued
@@ -18,8 +18,10 @@ the very arrays that read it: after an update of the decoder all is read again.
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +31,8 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.block_product import in_blocks, pays
-from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.kv_cache import grow, repeat_rows, take
+from embodied_mem.models.decoder import Decoder, Network, State
+from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
 from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
 from embodied_mem.models.soft_mem import write_soft_tokens
 from embodied_mem.models.weights_version import WeightsWatch
@@ -40,47 +42,74 @@ PARTS = (4, 2)
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "blocks"))
-def _lay_out(graphdef, state, blocks):
+def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, blocks: bool) -> Network:
     decoder = nnx.merge(graphdef, state)
-    config = sampling_config(decoder.config)
-    weights = decoder.weights(config.scan_layers)
-    return in_blocks(config, weights) if blocks else weights
+    network = decoder.network(sampling_config(decoder.config).scan_layers)
+    return dataclasses.replace(network, weights=in_blocks(network.config, network.weights)) if blocks else network
 
 
-def sampling_weights(decoder: Decoder) -> model.Weights:
-    """Returns the weights as they are sampled from fastest on the present backend, under `sampling_config`."""
+def sampling_network(decoder: Decoder) -> Network:
+    """Returns the decoder with its weights as they are sampled from fastest on the present backend."""
     graphdef, state = nnx.split(decoder)
-    return _lay_out(graphdef, state, pays(sampling_config(decoder.config), jax.tree.leaves(state)))
+    network: Network = _lay_out(graphdef, state, pays(sampling_config(decoder.config), jax.tree.leaves(state)))
+    return network
 
 
-@functools.partial(jax.jit, static_argnames=("config", "lora"))
-def _read(config, lora, weights, cache, plan, tokens, mask, placeholders, soft):
+class _Kept(NamedTuple):
+    """What prompts go on from: arguments of `kv_cache.take`, and int32[B], the token before what is read."""
+
+    cache: KVCache
+    rows: jax.Array
+    columns: jax.Array
+    counts: jax.Array
+    before: jax.Array
+
+
+@jax.jit
+def _read(
+    network: Network,
+    kept: _Kept | None,
+    tokens: jax.Array,
+    mask: jax.Array,
+    soft: tuple[jax.Array, jax.Array] | None,
+) -> tuple[jax.Array, KVCache]:
     """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
-    x = model.embed(config, weights["embedding"], tokens)
+    table = network.weights["embedding"]
+    x = model.embed(network.config, table, tokens)
     if soft is not None:
-        x = write_soft_tokens(x, placeholders, soft)
-    if plan is None:
-        hidden, cache = model.prefill(config, weights, lora, None, x, mask, tokens.shape[1])
+        x = write_soft_tokens(x, *soft)
+    if kept is None:
+        hidden, cache = model.prefill(network, embeddings=x, mask=mask, capacity=tokens.shape[1])
     else:
-        rows, columns, kept, before = plan
         last = None
-        if config.smear:
-            last = jnp.where(kept[:, None] > 0, model.embed(config, weights["embedding"], before), 0)
-        cache = grow(take(cache, rows, columns, kept, last), columns.shape[1] + tokens.shape[1])
-        hidden, cache = model.extend(config, weights, lora, cache, None, x, mask)
+        if network.config.smear:
+            last = jnp.where(kept.counts[:, None] > 0, model.embed(network.config, table, kept.before), 0)
+        cache = take(kept.cache, kept.rows, kept.columns, kept.counts, last)
+        cache = grow(cache, kept.columns.shape[1] + tokens.shape[1])
+        hidden, cache = model.extend(network, cache, embeddings=x, mask=mask)
     return hidden[:, -1], cache
 
 
-@functools.partial(jax.jit, static_argnames=("config", "lora", "settings", "max_new_tokens", "capacity"))
-def _write(config, lora, weights, keys, cache, hidden, rows, *, settings, max_new_tokens, capacity):
+@functools.partial(jax.jit, static_argnames=("settings", "max_new_tokens", "capacity"))
+def _write(
+    network: Network,
+    keys: jax.Array,
+    cache: KVCache,
+    hidden: jax.Array,
+    rows: jax.Array | None,
+    *,
+    settings: SamplingSettings,
+    max_new_tokens: int,
+    capacity: int,
+) -> Generation:
     if rows is not None:
         cache, hidden = repeat_rows(cache, rows), hidden[rows]
-    return decode(config, weights, lora, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
+    return decode(network, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
 
 
 def num_compiled() -> tuple[int, int]:
     """Returns how many programs for reading and for writing were compiled in this process."""
-    return _read._cache_size(), _write._cache_size()
+    return _read._cache_size(), _write._cache_size()  # type: ignore[attr-defined]
 
 
 def batch_bucket(count: int, buckets: Sequence[int]) -> int:
@@ -150,20 +179,20 @@ class PromptCache:
         batch_buckets: Sequence[int],
         soft_token: int = -1,
         rows: Callable[[int], int] = int,
-        place: Callable = lambda tree: tree,
+        place: Callable[[Any], Any] = lambda tree: tree,
     ):
         self.decoder = decoder
         self.length_buckets = tuple(sorted(length_buckets))
         self.prompt_tokens = self.kept_tokens = self.shared_tokens = 0
         self._settings, self._max_new, self._batch_buckets = settings, max_new_tokens, tuple(batch_buckets)
         self._soft_token, self._rows, self._place = soft_token, rows, place
-        self._config = sampling_config(decoder.config)
         self._watch = WeightsWatch(decoder)
         self.forget()
 
     def forget(self) -> None:
         """Frees what is kept."""
-        self._stored, self._cache = StoredPrompts([], []), None
+        self._stored = StoredPrompts([], [])
+        self._cache: KVCache | None = None
 
     def generate(
         self,
@@ -188,24 +217,25 @@ class PromptCache:
         texts = [tuple(prompt) for prompt in prompts]
         rows = self._rows(batch_bucket(len(texts), self._batch_buckets))
         chosen, origin = self._distinct(texts, rows)
-        hidden = self._read_prompts(texts, chosen, soft)
+        hidden, cache = self._read_prompts(texts, chosen, soft)
         keys = self._place(keys[np.minimum(np.arange(rows), len(texts) - 1)])
-        capacity = self._cache.capacity + self._max_new + extra_capacity
+        capacity = cache.capacity + self._max_new + extra_capacity
         if capacity > self.decoder.config.max_length:
             raise InvalidInputError(
                 f"generate: expected at most max_length={self.decoder.config.max_length} columns, got a length bucket "
-                f"of {self._cache.capacity} + {self._max_new} new tokens + {extra_capacity}"
+                f"of {cache.capacity} + {self._max_new} new tokens + {extra_capacity}"
             )
-        return _write(
-            self._config, self.decoder.lora, self._weights, keys, self._cache, hidden, origin,
+        generation: Generation = _write(
+            self._network, keys, cache, hidden, origin,
             settings=self._settings, max_new_tokens=self._max_new, capacity=capacity,
         )  # fmt: skip
+        return generation
 
     def _follow_weights(self) -> None:
         """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
         if self._watch.changed():
             self.forget()
-            self._weights = sampling_weights(self.decoder)
+            self._network = sampling_network(self.decoder)
 
     def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
         """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
@@ -219,8 +249,10 @@ class PromptCache:
         origin = [chosen.index(first[name]) for name in names] + [0] * (rows - len(texts))
         return chosen + [0] * (fewer - len(chosen)), self._place(np.asarray(origin, np.int32))
 
-    def _read_prompts(self, texts, chosen: list[int], soft) -> jax.Array:
-        """Reads the chosen prompts, from where the stored ones end, and stores them; returns their hidden [B, D]."""
+    def _read_prompts(
+        self, texts: list[tuple[int, ...]], chosen: list[int], soft: Sequence[np.ndarray | None] | None
+    ) -> tuple[jax.Array, KVCache]:
+        """Reads the chosen prompts from where the stored ones end and stores them; returns (hidden [B, D], cache)."""
         read = [texts[i] for i in chosen]
         length = pad_prompts(read, buckets=self.length_buckets)[0].shape[1]
         limits = [text.index(self._soft_token) if self._soft_token in text else len(text) for text in read]
@@ -232,30 +264,22 @@ class PromptCache:
         new = new if any(shared) else length
         kept = np.minimum(shared, length - new)
         tokens, mask = pad_prompts([text[count:] for text, count in zip(read, kept)], buckets=(new,))
-        plan = None
+        going_on = None
         if new < length:
             columns = np.zeros((len(read), length - new), np.int32)
             for row, ((source, _), count) in enumerate(zip(matches, kept)):
                 columns[row, :count] = self._stored.columns[source][:count]
             before = np.asarray([text[max(count - 1, 0)] for text, count in zip(read, kept)], np.int32)
-            plan = self._place((np.asarray([row for row, _ in matches], np.int32), columns, np.int32(kept), before))
-        placeholders = values = None
-        if soft is not None and any(value is not None for value in soft):
-            placeholders = (tokens == self._soft_token) & mask
-            empty = np.zeros(next(value.shape for value in soft if value is not None), np.float32)
-            values = np.stack([empty if soft[i] is None else soft[i] for i in chosen])
-            placeholders, values = self._place((placeholders, values))
-        cache = self._cache if plan is not None else None
-        hidden, self._cache = _read(
-            self._config,
-            self.decoder.lora,
-            self._weights,
-            cache,
-            plan,
-            *self._place((tokens, mask)),
-            placeholders,
-            values,
-        )
+            sources = np.asarray([row for row, _ in matches], np.int32)
+            assert self._cache is not None  # something is stored
+            going_on = _Kept(self._cache, *self._place((sources, columns, np.int32(kept), before)))
+        written = None
+        shapes = [value.shape for value in soft or () if value is not None]
+        if soft is not None and shapes:
+            given = (soft[i] for i in chosen)
+            values = np.stack([np.zeros(shapes[0], np.float32) if value is None else value for value in given])
+            written = self._place(((tokens == self._soft_token) & mask, values))
+        hidden, self._cache = _read(self._network, going_on, *self._place((tokens, mask)), written)
         self._stored = StoredPrompts(
             [text[:limit] for text, limit in zip(read, limits)],
             [
@@ -265,4 +289,4 @@ class PromptCache:
         )
         self.prompt_tokens += sum(map(len, texts))
         self.kept_tokens += int(kept[: len(set(chosen))].sum())  # the others fill the batch
-        return hidden
+        return hidden, self._cache

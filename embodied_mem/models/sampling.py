@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.config import DecoderConfig
-from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache
 
 
@@ -156,46 +157,50 @@ def sample_token(
     return tokens, log_probs
 
 
-def _arrays(cache: KVCache) -> dict:
-    return {"keys": cache.keys, "values": cache.values}
+def _with_rows(cache: KVCache, change: Callable[[jax.Array], jax.Array]) -> KVCache:
+    keys, values = jax.tree.map(change, (cache.keys, cache.values))
+    return dataclasses.replace(cache, keys=keys, values=values)
 
 
 def decode(
-    config, weights, lora, cache: KVCache, hidden: jax.Array, keys: jax.Array, settings, max_new_tokens: int
+    network: Network,
+    cache: KVCache,
+    hidden: jax.Array,
+    keys: jax.Array,
+    settings: SamplingSettings,
+    max_new_tokens: int,
 ) -> Generation:
     """Returns a `Generation` that continues a prefilled cache; pure and traceable, for use inside a larger program.
 
     Args:
-        config: the decoder's config; `weights` and `lora` likewise its own (`decoder.weights()`, `decoder.lora`).
-        weights: see `config`.
-        lora: see `config`.
+        network: the decoder, see `Decoder.network`.
         cache: from `prefill`, with room for `max_new_tokens` columns.
         hidden: [B, D], final hidden state at each row's last token.
         keys: PRNG keys [B].
-        settings: see `SamplingSettings`.
+        settings: how tokens are drawn.
         max_new_tokens: T.
     """
     batch = hidden.shape[0]
     # XLA drops an axis of one row and then keeps two versions of each array of the cache, so four copies a step.
-    single = batch == 1 and not config.scan_layers
+    single = batch == 1 and not network.config.scan_layers
     if single:
-        cache = dataclasses.replace(cache, **jax.tree.map(lambda array: array[0], _arrays(cache)))
+        cache = _with_rows(cache, lambda array: array[0])
     eos = jnp.asarray(settings.eos_tokens, jnp.int32)
 
-    def unfinished(state):
+    def unfinished(state: tuple[Any, ...]) -> jax.Array:
         step, _, _, finished, *_ = state
-        return (step < max_new_tokens) & ~finished.all()
+        return jnp.asarray((step < max_new_tokens) & ~finished.all())
 
-    def body(state):
+    def body(state: tuple[Any, ...]) -> tuple[Any, ...]:
         step, cache, hidden, finished, tokens, log_probs, mask = state
-        token, log_prob = sample_token(model.logits(config, weights, hidden), keys, step, settings)
+        token, log_prob = sample_token(model.logits(network.config, network.weights, hidden), keys, step, settings)
         alive = ~finished
         token = jnp.where(alive, token, settings.pad_token)
         tokens = jax.lax.dynamic_update_slice(tokens, token[:, None], (0, step))
         log_probs = jax.lax.dynamic_update_slice(log_probs, jnp.where(alive, log_prob, 0.0)[:, None], (0, step))
         mask = jax.lax.dynamic_update_slice(mask, alive[:, None], (0, step))
         # The end token is read too, so that the cache holds the whole completion and can be appended to.
-        new_hidden, cache = model.extend(config, weights, lora, cache, token[:, None], None, alive[:, None])
+        new_hidden, cache = model.extend(network, cache, token[:, None], mask=alive[:, None])
         hidden = jnp.where(alive[:, None], new_hidden[:, 0], hidden)
         if settings.eos_tokens:
             finished = finished | (token[:, None] == eos).any(-1)
@@ -212,7 +217,7 @@ def decode(
     )
     step, cache, hidden, finished, tokens, log_probs, mask = jax.lax.while_loop(unfinished, body, state)
     if single:
-        cache = dataclasses.replace(cache, **jax.tree.map(lambda array: array[None], _arrays(cache)))
+        cache = _with_rows(cache, lambda array: array[None])
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 
@@ -229,12 +234,20 @@ def sampling_config(config: DecoderConfig) -> DecoderConfig:
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
-def _generate(graphdef, state, keys, tokens, embeddings, mask, positions, *, settings, max_new_tokens, capacity):
+def _generate(
+    graphdef: nnx.GraphDef[Decoder],
+    state: State,
+    keys: jax.Array,
+    inputs: dict[str, Any],
+    *,
+    settings: SamplingSettings,
+    max_new_tokens: int,
+    capacity: int,
+) -> Generation:
     decoder = nnx.merge(graphdef, state)
-    config, lora = sampling_config(decoder.config), decoder.lora
-    weights = decoder.weights(config.scan_layers)
-    hidden, cache = model.prefill(config, weights, lora, tokens, embeddings, mask, capacity, positions)
-    return decode(config, weights, lora, cache, hidden[:, -1], keys, settings, max_new_tokens)
+    network = decoder.network(sampling_config(decoder.config).scan_layers)
+    hidden, cache = model.prefill(network, **inputs, capacity=capacity)
+    return decode(network, cache, hidden[:, -1], keys, settings, max_new_tokens)
 
 
 def generate(
@@ -288,23 +301,24 @@ def generate(
     if positions is not None and positions.shape[-2:] != (batch, length):
         raise InvalidInputError(f"generate: positions: expected [..., {batch}, {length}], got {positions.shape}")
     graphdef, state = nnx.split(decoder)
-    return _generate(
-        graphdef, state, keys, tokens, embeddings, mask, positions,
-        settings=settings, max_new_tokens=max_new_tokens, capacity=total,
-    )  # fmt: skip
+    inputs = {"tokens": tokens, "embeddings": embeddings, "mask": mask, "positions": positions}
+    generation: Generation = _generate(
+        graphdef, state, keys, inputs, settings=settings, max_new_tokens=max_new_tokens, capacity=total
+    )
+    return generation
 
 
 def num_compiled() -> int:
     """Returns how many programs `generate` has compiled in this process."""
-    return _generate._cache_size()
+    return int(_generate._cache_size())  # type: ignore[attr-defined]
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef",))
-def _append(graphdef, state, cache, tokens, embeddings, mask):
-    decoder = nnx.merge(graphdef, state)
+def _append(
+    graphdef: nnx.GraphDef[Decoder], state: State, cache: KVCache, inputs: dict[str, Any]
+) -> tuple[jax.Array, KVCache]:
     scan_layers = not isinstance(cache.keys, tuple)  # the layout in which the cache was written, perhaps by `generate`
-    config = dataclasses.replace(decoder.config, scan_layers=scan_layers)
-    return model.extend(config, decoder.weights(scan_layers), decoder.lora, cache, tokens, embeddings, mask)
+    return model.extend(nnx.merge(graphdef, state).network(scan_layers), cache, **inputs)
 
 
 def append(
@@ -322,4 +336,6 @@ def append(
     that nobody attends to and that does not count as a position.
     """
     graphdef, state = nnx.split(decoder)
-    return _append(graphdef, state, cache, tokens, embeddings, mask)
+    inputs = {"tokens": tokens, "embeddings": embeddings, "mask": mask}
+    extended: tuple[jax.Array, KVCache] = _append(graphdef, state, cache, inputs)
+    return extended

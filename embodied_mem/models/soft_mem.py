@@ -1,4 +1,4 @@
-"""Soft-Mem: the latent half of what the compiler says, N vectors in the executor's embedding space.
+"""Soft-Mem: the latent part of the compiler's output, N vectors in the executor's embedding space.
 
     soft_mem = SoftMem(SoftMemConfig(), compiler_width=128, executor_width=128, rngs=nnx.Rngs(0))
     gaussian = soft_mem(hidden)                                   # hidden [B, N, D_compiler] -> mu, log_sigma
@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.config import ParameterAxes
 
 NUM_TOKENS_CHOICES = (0, 4, 8, 16, 32)
 
@@ -112,10 +113,10 @@ class SoftMem(nnx.Module):
         return Gaussian(mu, jnp.clip(log_sigma, self.config.min_log_sigma, self.config.max_log_sigma))
 
 
-def logical_axes(config: SoftMemConfig) -> dict[tuple[str, ...], tuple[str | None, ...]]:
+def logical_axes(config: SoftMemConfig) -> ParameterAxes:
     """Returns the logical axis names of the projection's parameters by path; both widths are small, one is sharded."""
     names = ("mu", "log_sigma") if config.projection == "gaussian" else ("mu",)
-    kernels = {(f"{name}_kernel",): ("embed", None) for name in names}
+    kernels: ParameterAxes = {(f"{name}_kernel",): ("embed", None) for name in names}
     return kernels | {(f"{name}_bias",): (None,) for name in names}
 
 

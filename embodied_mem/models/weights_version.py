@@ -1,4 +1,4 @@
-"""Which weights a sample was made with: a number that two programs get from the same weights and from no others.
+"""A checksum of weights, equal in two programs exactly if the weights are equal; samples carry it.
 
     version = weights_version(model.decoder, model.soft_mem)
 
@@ -19,7 +19,8 @@ def _bits(leaf: jax.Array) -> jax.Array:
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     kinds = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}
-    return jax.lax.bitcast_convert_type(leaf, kinds[leaf.dtype.itemsize]).astype(jnp.uint32)
+    bits = jax.lax.bitcast_convert_type(leaf, kinds[leaf.dtype.itemsize])
+    return bits.astype(jnp.uint32)
 
 
 def _mixed(x: jax.Array) -> jax.Array:
@@ -35,7 +36,7 @@ def _mixed(x: jax.Array) -> jax.Array:
 
 @jax.jit
 def _checksum(leaves: list[jax.Array]) -> jax.Array:
-    total = jnp.uint32(0)
+    total: jax.Array = jnp.uint32(0)
     for leaf in leaves:
         bits = _bits(leaf)
         place = jnp.zeros(bits.shape, jnp.uint32)

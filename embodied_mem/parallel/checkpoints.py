@@ -23,6 +23,7 @@ import contextlib
 import functools
 import json
 import math
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +59,8 @@ class Checkpoints:
         self._directory = Path(directory).absolute()
         self._max_to_keep = max_to_keep
         self._config = None if config is None else _as_json(config, "config")
-        self._manager, self._writes = None, False
+        self._manager: Any = None
+        self._writes = False
         self._newest: int | None = None  # what this object saved last, perhaps not on disk yet
 
     def save(self, step: int, arrays: Any, metadata: dict[str, Any] | None = None) -> None:
@@ -75,8 +77,8 @@ class Checkpoints:
             InvalidInputError: a leaf is no array, or `metadata` is not JSON.
             CheckpointError: `step` is not newer than what is there, or writing this one or the one before failed.
         """
-        record = {"metadata": _as_json(metadata or {}, "metadata"), "config": self._config}
-        flat, record["structure"], _ = _flatten(arrays)
+        own = _as_json(metadata or {}, "metadata")
+        flat, structure, _ = _flatten(arrays)
         latest = self.latest() if self._newest is None else self._newest
         if step < 0 or (latest is not None and step <= latest):
             raise CheckpointError(
@@ -85,7 +87,8 @@ class Checkpoints:
             )
         import orbax.checkpoint as ocp
 
-        record["sums"] = _bit_sums(flat)
+        record = {"metadata": own, "config": self._config, "structure": structure, "sums": _bit_sums(flat)}
+        record["crc32"] = _crc32(record)
         items = ocp.args.Composite(arrays=ocp.args.StandardSave(flat), record=ocp.args.JsonSave(record))
         with self._writing(step):
             self._orbax(write=True).save(step, args=items)
@@ -121,9 +124,15 @@ class Checkpoints:
         self.wait()
         if not self._directory.is_dir():
             return []
-        manager = self._orbax()
-        manager.reload()
-        return sorted(manager.all_steps())
+        try:
+            manager = self._orbax()
+            manager.reload()
+            return sorted(manager.all_steps())
+        except Exception as error:
+            raise CheckpointError(
+                f"{self._directory}: expected a folder of checkpoints, got one that cannot be listed: {_short(error)}; "
+                "delete what is not a checkpoint, or use another run directory"
+            ) from error
 
     def restore(self, step: int | None = None, *, like: Any) -> Restored:
         """Returns a saved state in the structure, types and shardings of `like`.
@@ -142,25 +151,42 @@ class Checkpoints:
 
         steps = self.steps()
         if not steps or (step is not None and step not in steps):
-            wanted = "no checkpoint" if step is None else f"no checkpoint of step {step}"
-            raise CheckpointError(f"{self._directory}: {wanted} here; steps on disk: {steps or 'none'}")
+            missing = "no checkpoint" if step is None else f"no checkpoint of step {step}"
+            raise CheckpointError(f"{self._directory}: {missing} here; steps on disk: {steps or 'none'}")
         step = steps[-1] if step is None else step
         where = f"{self._directory} step {step}"
-        record = self._read(step, "record", ocp.args.JsonRestore())
-
+        record = self._record(step)
         if self._config is not None and record["config"] is not None:
             _raise_differences(f"{where}: written under another configuration", record["config"], self._config)
         wanted, structure, treedef = _flatten(like, abstract=True)
         _raise_differences(f"{where}: holds another state", record["structure"], structure)
         flat = self._read(step, "arrays", ocp.args.StandardRestore(wanted))
         sums = record.get("sums")  # runs begun before there were sums are read unchecked
-        if sums is not None and (damaged := [name for name, got in _bit_sums(flat).items() if got != sums[name]]):
+        if sums is not None and (damaged := [name for name, got in _bit_sums(flat).items() if got != sums.get(name)]):
             raise self._damaged(step, f"`{damaged[0]}` has another sum of bits than when it was written")
         leaves = []
-        for name, (_, dtype) in structure.items():
+        for name, (_, kind) in structure.items():
             leaf = flat[name]
-            leaves.append(jax.random.wrap_key_data(leaf, impl=dtype[4:-1]) if dtype.startswith("key<") else leaf)
+            leaves.append(jax.random.wrap_key_data(leaf, impl=kind[4:-1]) if kind.startswith("key<") else leaf)
         return Restored(step, jax.tree.unflatten(treedef, leaves), record["metadata"])
+
+    def _record(self, step: int) -> dict[str, Any]:
+        """What was saved beside the arrays.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        import orbax.checkpoint as ocp
+
+        record = self._read(step, "record", ocp.args.JsonRestore())
+        needed, known = {"metadata", "config", "structure"}, {"metadata", "config", "structure", "sums", "crc32"}
+        if not isinstance(record, dict) or not needed <= set(record) <= known:
+            raise self._damaged(step, f"`record`: expected an object with {', '.join(sorted(known))}")
+        if any(not isinstance(record.get(name, {}), dict) for name in ("metadata", "structure", "sums")):
+            raise self._damaged(step, "`record`: expected objects in metadata, structure, sums")
+        if "crc32" in record and record["crc32"] != _crc32(record):  # runs begun before there was one are not checked
+            raise self._damaged(step, "`record` has another checksum than when it was written")
+        return record
 
     def _read(self, step: int, item: str, args: Any) -> Any:
         import orbax.checkpoint as ocp
@@ -188,9 +214,10 @@ class Checkpoints:
         return self._manager
 
 
-def _flatten(tree: Any, abstract: bool = False) -> tuple[dict[str, Any], dict[str, list], Any]:
+def _flatten(tree: Any, abstract: bool = False) -> tuple[dict[str, Any], dict[str, list[Any]], Any]:
     """Returns path -> storable leaf (or its abstract form), path -> [shape, dtype], and the treedef."""
     import jax
+    import jax.numpy as jnp
     import numpy as np
 
     paths, treedef = jax.tree_util.tree_flatten_with_path(tree)
@@ -203,7 +230,7 @@ def _flatten(tree: Any, abstract: bool = False) -> tuple[dict[str, Any], dict[st
             raise InvalidInputError(
                 f"arrays: leaf {name!r} is {type(leaf).__name__}, expected an array; other values go into `metadata`"
             )
-        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         structure[name] = [list(leaf.shape), f"key<{_key_impl(leaf)}>" if is_key else str(leaf.dtype)]
         if abstract:
             flat[name] = _abstract(leaf, is_key)
@@ -276,6 +303,11 @@ def _device_sums() -> Any:
     return jax.jit(lambda flat: jax.tree.map(one, flat))
 
 
+def _crc32(record: dict[str, Any]) -> int:
+    """Returns the CRC-32 of a record's JSON without its own checksum."""
+    return zlib.crc32(json.dumps({k: v for k, v in record.items() if k != "crc32"}, sort_keys=True).encode())
+
+
 def _as_json(value: Any, name: str) -> Any:
     """Returns `value` as it will come back from JSON, so that comparisons see what was stored."""
     try:
@@ -295,7 +327,7 @@ def _raise_differences(what: str, saved: Any, wanted: Any) -> None:
         raise CheckpointError(f"{what}: {listed}. Use the configuration it was written with, or another run directory")
 
 
-def _differences(saved: Any, wanted: Any, path: str):
+def _differences(saved: Any, wanted: Any, path: str) -> Iterator[str]:
     if isinstance(saved, dict) and isinstance(wanted, dict):
         for key in sorted({*saved, *wanted}):
             name = f"{path}.{key}" if path else key

@@ -1,4 +1,4 @@
-"""Where a program's arrays go: nowhere in particular on one device, by the sharding table on a mesh.
+"""Places a program's arrays: unsharded on one device, by the sharding table on a mesh.
 
     placement = placement_of(MeshShape(data=2, fsdp=4))      # the mesh is built once
     params = placement.params(params, logical_axes(config))
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from embodied_mem.errors import InvalidInputError
@@ -59,7 +60,7 @@ class Placement:
         """Returns the whole of every array in host memory, in each process."""
         return jax.tree.map(fetch, tree)
 
-    def build(self, make: Callable, *arguments: Any, axes: LogicalAxes) -> Any:
+    def build(self, make: Callable[..., Any], *arguments: Any, axes: LogicalAxes) -> Any:
         """Returns `make(*arguments)`, computed where the table puts it, so that it never stands on one device whole."""
         if self.mesh is None:
             return make(*arguments)
@@ -81,45 +82,46 @@ class Placement:
                 )
         return jax.tree.map(lambda leaf: _put(leaf, batch_sharding(self.mesh)), tree)
 
-    def scope(self) -> contextlib.AbstractContextManager:
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which programs for this placement are traced and run."""
         return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
-    def scoped(self, function: Callable) -> Callable:
+    def scoped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `function`, called within `scope`."""
         if self.mesh is None:
             return function
 
         @functools.wraps(function)
-        def call(*arguments, **keywords):
+        def call(*arguments: Any, **keywords: Any) -> Any:
             with self.scope():
                 return function(*arguments, **keywords)
 
         return call
 
-    def on_host(self) -> contextlib.AbstractContextManager:
+    def on_host(self) -> contextlib.AbstractContextManager[Any]:
         """Returns a context in which new arrays stay in host memory, for models that no single device can hold."""
         if self.mesh is None:
             return contextlib.nullcontext()
-        return jax.default_device(jax.local_devices(backend="cpu")[0])
+        scope: contextlib.AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
+        return scope
 
 
 ONE_DEVICE = Placement()
 
 
-def _put(leaf: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+def _put(leaf: Any, sharding: jax.sharding.Sharding) -> Any:
     if jax.process_count() == 1:
         return jax.device_put(leaf, sharding)
     if not getattr(leaf, "is_fully_addressable", True):  # it lies on the mesh already, perhaps otherwise split
         return leaf if leaf.sharding.is_equivalent_to(sharding, leaf.ndim) else _moved(sharding)(leaf)
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf))
     host = np.asarray(leaf)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 
 @functools.cache
-def _moved(sharding: jax.sharding.Sharding) -> Callable:
+def _moved(sharding: jax.sharding.Sharding) -> Callable[[jax.Array], jax.Array]:
     return jax.jit(lambda leaf: leaf, out_shardings=sharding)
 
 
@@ -129,7 +131,7 @@ def fetch(leaf: Any) -> np.ndarray:
         return np.asarray(leaf)
     from jax.experimental import multihost_utils
 
-    return multihost_utils.process_allgather(leaf, tiled=True)
+    return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What a run needs per device and where each parameter goes, from shapes alone: no weights, no hardware.
+"""Plans memory per device and the place of each parameter from shapes alone: no weights, no hardware.
 
     model = PlannedModel("compiler", config, abstract_parameters, logical_axes(config), trainable=is_adapter)
     phase = Phase("update", passes=(Pass("compiler", batch=16, length=4096),), trains=True)
@@ -151,27 +151,27 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values; all sizes in bytes per device unless the name says total."""
-        return json.loads(self.to_json())
-
-    def to_json(self) -> str:
-        """The plan as one line of JSON."""
-        return json.dumps(dataclasses.asdict(self))
+        values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return values
 
     def table(self) -> str:
         """The plan for a person."""
         devices = math.prod(self.mesh.values())
         lines = [f"mesh: {' x '.join(f'{axis} {size}' for axis, size in self.mesh.items())} = {devices} devices", ""]
-        rows = [("model", "parameters", "trainable", "weights", "gradients", "optimizer")]
+        rows: list[tuple[str, ...]] = [("model", "parameters", "trainable", "weights", "gradients", "optimizer")]
         for m in self.models:
             counts = (f"{m.parameters_total:,}", f"{m.trainable_total:,}")
             rows.append((m.model, *counts, size_of(m.parameters), size_of(m.gradients), size_of(m.optimizer)))
         lines += [*columns(rows), ""]
         rows = [("per device", "resident", "gradients", "gathered", "activations", "caches", "total", "fits chips of")]
         for p in self.phases:
-            both = ((" (remat)", p.activations_remat, p.total, p.fits_gb),)
+            kinds = [("", 0, p.total, p.fits_gb)]
             if p.activations:
-                both += (("", p.activations, p.total_without_remat, p.fits_gb_without_remat),)
-            for kind, activations, total, fits in both if p.activations else (("", 0, p.total, p.fits_gb),):
+                kinds = [
+                    (" (remat)", p.activations_remat, p.total, p.fits_gb),
+                    ("", p.activations, p.total_without_remat, p.fits_gb_without_remat),
+                ]
+            for kind, activations, total, fits in kinds:
                 sizes = (p.resident, p.gradients, p.gathered, activations, p.caches, total)
                 rows.append((p.phase + kind, *map(size_of, sizes), named(fits)))
         lines += [*columns(rows), ""]
@@ -328,8 +328,8 @@ def _leaves(tree: Any) -> list[tuple[Any, Any]]:
     return jax.tree_util.tree_flatten_with_path(tree)[0]
 
 
-def _nest(flat: Mapping[Path, Any]) -> dict:
-    tree: dict = {}
+def _nest(flat: Mapping[Path, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
     for path, leaf in flat.items():
         node = tree
         for name in path[:-1]:

@@ -1,4 +1,4 @@
-"""Several processes of one run: who writes, who waits, and words that all of them must have.
+"""Coordinates the processes of one run: who writes, who waits, and texts that all of them need.
 
     with first_alone("bank"):                 # the first process makes a file, the others then find it
         bank = teach_bank(config, path)
@@ -21,7 +21,7 @@ import numpy as np
 
 
 def is_first() -> bool:
-    """Returns whether this process is the one that writes files and speaks."""
+    """Returns whether this process is the one that writes files and prints."""
     return jax.process_index() == 0
 
 
@@ -73,28 +73,30 @@ class SharedEnvs:
         first = envs.num_envs * jax.process_index()
         self._own = slice(first, first + envs.num_envs)
 
-    def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, list]]:
+    def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, list[Any]]]:
         """Returns (observations, info) of all rows; `options["task_indices"]` has a task for each."""
         observations, info = self._envs.reset(options={"task_indices": options["task_indices"][self._own]})
         gathered = _gather({"observations": observations} | _told(info))
         return gathered.pop("observations"), gathered
 
-    def step(self, actions: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, dict[str, list]]:
+    def step(
+        self, actions: Sequence[str]
+    ) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, dict[str, list[Any]]]:
         """Returns (observations, rewards, terminations, truncations, info) of all rows."""
         observations, rewards, terminations, truncations, info = self._envs.step(list(actions[self._own]))
         own = {
             "observations": observations, "rewards": rewards, "terminations": terminations, "truncations": truncations,
         }  # fmt: skip
         gathered = _gather(own | _told(info))
-        signals = (np.asarray(gathered.pop(name)) for name in ("rewards", "terminations", "truncations"))
-        return gathered.pop("observations"), *signals, gathered
+        signals = [np.asarray(gathered.pop(name)) for name in ("rewards", "terminations", "truncations")]
+        return gathered.pop("observations"), signals[0], signals[1], signals[2], gathered
 
 
 def _told(info: dict[str, Any]) -> dict[str, Any]:
     return {name: info[name] for name in ("goal", "task_id", "won", "progress")}
 
 
-def _gather(own: dict[str, Any]) -> dict[str, list]:
+def _gather(own: dict[str, Any]) -> dict[str, list[Any]]:
     """Returns the rows of all processes behind each other, by name."""
     parts = gather_json({name: np.asarray(rows).tolist() for name, rows in own.items()})
     return {name: [row for part in parts for row in part[name]] for name in own}

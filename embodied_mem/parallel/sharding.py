@@ -1,4 +1,4 @@
-"""Where every array of a run lives: one table from logical axes to mesh axes, applied to any pytree.
+"""Sharding of every array of a run: one table from logical axes to mesh axes, applied to any pytree.
 
     placed = shardings(nnx.state(decoder), logical_axes(config), mesh)   # also optimizer states, train states
     for line in placed.fallbacks: print(line)                            # what could not be split, and why
@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from embodied_mem.errors import InvalidInputError
@@ -149,9 +150,9 @@ def shard_batch(batch: Any, mesh: jax.sharding.Mesh) -> Any:
 
 
 def _num_bytes(leaf: Any) -> int:
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.eval_shape(jax.random.key_data, leaf)
-    return math.prod(leaf.shape) * leaf.dtype.itemsize
+    return int(math.prod(leaf.shape) * leaf.dtype.itemsize)
 
 
 def _owner(path: Path, rank: int, axes: LogicalAxes) -> Path | None:

@@ -6,33 +6,71 @@ bank = bank_of(envs, num_tasks, make_teacher, seed=0)       # without a run
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
+from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.progress import Progress
-from embodied_mem.training.teacher import Teacher
-from embodied_mem.training.teacher_data import play_teacher
-from embodied_mem.training.worlds import Worlds, make_worlds
+from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, sources_of, task_key_of
+from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
 
-def teach_bank(config: Config, path: str | os.PathLike = "", worlds: Worlds | None = None) -> MemoryBank:
-    """The bank stored at `path`, or else played anew and, with a path, stored there."""
+def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
+    """The bank stored at `path`, or else played anew and, with a path, stored there.
+
+    Raises:
+        InvalidInputError: `path` is a folder, or a file that holds no bank.
+    """
+    if path and pathlib.Path(path).is_dir():
+        raise InvalidInputError(f"{path}: expected a file with a memory bank, got a folder")
     if path and pathlib.Path(path).exists():
-        return MemoryBank.load(path)
-    worlds = worlds or make_worlds(config)
-    bank = bank_of(worlds.train, worlds.num_train, worlds.make_teacher, seed=config.seed)
+        key = tasks.task_key if tasks else task_key_of(sources_of(config.world, config.seed))
+        return MemoryBank.load(path, task_key=key)
+    tasks = tasks or make_tasks(config)
+    bank = bank_of(tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key)
     if path:
         bank.save(path)
     return bank
 
 
-def bank_of(envs: Any, num_tasks: int, make_teacher: Callable[[], Teacher], *, seed: int) -> MemoryBank:
-    """What a teacher wins of the first `num_tasks` tasks of `envs`."""
-    bank = MemoryBank()
+def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
+    """The bank that held-out tasks are scored with: of their own homes where the world has some, else `teach_bank`.
+
+    A file at `path` is read instead; raises as `teach_bank`.
+    """
+    given = path and pathlib.Path(path).exists()
+    sources = [] if given else sources_of(config.world, config.seed)
+    experiences = [(source, own) for source in sources if (own := list(getattr(source, "experiences", tuple)()))]
+    if not experiences:
+        return teach_bank(config, path, tasks)
+    bank = MemoryBank(task_key=task_key_of(sources))
+    for source, own in experiences:
+        envs = source.envs(own, 64, TEACHER_STEPS)
+        played = bank_of(envs, len(own), functools.partial(_teacher_of, source), seed=config.seed)
+        bank.add_many([episode for episode, _ in played.records])
+    return bank
+
+
+def _teacher_of(source: TaskSource, task: int) -> Teacher:
+    return source.teacher()
+
+
+def bank_of(
+    envs: Any,
+    num_tasks: int,
+    make_teacher: Callable[[int], Teacher],
+    *,
+    seed: int,
+    task_key: Callable[[str], str] = str,
+) -> MemoryBank:
+    """What a teacher wins of the first `num_tasks` tasks of `envs`; `task_key` as for `MemoryBank`."""
+    bank = MemoryBank(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
             envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update

@@ -12,7 +12,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from embodied_mem import registry
 from embodied_mem.errors import InvalidInputError
 
 
@@ -21,26 +25,91 @@ def _require(condition: bool, field: str, expected: str, got: object, why: str =
         raise InvalidInputError(f"{field}: expected {expected}, got {got!r}" + (f"; {why}" if why else ""))
 
 
+_KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "True or False"}
+
+
+def bounded(default: Any, expected: str) -> Any:
+    """A field with bounds: ">= N", one of `_BOUNDS`, or the words of "A or B"; the reason may follow a semicolon."""
+    return dataclasses.field(default=default, metadata={"expected": expected})
+
+
+_BOUNDS: dict[str, Callable[[Any], bool]] = {
+    "> 0": lambda value: value > 0,
+    "in (0, 1)": lambda value: 0 < value < 1,
+    "in (0, 1]": lambda value: 0 < value <= 1,
+    "in [0, 1)": lambda value: 0 <= value < 1,
+    "a share below 1": lambda value: 0 <= value < 1,
+    "a probability below 1": lambda value: 0 <= value < 1,
+    "a probability": lambda value: 0 <= value <= 1,
+    "at least one": lambda value: len(value) > 0,
+    "each >= 0": lambda value: all(one >= 0 for one in value),
+    "0 or > 0.6": lambda value: value == 0 or value > 0.6,
+    "one of 0, 4, 8, 16, 32": lambda value: value in (0, 4, 8, 16, 32),
+    "0 to 2^32 - 1": lambda value: 0 <= value < 2**32,
+}
+
+
+def _is_within(value: Any, expected: str) -> bool:
+    if expected.startswith(">= "):
+        return bool(value >= int(expected.split()[1]))
+    if " or " in expected and expected not in _BOUNDS:
+        return value in expected.replace("'", "").split(" or ")
+    return _BOUNDS[expected](value)
+
+
+class _Part:
+    """A part of the configuration, which checks its fields: the kind that each is annotated with, and its bounds."""
+
+    _part: ClassVar[str]
+
+    def __init_subclass__(cls, part: str) -> None:
+        cls._part = part
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
+            value, kind = getattr(self, field.name), str(field.type)
+            name = f"{self._part}.{field.name}" if self._part else field.name
+            if kind.startswith("tuple["):
+                inner = kind.removeprefix("tuple[").partition(",")[0]
+                right = isinstance(value, tuple) and all(_is(one, inner) for one in value)
+                _require(right, name, f"a tuple, each of it {_KINDS[inner]}", value)
+            else:
+                _require(_is(value, kind), name, _KINDS.get(kind, f"a {kind}"), value)
+            if bound := field.metadata.get("expected"):
+                expected, _, why = bound.partition("; ")
+                _require(_is_within(value, expected), name, expected, value, why)
+
+
+def _is(value: object, kind: str) -> bool:
+    if kind in ("int", "float"):
+        finite = isinstance(value, float) and kind == "float" and math.isfinite(value)
+        return finite or (isinstance(value, int) and not isinstance(value, bool))
+    return any(base.__name__ == kind for base in type(value).__mro__)
+
+
 EVERY_WORLD = "all"
-WORLDS = ("alfworld", "eb_alfred", "eb_habitat", "scienceworld", EVERY_WORLD)
-"""Where games can come from, see `training.worlds`."""
+"""Name of the mixture: the worlds of this package that have tasks to be trained on, together."""
 
 
 @dataclasses.dataclass(frozen=True)
-class WorldConfig:
+class WorldConfig(_Part, part="world"):
     """Which games are played.
 
     Attributes:
-        name: `alfworld`, or `eb_alfred`, `eb_habitat`: the training side of that world in ALFWorld's words, which is
+        name: `alfworld`, or `eb_alfred`, `eb_habitat`: the training side of that world in ALFWorld's wording, which is
             `train` without the trials or layouts of `held_out`, and those; nothing of an evaluation subset. `all`: all
             of these together; `train` and `valid` are ALFWorld's then. `scienceworld`: `num_train` training variations
             evenly over the tasks, from recordings and without playing; chosen on its dev variations.
         train: a split of installed ALFWorld data, a folder of game files, or `generated`.
-        valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen.
+        valid: likewise; `generated` gives other trials of the same scenes, like ALFWorld's valid_seen. `dev` is every
+            tenth room of ALFWorld's train split, which is not trained on then.
         num_train: number of training games, of each world; 0 takes all of a split. Needed for `generated`.
         num_valid: number of validation games, likewise.
         num_scenes: scenes of the generator.
         habit: share of a generated scene's objects that are in their usual places; 0.3 is as concentrated as ALFRED's.
+        own_habits: each kind of thing has one usual place per scene, which household statistics do not tell.
+        homes: generated validation games are of so many scenes that no training game is of, and memory holds 25 other
+            games of each; 0: of the training scenes.
         max_steps: episode limit while training and evaluating.
         grammar: ALFWorld wording, `0.4` (`move X to Y`) or `0.3` (`put X in/on Y`).
     """
@@ -48,32 +117,32 @@ class WorldConfig:
     name: str = "alfworld"
     train: str = "generated"
     valid: str = "generated"
-    num_train: int = 0
-    num_valid: int = 0
-    num_scenes: int = 40
+    num_train: int = bounded(0, ">= 0")
+    num_valid: int = bounded(0, ">= 0")
+    num_scenes: int = bounded(40, ">= 1")
     habit: float = 0.3
-    max_steps: int = 50
-    grammar: str = "0.4"
+    own_habits: bool = False
+    homes: int = bounded(0, ">= 0")
+    max_steps: int = bounded(50, ">= 1")
+    grammar: str = bounded("0.4", "'0.3' or '0.4'")
 
     def __post_init__(self) -> None:
-        _require(self.name in WORLDS, "world.name", f"one of {', '.join(WORLDS)}", self.name)
+        super().__post_init__()
+        known = (*sorted({*registry.names(), *registry.names("tasks")}), EVERY_WORLD)
+        _require(self.name in known, "world.name", f"one of {', '.join(known)}", self.name)
         if self.name == EVERY_WORLD:
             _require(self.grammar == "0.4", "world.grammar", f"0.4 with {self.name}", self.grammar)
         elif self.name != "alfworld":
             given = (self.train, self.valid, self.grammar)
             _require(given == ("train", "held_out", "0.4"), "world", f"train, held_out, 0.4 with {self.name}", given)
-        _require(self.max_steps >= 1, "world.max_steps", ">= 1", self.max_steps)
-        _require(self.num_scenes >= 1, "world.num_scenes", ">= 1", self.num_scenes)
-        _require(self.grammar in ("0.3", "0.4"), "world.grammar", "'0.3' or '0.4'", self.grammar)
         for field in ("train", "valid"):
             if getattr(self, field) == "generated":
                 count = getattr(self, f"num_{field}")
                 _require(count >= 1, f"world.num_{field}", ">= 1 for generated games", count)
-            _require(getattr(self, f"num_{field}") >= 0, f"world.num_{field}", ">= 0", getattr(self, f"num_{field}"))
 
 
 @dataclasses.dataclass(frozen=True)
-class MemoryConfig:
+class MemoryConfig(_Part, part="memory"):
     """What is retrieved, once per episode and for every delivery alike.
 
     Attributes:
@@ -81,22 +150,22 @@ class MemoryConfig:
         num_soft: soft tokens N per step, one of 0, 4, 8, 16, 32 (Table 4).
         projection: `gaussian` (eq. 5) or `linear` (Table 4's ablation).
         full_turns: latest turns that the executor sees with their answers.
+        numbered: experiences have numbers, and guidance that comes from one says its number as reason.
+        hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
+        max_sigma: largest sigma of a soft token over the spread of the executor's embeddings; 0 clips at sigma = 1.
     """
 
-    top_k: int = 6
-    num_soft: int = 16
-    projection: str = "gaussian"
-    full_turns: int = 2
-
-    def __post_init__(self) -> None:
-        _require(self.top_k >= 1, "memory.top_k", ">= 1", self.top_k)
-        _require(self.num_soft in (0, 4, 8, 16, 32), "memory.num_soft", "one of 0, 4, 8, 16, 32", self.num_soft)
-        _require(self.projection in ("gaussian", "linear"), "memory.projection", "gaussian or linear", self.projection)
-        _require(self.full_turns >= 0, "memory.full_turns", ">= 0", self.full_turns)
+    top_k: int = bounded(6, ">= 1")
+    num_soft: int = bounded(16, "one of 0, 4, 8, 16, 32")
+    projection: str = bounded("gaussian", "gaussian or linear")
+    full_turns: int = bounded(2, ">= 0")
+    numbered: bool = False
+    hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
+    max_sigma: float = bounded(0.0, "0 or > 0.6")
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(_Part, part="model"):
     """The two models.
 
     Attributes:
@@ -111,19 +180,15 @@ class ModelConfig:
 
     compiler: str = "tiny"
     executor: str = "tiny"
-    vocab_size: int = 1024
+    vocab_size: int = bounded(1024, ">= 261")
     lora: bool = False
     weights: str = ""
-    max_compiler_tokens: int = 512
-    max_action_tokens: int = 64
-
-    def __post_init__(self) -> None:
-        for field, least in (("vocab_size", 261), ("max_compiler_tokens", 1), ("max_action_tokens", 1)):
-            _require(getattr(self, field) >= least, f"model.{field}", f">= {least}", getattr(self, field))
+    max_compiler_tokens: int = bounded(512, ">= 1")
+    max_action_tokens: int = bounded(64, ">= 1")
 
 
 @dataclasses.dataclass(frozen=True)
-class DataConfig:
+class DataConfig(_Part, part="data"):
     """Teacher episodes.
 
     Attributes:
@@ -132,22 +197,19 @@ class DataConfig:
         imagined: probability that a step of a search gives a second sample, whose answer has other contents.
         no_brief: share of compiler samples whose Brief State is replaced by the action history, so that the
             ablation `compiled_no_brief` reads a format that it was trained on.
+        banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
+            does not help. Where there are any, the executor without memory learns from a teacher without memory.
     """
 
-    passes: int = 1
-    detour: float = 0.1
-    imagined: float = 0.0
-    no_brief: float = 0.15
-
-    def __post_init__(self) -> None:
-        _require(self.passes >= 1, "data.passes", ">= 1", self.passes)
-        _require(0 <= self.detour < 1, "data.detour", "a probability below 1", self.detour)
-        _require(0 <= self.imagined <= 1, "data.imagined", "a probability", self.imagined)
-        _require(0 <= self.no_brief <= 1, "data.no_brief", "a probability", self.no_brief)
+    passes: int = bounded(1, ">= 1")
+    detour: float = bounded(0.1, "a probability below 1")
+    imagined: float = bounded(0.0, "a probability")
+    no_brief: float = bounded(0.15, "a probability")
+    banks: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class SFTConfig:
+class SFTConfig(_Part, part="sft"):
     """Supervised training: eqs. 6, 7, 9 for the compiler; the action loss alone for the executor.
 
     Attributes:
@@ -162,35 +224,25 @@ class SFTConfig:
         prompt_weight: weight of the prompt's own tokens in the executor's loss; for executors from scratch only.
     """
 
-    steps: int = 1000
-    batch_size: int = 2
-    learning_rate: float = 1e-5
-    warmup: float = 0.05
+    steps: int = bounded(1000, ">= 0")
+    batch_size: int = bounded(2, ">= 1")
+    learning_rate: float = bounded(1e-5, "> 0")
+    warmup: float = bounded(0.05, "a share below 1")
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
-    label_smoothing: float = 0.1
+    label_smoothing: float = bounded(0.1, "in [0, 1)")
     action: float = 1.0
     entropy: float = 0.1
     latent: float = 1.0
     orthogonality: float = 0.1
     prompt_weight: float = 0.0
-    action_share: float = 1.0
-    optimizer: str = "adamw"
-    checkpoint_every: int = 200
-
-    def __post_init__(self) -> None:
-        _require(self.steps >= 0, "sft.steps", ">= 0", self.steps)
-        _require(self.batch_size >= 1, "sft.batch_size", ">= 1", self.batch_size)
-        _require(0 <= self.label_smoothing < 1, "sft.label_smoothing", "in [0, 1)", self.label_smoothing)
-        _require(self.learning_rate > 0, "sft.learning_rate", "> 0", self.learning_rate)
-        _require(0 <= self.warmup < 1, "sft.warmup", "a share below 1", self.warmup)
-        _require(0 < self.action_share <= 1, "sft.action_share", "in (0, 1]", self.action_share)
-        _require(self.optimizer in ("adamw", "muon"), "sft.optimizer", "adamw or muon", self.optimizer)
-        _require(self.checkpoint_every >= 1, "sft.checkpoint_every", ">= 1", self.checkpoint_every)
+    action_share: float = bounded(1.0, "in (0, 1]")
+    optimizer: str = bounded("adamw", "adamw or muon")
+    checkpoint_every: int = bounded(200, ">= 1")
 
 
 @dataclasses.dataclass(frozen=True)
-class CorrectionConfig:
+class CorrectionConfig(_Part, part="correction"):
     """SFT on a model's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
 
     Attributes:
@@ -200,19 +252,14 @@ class CorrectionConfig:
         sft: how the model is trained in a round, half on its own samples of all rounds so far.
     """
 
-    num_games: int = 0
-    rounds: int = 1
-    max_steps: int = 20
+    num_games: int = bounded(0, ">= 0 (0: no such stage)")
+    rounds: int = bounded(1, ">= 1")
+    max_steps: int = bounded(20, ">= 1")
     sft: SFTConfig = SFTConfig(steps=0)
-
-    def __post_init__(self) -> None:
-        _require(self.num_games >= 0, "correction.num_games", ">= 0 (0: no such stage)", self.num_games)
-        _require(self.rounds >= 1, "correction.rounds", ">= 1", self.rounds)
-        _require(self.max_steps >= 1, "correction.max_steps", ">= 1", self.max_steps)
 
 
 @dataclasses.dataclass(frozen=True)
-class GRPOConfig:
+class GRPOConfig(_Part, part="grpo"):
     """Group relative policy optimisation of the compiler (eq. 8, Table 7).
 
     Attributes:
@@ -224,39 +271,26 @@ class GRPOConfig:
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
     """
 
-    steps: int = 500
-    num_tasks: int = 4
-    group_size: int = 4
-    max_steps: int = 15
-    learning_rate: float = 1e-6
+    steps: int = bounded(500, ">= 0")
+    num_tasks: int = bounded(4, ">= 1")
+    group_size: int = bounded(4, ">= 2; a group of one has no baseline")
+    max_steps: int = bounded(15, ">= 1")
+    learning_rate: float = bounded(1e-6, "> 0")
     min_learning_rate: float = 1e-7
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
-    clip_low: float = 0.2
-    clip_high: float = 0.28
-    temperature: float = 1.2
-    top_k: int = 50
-    top_p: float = 1.0
-    microbatch: int = 16
-    minibatches: int = 1
-    checkpoint_every: int = 5
-
-    def __post_init__(self) -> None:
-        _require(self.group_size >= 2, "grpo.group_size", ">= 2", self.group_size, "a group of one has no baseline")
-        _require(self.num_tasks >= 1, "grpo.num_tasks", ">= 1", self.num_tasks)
-        _require(self.temperature > 0, "grpo.temperature", "> 0", self.temperature)
-        _require(self.steps >= 0, "grpo.steps", ">= 0", self.steps)
-        for field in ("max_steps", "microbatch", "minibatches", "checkpoint_every"):
-            _require(getattr(self, field) >= 1, f"grpo.{field}", ">= 1", getattr(self, field))
-        _require(self.learning_rate > 0, "grpo.learning_rate", "> 0", self.learning_rate)
-        _require(0 < self.clip_low < 1, "grpo.clip_low", "in (0, 1)", self.clip_low)
-        _require(self.clip_high > 0, "grpo.clip_high", "> 0", self.clip_high)
-        _require(self.top_k >= 0, "grpo.top_k", ">= 0 (0: all)", self.top_k)
-        _require(0 < self.top_p <= 1, "grpo.top_p", "in (0, 1]", self.top_p)
+    clip_low: float = bounded(0.2, "in (0, 1)")
+    clip_high: float = bounded(0.28, "> 0")
+    temperature: float = bounded(1.2, "> 0")
+    top_k: int = bounded(50, ">= 0 (0: all)")
+    top_p: float = bounded(1.0, "in (0, 1]")
+    microbatch: int = bounded(16, ">= 1")
+    minibatches: int = bounded(1, ">= 1")
+    checkpoint_every: int = bounded(5, ">= 1")
 
 
 @dataclasses.dataclass(frozen=True)
-class EvalConfig:
+class EvalConfig(_Part, part="evaluation"):
     """The closing table.
 
     Attributes:
@@ -267,22 +301,17 @@ class EvalConfig:
         batch_size: episodes that run in lockstep.
     """
 
-    deliveries: tuple[str, ...] = ("none", "static", "compiled", "compiled_text", "compiled_no_brief")
-    num_tasks: int = 0
-    seeds: tuple[int, ...] = (0, 1, 2)
-    temperature: float = 0.0
-    batch_size: int = 64
-
-    def __post_init__(self) -> None:
-        _require(len(self.deliveries) > 0, "evaluation.deliveries", "at least one", self.deliveries)
-        _require(len(self.seeds) > 0, "evaluation.seeds", "at least one", self.seeds)
-        _require(self.num_tasks >= 0, "evaluation.num_tasks", ">= 0 (0: all)", self.num_tasks)
-        _require(self.temperature >= 0, "evaluation.temperature", ">= 0", self.temperature)
-        _require(self.batch_size >= 1, "evaluation.batch_size", ">= 1", self.batch_size)
+    deliveries: tuple[str, ...] = bounded(
+        ("none", "static", "compiled", "compiled_text", "compiled_no_brief"), "at least one"
+    )
+    num_tasks: int = bounded(0, ">= 0 (0: all)")
+    seeds: tuple[int, ...] = bounded((0, 1, 2), "at least one")
+    temperature: float = bounded(0.0, ">= 0")
+    batch_size: int = bounded(64, ">= 1")
 
 
 @dataclasses.dataclass(frozen=True)
-class MeshConfig:
+class MeshConfig(_Part, part="mesh"):
     """Where and how the computation is done; the result does not depend on it, but for rounding.
 
     Attributes:
@@ -296,17 +325,23 @@ class MeshConfig:
     fsdp: int = 1
     tensor: int = 1
     remat: bool = False
-    logits_chunk: int = 0
+    logits_chunk: int = bounded(0, ">= 0 (0: all)")
 
 
 ONE_DEVICE = MeshConfig()
+
+_NEWER = (
+    ("world", "own_habits", False), ("world", "homes", 0),
+    ("memory", "numbered", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()),
+)  # fmt: skip
+"""(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 
 STAGES = ("executor", "executor_correction", "compiler", "correction", "grpo")
 """The stages that train, in order."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(_Part, part=""):
     """A whole run: games, teacher data, executor, compiler, GRPO, table."""
 
     world: WorldConfig
@@ -320,9 +355,10 @@ class Config:
     grpo: GRPOConfig = GRPOConfig()
     evaluation: EvalConfig = EvalConfig()
     mesh: MeshConfig = MeshConfig()
-    seed: int = 0
+    seed: int = bounded(0, "0 to 2^32 - 1")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         drawn, games = self.grpo.num_tasks, self.world.num_train
         _require(games == 0 or drawn <= games, "grpo.num_tasks", f"<= world.num_train={games}", drawn)
 
@@ -345,4 +381,7 @@ class Config:
         values = dataclasses.asdict(self)
         if self.world.name == "alfworld":
             del values["world"]["name"]  # what was made before there was another world stays good
+        for part, field, default in _NEWER:
+            if values[part][field] == default:
+                del values[part][field]
         return {name: values[name] for name in used}

@@ -1,4 +1,4 @@
-"""Memory of a run's programs as XLA's compiler counts it, from shapes alone: no weights, and simulated devices do.
+"""Memory of a run's programs by XLA's own count, from shapes alone: no weights, simulated devices.
 
     for program in compiled_memory(config, compiler_length=3000, executor_length=2700):
         print(program.name, program.arguments, program.temporaries, program.total)
@@ -25,17 +25,15 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.lora import add_lora
-from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.placement import Placement
-from embodied_mem.parallel.sharding import batch_sharding, replicated
-from embodied_mem.training import grpo, stages
+from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated
+from embodied_mem.training import stages
 from embodied_mem.training.config import Config
-from embodied_mem.training.data import Batch
-from embodied_mem.training.model_sources import ROLES, shape_of
-from embodied_mem.training.sft import CompilerBatch, CompilerModel, TrainState, make_compiler_step
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.objectives.batches import Batch
+from embodied_mem.training.objectives.sft import CompilerBatch, TrainState, make_compiler_step
+from embodied_mem.training.sources.weights import ROLES, shape_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +72,16 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     stored = {role: shape_of(config, role) for role in ROLES}
     shapes = stored
     if jax.default_backend() == "cpu":
-        wide = {"dtype": "float32", "param_dtype": "float32"}
-        shapes = {role: dataclasses.replace(shape, **wide) for role, shape in stored.items()}
+        shapes = {
+            role: dataclasses.replace(shape, dtype="float32", param_dtype="float32") for role, shape in stored.items()
+        }
     executor_graph, executor = nnx.split(nnx.eval_shape(lambda: Decoder(shapes["executor"], rngs=nnx.Rngs(0))))
-    model = nnx.eval_shape(lambda: _compiler(config, shapes))
+    width = shapes["executor"].width
+    model = nnx.eval_shape(
+        lambda: stages.compiler_of(config, Decoder(shapes["compiler"], rngs=nnx.Rngs(0)), width, std=1.0)
+    )
     axes = stages.parameter_axes(model)
-    graph, trainable, frozen = nnx.split(model, stages.trainable_filter(config), ...)
+    graph, trainable, frozen = stages.split_model(config, model)
     executor = _placed(place, executor, stages.parameter_axes(nnx.merge(executor_graph, executor)))
     frozen = _placed(place, frozen, axes)
     executor_size = jnp.dtype(stored["executor"].param_dtype).itemsize
@@ -103,14 +105,14 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     )
     key = jax.eval_shape(lambda: jax.random.key(0))
     if place.mesh:
-        key = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=replicated(place.mesh))
+        key = _struct(key.dtype, *key.shape, sharding=replicated(place.mesh))
     arguments = (*step.args, state, executor, _batch(place, data), key)
     handed = _bytes(step.args, frozen_size) + _bytes(executor, executor_size) + _bytes(arguments[1:2] + arguments[3:])
     yield _compiled("sft", place, handed, step.func, *arguments)
 
     rl = config.grpo
-    rows, width = place.rows(rl.microbatch), shapes["executor"].width
-    data = grpo.PolicyBatch(
+    rows = place.rows(rl.microbatch)
+    policy = grpo.PolicyBatch(
         _rows(rows, compiler_length),
         _struct(jnp.float32, rows, compiler_length),
         _struct(jnp.float32, rows, num_soft, width),
@@ -119,9 +121,9 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         _struct(jnp.float32, rows),
     )
     gradient = grpo.make_grpo_gradient(graph, rl, places=places and places.trainable, mesh=config.mesh)
-    data = _batch(place, data)
-    handed = _bytes((state.trainable, data)) + _bytes(frozen, frozen_size)
-    yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, data, 1.0)
+    policy = _batch(place, policy)
+    handed = _bytes((state.trainable, policy)) + _bytes(frozen, frozen_size)
+    yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, 1.0)
 
     rows = place.rows(rl.num_tasks * rl.group_size)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)
@@ -130,43 +132,30 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         ("executor", executor_graph, executor, executor_size, executor_length, config.model.max_action_tokens),
     ):
 
-        def prefill(parameters, tokens, mask, graph_of=graph_of, length=length):
+        def prefill(
+            parameters: Any, tokens: Any, mask: Any, graph_of: nnx.GraphDef[Decoder] = graph_of, length: int = length
+        ) -> Any:
             return nnx.merge(graph_of, parameters).prefill(tokens, mask=mask, capacity=length)
 
-        data = _batch(place, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
-        handed = _bytes(parameters, size) + _bytes(data)
-        yield _compiled(f"prefill {role}", place, handed, jax.jit(prefill), parameters, *data)
+        prompts = _batch(place, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
+        handed = _bytes(parameters, size) + _bytes(prompts)
+        yield _compiled(f"prefill {role}", place, handed, jax.jit(prefill), parameters, *prompts)
 
 
-def _compiler(config: Config, shapes: dict) -> CompilerModel:
-    decoder = Decoder(shapes["compiler"], rngs=nnx.Rngs(0))
-    if config.model.lora:
-        add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(1))
-    soft_mem = None
-    if config.memory.num_soft:
-        soft_mem = SoftMem(
-            SoftMemConfig(config.memory.num_soft, config.memory.projection),
-            compiler_width=shapes["compiler"].width, executor_width=shapes["executor"].width, rngs=nnx.Rngs(2),
-        )  # fmt: skip
-    return CompilerModel(decoder, soft_mem)
+def _struct(dtype: Any, *shape: int, sharding: jax.sharding.Sharding | None = None) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
 
-def _struct(dtype: Any, *shape: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def _rows(count: int, length: int) -> Batch:
+def _rows(count: int, length: int) -> Batch[jax.ShapeDtypeStruct]:
     tokens, flags = _struct(jnp.int32, count, length), _struct(jnp.bool, count, length)
     return Batch(tokens, flags, tokens, flags, flags, flags)
 
 
-def _placed(place: Placement, tree: Any, axes: dict) -> Any:
+def _placed(place: Placement, tree: Any, axes: LogicalAxes) -> Any:
     if place.mesh is None:
         return tree
     return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-        tree,
-        place.shardings(tree, axes),
+        lambda leaf, sharding: _struct(leaf.dtype, *leaf.shape, sharding=sharding), tree, place.shardings(tree, axes)
     )
 
 
@@ -174,17 +163,18 @@ def _batch(place: Placement, tree: Any) -> Any:
     if place.mesh is None:
         return tree
     sharding = batch_sharding(place.mesh)
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+    return jax.tree.map(lambda leaf: _struct(leaf.dtype, *leaf.shape, sharding=sharding), tree)
 
 
 def _bytes(tree: Any, itemsize: int = 0) -> int:
     """Bytes per device of abstract arrays, their elements of `itemsize` bytes if it is given."""
 
-    def of(leaf) -> int:
+    def of(leaf: Any) -> int:
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return 0
         shape = leaf.sharding.shard_shape(leaf.shape) if leaf.sharding else leaf.shape
-        return math.prod(shape) * (itemsize or leaf.dtype.itemsize)
+        size: int = itemsize or leaf.dtype.itemsize
+        return int(math.prod(shape)) * size
 
     return sum(map(of, jax.tree.leaves(tree)))
 

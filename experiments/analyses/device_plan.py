@@ -22,14 +22,14 @@ from flax import nnx
 from embodied_mem.models.config import LoraConfig, logical_axes, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
-from embodied_mem.models.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
+from embodied_mem.models.vision.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.plan import Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
-from embodied_mem.training.compiled import compiled_memory
 from embodied_mem.training.config import Config
-from embodied_mem.training.model_sources import shape_of
+from embodied_mem.training.sources.weights import shape_of
+from embodied_mem.training.xla_memory import compiled_memory
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -100,8 +100,7 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
         ),
         Phase("grpo", (Pass("compiler", grpo.microbatch, compiler_length, chunk),), trains=True),
         Phase(
-            "rollout",
-            caches=(Pass("compiler", episodes, compiler_length), Pass("executor", episodes, executor_length)),
+            "rollout", caches=(Pass("compiler", episodes, compiler_length), Pass("executor", episodes, executor_length))
         ),
     )
     return plan(models, mesh, phases, optax.adamw(grpo.learning_rate))

@@ -1,4 +1,4 @@
-"""Fits the weights of `memory/trace_retrieval.py`: `python experiments/fit_retrieval.py --data DIR` prints them.
+"""Fits the weights of MEMENTO's retrieval: `python experiments/analyses/fit_retrieval.py --data DIR` prints them.
 
 The data are the generated sentences for PARTNR's training episodes (`partnr/personalised_train_2k.json.gz`): for each
 episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. Episodes of the
@@ -13,18 +13,16 @@ import argparse
 import gzip
 import json
 import pathlib
-import sys
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from embodied_mem.envs.memento_data import BENCHMARK_SCENES
+from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import manifest
-from embodied_mem.memory.kept_vectors import KeptVectors
-from embodied_mem.memory.lexical import LexicalEmbedder
-from embodied_mem.memory.trace_retrieval import FEATURES, TraceMemory, clauses_of
-from embodied_mem.memory.traces import Trace
+from embodied_mem.memory.vectors.lexical import LexicalEmbedder
+from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.worlds.memento.data import BENCHMARK_SCENES
+from embodied_mem.worlds.memento.traces.retrieval import FEATURES, TraceMemory, clauses_of
+from embodied_mem.worlds.memento.traces.trace import Trace
 
 PENALTY = 1e-3
 FOLDS = 5
@@ -89,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with partnr/")
     parser.add_argument("--embedders", nargs="+", default=["minilm", "lexical"], choices=["minilm", "lexical"])
-    parser.add_argument("--result", type=pathlib.Path, help="also write the last line to this file")
+    parser.add_argument("--result", type=output_file, help="also write the last line to this file")
     options = parser.parse_args()
     traces, questions = sentences(options.data)
     report = {
@@ -105,7 +103,7 @@ def main() -> None:
             embedder = MiniLM.load()
         else:
             embedder = LexicalEmbedder()
-        embedder = KeptVectors(embedder)
+        embedder = CachedEmbedder(embedder)
         embedder.embed([text for question, _, _ in questions for text in (question, *clauses_of(question))])
         memory = TraceMemory(traces, embedder)
         order: dict[str, list[str]] = {}
@@ -137,9 +135,9 @@ def main() -> None:
     print(json.dumps(report))
     if options.result:
         options.result.write_text(
-            json.dumps(report | manifest(["python experiments/fit_retrieval.py --data DIR"]), indent=1) + "\n"
+            json.dumps(report | manifest(["python experiments/analyses/fit_retrieval.py --data DIR"]), indent=1) + "\n"
         )
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -4,10 +4,10 @@ The privileged expert plays a shortest plan; the observing expert searches in th
 receptacles, as households keep such things, and where the train split's games found the goal's object (in the same
 scene first; the game that is played is left out). Every game must be won.
 
-    ALFWORLD_DATA=... python experiments/measure_experts.py          # 3,693 official games and 1,000 generated ones
+    ALFWORLD_DATA=... python experiments/analyses/measure_experts.py   # 3,693 official games and 1,000 generated ones
 
-Without installed data only generated games are played. Writes experiments/results/alfworld_experts.json and ends with
-one JSON line.
+Without installed data only generated games are played. Writes runs/alfworld_experts.json, or what `--out` names, and
+ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import json
 import pathlib
 import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Sequence
 
-from embodied_mem.envs.alfworld import Env, Game, data_root
-from embodied_mem.envs.alfworld_experts import ObservingExpert, PrivilegedExpert
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.alfworld_search import FoundOrder, SearchOrder, household_order, room_order
-from embodied_mem.envs.alfworld_text import parse_command, parse_room, type_of
+from embodied_mem.atomic_file import write_text
+from embodied_mem.evaluation.command import output_file, run
+from embodied_mem.evaluation.report import commit
+from embodied_mem.worlds.alfworld.env import Env, Game, data_root
+from embodied_mem.worlds.alfworld.experts import ObservingExpert
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
+from embodied_mem.worlds.alfworld.wording.search_orders import FoundOrder, SearchOrder, room_order, statistics_order
+from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_room, type_of
 
-RESULTS = pathlib.Path(__file__).parent / "results" / "alfworld_experts.json"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_STEPS = 300
 
 
@@ -54,7 +57,7 @@ def play_observing(game: Game, order: SearchOrder, grammar: str) -> tuple[int, b
 def play_privileged(game: Game, grammar: str) -> tuple[int, bool]:
     """Return (steps, won) of the privileged expert."""
     env = Env(game, grammar)
-    for command in PrivilegedExpert(grammar).plan(env):
+    for command in shortest_plan(WorldState.from_env(env), grammar):
         env.step(command)
     return env.num_steps, env.won
 
@@ -76,7 +79,7 @@ def summarize(plays: list[tuple[int, bool]], seconds: float) -> dict:
 
 def measure(games: list[Game], found: FoundOrder, is_train: bool, grammar: str) -> dict:
     """Return the results of all experts on these games; `is_train` says that `found` remembers these very games."""
-    orders = {"room_order": room_order, "household_order": household_order, "train_order": found}
+    orders = {"room_order": room_order, "household_order": statistics_order, "train_order": found}
     results = {}
     for name in ("privileged", *orders):
         start, plays = time.perf_counter(), []
@@ -101,7 +104,7 @@ def main() -> None:
     parser.add_argument("--num_scenes", type=int, default=48)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--grammar", default="0.4")
-    parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("--out", type=output_file, default=ROOT / "runs/alfworld_experts.json")
     options = parser.parse_args()
     results, found = {}, FoundOrder()
     if options.data is not None:
@@ -120,18 +123,17 @@ def main() -> None:
                 remember(memories, parse_room(Env(game).reset()), source.walkthrough)
     results["generated_valid"] = measure(games, memories, False, options.grammar)
     print_table("generated_valid", results["generated_valid"])
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     report = {
-        "command": f"python experiments/measure_experts.py --num_generated {options.num_generated} "
+        "command": f"python experiments/analyses/measure_experts.py --num_generated {options.num_generated} "
         f"--num_scenes {options.num_scenes} --seed {options.seed} --grammar {options.grammar}",
-        "commit": commit.stdout.strip(),
+        "commit": commit("--short"),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "grammar": options.grammar,
         "seed": options.seed,
         "results": results,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=1) + "\n")
+    write_text(options.out, json.dumps(report, indent=1) + "\n")
     print(json.dumps({split: {name: row["mean"] for name, row in rows.items()} for split, rows in results.items()}))
 
 
@@ -145,4 +147,4 @@ def print_table(split: str, rows: dict) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -4,7 +4,7 @@ Only counts leave the data: how many receptacles of each type a room has, which 
 in which types of receptacle they lie, which tasks are asked, and how strongly a scene keeps its things in the same
 places. No scene, no object position and no sentence is copied. The valid and test splits are not opened.
 
-    python experiments/measure_statistics.py --data $ALFWORLD_DATA/json_2.1.1/train
+    python experiments/analyses/measure_statistics.py --data $ALFWORLD_DATA/json_2.1.1/train
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ import json
 import pathlib
 import re
 
-from embodied_mem.envs.alfworld_household import STATISTICS_FILE
+from embodied_mem.atomic_file import write_text
+from embodied_mem.evaluation.command import output_file, run
+from embodied_mem.worlds.alfworld.statistics import STATISTICS_FILE
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = {0: "kitchen", 2: "living_room", 3: "bedroom", 4: "bathroom"}
 """Scene number // 100 -> kind of room, as the simulator numbers its rooms."""
 
@@ -160,13 +163,17 @@ def measure(train: pathlib.Path) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the train split")
-    parser.add_argument("--out", type=pathlib.Path, default=STATISTICS_FILE)
+    parser.add_argument(
+        "--out", type=output_file, default=ROOT / "runs" / STATISTICS_FILE.name,
+        help="default: in runs/; the generator reads embodied_mem/envs/alfworld_household.json",
+    )  # fmt: skip
     arguments = parser.parse_args()
     statistics = measure(arguments.data)
-    arguments.out.write_text(json.dumps(statistics, separators=(",", ":")) + "\n")
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(arguments.out, json.dumps(statistics, separators=(",", ":")) + "\n")
     print(f"{statistics['games']} games -> {arguments.out} ({arguments.out.stat().st_size / 1000:.0f} kB)")
     print(json.dumps({"games": statistics["games"], "habits": statistics["habits"]}))
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

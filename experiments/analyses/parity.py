@@ -1,12 +1,12 @@
 """Play every official ALFWorld game on both sides, ours and the original's, and count the differences.
 
-    python experiments/parity.py                    # all installed games: about an hour on one core
-    python experiments/parity.py --games 100        # a sample of them
-    python experiments/parity.py --grammar 0.3      # the wording of ALFWorld 0.3.x
+    python experiments/analyses/parity.py                    # all installed games: about an hour on one core
+    python experiments/analyses/parity.py --games 100        # a sample of them
+    python experiments/analyses/parity.py --grammar 0.3      # the wording of ALFWorld 0.3.x
 
-Needs `pip install "embodied_mem[envs]"` and ALFWorld's data (see docs/envs.md). A run that was stopped goes on where it
-was when started again with the same arguments. The closing JSON line is also written to
-`experiments/results/alfworld_parity.json`. Exit status 1 when anything differs.
+Needs `pip install "embodied_mem[envs]"` and ALFWorld's data (see docs/worlds/alfworld.md). A run that was stopped goes
+on where it was when started again with the same arguments. The closing JSON line is also written to
+`runs/alfworld_parity.json`, or what `--output` names. Exit status 1 when anything differs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ import pathlib
 import platform
 import random
 import shlex
-import subprocess
 import sys
 import time
 
-from embodied_mem.envs import alfworld, alfworld_original
+from embodied_mem.atomic_file import write_text
+from embodied_mem.evaluation.command import output_file, run
+from embodied_mem.evaluation.report import commit
+from embodied_mem.worlds.alfworld import env as alfworld
+from embodied_mem.worlds.alfworld import reference as alfworld_original
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPERT_SHARES = (0.2, 0.5, 0.9)
 """Share of commands from the file's walkthrough, for one game after the other; the last one wins most games."""
 
@@ -40,7 +43,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="decides order and commands (default 0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side (default 1)")
     parser.add_argument("--grammar", choices=["0.4", "0.3"], default="0.4")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "experiments/results/alfworld_parity.json")
+    parser.add_argument("--output", type=output_file, default=ROOT / "runs/alfworld_parity.json")
     parser.add_argument("--work-dir", type=pathlib.Path, default=ROOT / "runs/parity", help="what is done so far")
     args = parser.parse_args()
     command_line = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
@@ -83,7 +86,7 @@ def main() -> int:
         "grammar": args.grammar,
         "seed": args.seed,
         "command": command_line,
-        "commit": _commit(),
+        "commit": commit("--short") or "unknown",
         "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
     }
     print(f"\n{'task type':34s} games")
@@ -91,7 +94,7 @@ def main() -> int:
         print(f"{name:34s} {count:5d}")
     print(f"{'differences':34s} {result['mismatches']:5d}")
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(args.output, json.dumps(result, indent=1) + "\n")
     print(json.dumps(result))
     return 1 if result["mismatches"] else 0
 
@@ -104,12 +107,5 @@ def _play(job: tuple[str, int, int, str]) -> tuple[str, list[str]]:
         return path, alfworld_original.compare_game(path, num_commands, seed, grammar, expert_share=share)
 
 
-def _commit() -> str:
-    result = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return result.stdout.strip() or "unknown"
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run(lambda: sys.exit(main()))

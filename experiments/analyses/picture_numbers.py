@@ -1,47 +1,26 @@
-"""Two pictures of what memory does inside the models: attention to it step by step, and its soft and text tokens.
-
-    python experiments/pictures.py --weights experiments/weights/alfworld       # needs the extra `pictures`
-
-writes `experiments/results/attention.png` and `soft_tokens.png`, and the numbers of both into `pictures.json`, which it
-also prints as one JSON line. Games, bank and models are those of `evaluate.py --weights`; greedy, one seed.
-
-- Attention (MemCompiler's Figure 3): the executor's query at the last position of its prompt, where the command begins,
-  against the keys of the memory tokens: experiences under `static`, guidance and soft tokens under `compiled`. `logit`
-  is the mean over these tokens, heads and layers before the softmax, `share` what they get of the attention after it,
-  summed over tokens. Per step, means over the episodes that still run and in which memory says something (`episodes`):
-  late steps are those of the episodes that are lost. The picture leaves out means over fewer than four.
-- Soft and text tokens (its Figure 4): the compiler's final hidden states where it writes text and at its soft
-  positions, 400 of each kind drawn from all steps, t-SNE in the plane. `same_kind_neighbours` is the share of states
-  whose nearest neighbour by cosine, in the full width and in another step, is of their kind; chance is 0.5.
-"""
+"""What `figures.py` measures and draws: attention to memory by step, hidden states of soft and text tokens."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
-import json
 import pathlib
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from embodied_mem.agents.deliveries import Delivered, make_delivery
-from embodied_mem.agents.executor import Executor, encode_prompts
-from embodied_mem.agents.player import Trajectory, play
-from embodied_mem.errors import InternalError, MissingDependencyError
+from embodied_mem.agents.deliveries import Delivered
+from embodied_mem.agents.rollout import Trajectory
+from embodied_mem.compiler.executor import Executor, encode_prompts
+from embodied_mem.errors import InternalError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models import decoder as model
 from embodied_mem.models import layers as ops
 from embodied_mem.models.sampling import pad_prompts
 from embodied_mem.models.soft_mem import write_soft_tokens
-from embodied_mem.training.data import Row, pad_rows
+from embodied_mem.training.objectives.batches import Row, pad_rows
 
-DELIVERIES = ("static", "compiled")
 POINTS = 400
 ROWS = 64
 DRAWN_FROM = 4
@@ -61,7 +40,7 @@ def attention_at_end(config, weights, embeddings, mask, memory):
     x = embeddings
     if "smear" in weights:
         x, _ = ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]))
-    cos, sin = ops.rope_tables(config, model.positions_of(mask))
+    rope = ops.rope_tables(config, model.positions_of(mask))
     chosen = memory[:, None, None]
 
     def attend(query, keys, values):
@@ -73,7 +52,7 @@ def attention_at_end(config, weights, embeddings, mask, memory):
 
     found = []
     for layer in weights["layers"]:
-        x, pair = ops.apply_layer(config, layer, x, cos, sin, attend)
+        x, pair = ops.apply_layer(config, layer, x, rope, attend)
         found.append(pair)
     logit, share = (jnp.stack(values).mean(0) for values in zip(*found))
     return logit, share, ops.rms_norm(x, weights["final_norm"], config.norm_eps)
@@ -198,67 +177,3 @@ def draw(folder: pathlib.Path, attention: dict, places: np.ndarray, soft: np.nda
     axis.set(title="hidden states of the compiler, t-SNE", xticks=[], yticks=[])
     axis.legend()
     figure.savefig(folder / "soft_tokens.png", dpi=110)
-
-
-def main(arguments: list[str] | None = None) -> dict:
-    """Plays, measures, draws."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--weights", required=True, help="folder with config.json, tokenizer.json, weights.safetensors")
-    add("--num_tasks", type=int, default=28, help="validation games, spread evenly (default 28)")
-    add("--max_steps", type=int, default=30, help="episode limit (default 30, as in the paper's figure)")
-    add("--bank", default="", help="memory bank file; default: the teacher plays the training games")
-    add("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results", help="folder of the results")
-    options = parser.parse_args(arguments)
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise MissingDependencyError("t-SNE needs scikit-learn; pip install 'embodied_mem[pictures]'") from error
-    from embodied_mem import envs
-    from embodied_mem.evaluation.report import manifest
-    from embodied_mem.training import stages
-    from embodied_mem.training.bank import teach_bank
-    from embodied_mem.training.weights import load_bundle
-    from embodied_mem.training.worlds import games_of
-
-    bundle = load_bundle(options.weights)
-    config, world = bundle.config, bundle.config.world
-    games = games_of(world.valid, world.num_valid, "valid", world, config.seed)
-    games = games[:: max(1, len(games) // options.num_tasks)][: options.num_tasks]
-    bank = teach_bank(config, options.bank)
-    executor = stages.make_executor(config, bundle.executor, bundle.tokenizer)
-    compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer)
-    attention, won, played = {}, {}, {}
-    for name in DELIVERIES:
-        world_envs = envs.make(
-            "alfworld", tasks=games, num_envs=len(games), seed=0, max_steps=options.max_steps, grammar=world.grammar
-        )
-        listener = Listener(executor)
-        played[name] = play(
-            world_envs, listener, make_delivery(name, compiler), bank, tasks=range(len(games)), seeds=[0] * len(games),
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns,
-        )  # fmt: skip
-        attention[name] = attention_by_step(executor, listener.asked, by_step(played[name]))
-        won[name] = sum(one.won for one in played[name])
-        print(f"{name}: {won[name]} of {len(games)} won in {options.max_steps} steps", flush=True)
-    states, soft, step = token_states(bundle, played["compiled"])
-    places = TSNE(perplexity=30, init="pca", random_state=0).fit_transform(states)
-    options.out.mkdir(parents=True, exist_ok=True)
-    draw(options.out, attention, places, soft)
-    content = {
-        "attention": attention,
-        "won": won,
-        "games": len(games),
-        "same_kind_neighbours": round(same_kind_neighbours(states, soft, step), 4),
-        "points": len(states),
-        **manifest(fingerprint=config.fingerprint(), max_steps=options.max_steps),
-    }
-    (options.out / "pictures.json").write_text(json.dumps(content, indent=1) + "\n")
-    print(json.dumps(content))
-    return content
-
-
-if __name__ == "__main__":
-    from experiments.command import run
-
-    run(main)

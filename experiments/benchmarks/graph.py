@@ -3,11 +3,11 @@
 Random directed graphs, every node with `degree` edges out. A round is an update (4 edges removed, 8 added, 2 new nodes)
 and the extraction of all that lies within 2 edges out of the nodes that it touched, as nodes and edges; then an
 extraction alone from one random node. In every other round the update is timed without its extraction. Names, times
-and sources are kept by `native` only, as in csrc/bench/graph.cpp, which defines the round. `native` does an update and
-its extraction in one call. Of the libraries igraph extracts from several nodes in one call; the others have no search
-that ends at a distance and costs what it visits, so each gives its neighbours to the same short loop, by the fastest of
-its methods. The database gets prepared statements for many rows at a time, and a transaction for each update.
-What each is called with is made outside the clock, in the form that it takes.
+and sources are kept by `native` only, as in csrc/bench/graph.cpp, which defines the round. `native` links what it adds
+by name, and adds and extracts in one call. Of the libraries igraph extracts from several nodes in one call; the others
+have no search that ends at a distance and costs what it visits, so each gives its neighbours to the same short loop, by
+the fastest of its methods. The database gets prepared statements for many rows at a time, and a transaction for each
+update. What each is called with is made outside the clock, in the form that it takes.
 
 Every contender does the same rounds; nodes and edges found are compared in each. One that needs longer than
 `--graph-seconds` for its rounds does fewer, at least `MIN_ROUNDS`; `rounds` says how many.
@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from embodied_mem.memory import KnowledgeGraph
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Triple
 
 Edge = tuple[int, int]
 
@@ -69,38 +69,56 @@ class Library:
 
 
 class Native:
+    """`update` has no word for a fact that ends by itself, so `apply` ends those that are removed."""
+
     def __init__(self, num_nodes: int, edges: list[Edge]):
         self.graph = KnowledgeGraph()
         self.time = 0
-        self.graph.relate(nodes=[f"object {i}" for i in range(num_nodes)], node_type="object")
-        self.graph.relate("near", add=edges)
+        self.graph.apply([NewNode(_name(i), "object") for i in range(num_nodes)])
+        self.graph.apply(add=[NewFact(a, "near", b) for a, b in edges])
 
-    def prepared(self, work: Round) -> tuple[Round, list[str]]:
-        return work, [f"object {work.fresh + i}" for i in range(2)]
-
-    def update(self, work: tuple[Round, list[str]]) -> None:
-        edges, names = work
+    def prepared(self, work: Round) -> tuple[list[Any], list[Triple]]:
         self.time += 1
-        self.graph.relate("near", add=edges.add, end=edges.remove, nodes=names, node_type="object", at=self.time)
+        ends = [((a, "near", b), self.time) for a, b in work.remove]
+        return ends, [Triple(_name(a), "near", _name(b), self.time, None, "object", "object") for a, b in work.add]
 
-    def update_k2(self, work: tuple[Round, list[str]], sources: list[int]) -> tuple[Any, int]:
-        edges, names = work
-        self.time += 1
-        around = self.graph.relate(  # around the ends of what it adds, which are the sources
-            "near",
-            add=edges.add,
-            end=edges.remove,
-            nodes=names,
-            node_type="object",
-            at=self.time,
-            hops=2,
-            direction="out",
-        ).around
+    def update(self, work: tuple[list[Any], list[Triple]]) -> None:
+        ends, triples = work
+        self.graph.apply(invalidate=ends)
+        self.graph.update(triples, extract=False)
+
+    def update_k2(self, work: tuple[list[Any], list[Triple]], sources: list[int]) -> tuple[Any, int]:
+        ends, triples = work
+        self.graph.apply(invalidate=ends)
+        around = self.graph.update(triples, hops=2, direction="out").subgraph  # around the ends, which are the sources
         return around.nodes, around.num_facts
 
     def khop2(self, sources: list[int]) -> tuple[Any, int]:
         around = self.graph.khop(sources, 2, "out")
         return around.nodes, around.num_facts
+
+
+class NativeRows(Library):
+    """`apply` with rows of ids: what the other libraries do, that is without names to link and rules to ask."""
+
+    def __init__(self, num_nodes: int, edges: list[Edge]):
+        self.graph = Native(num_nodes, edges).graph
+
+    def prepared(self, work: Round) -> tuple[list[Any], list[Any], list[Any]]:
+        fresh = sorted({node for edge in work.add for node in edge if node >= work.fresh})
+        nodes = [tuple(NewNode(_name(node), "object")) for node in fresh]
+        return nodes, [((a, "near", b), 1) for a, b in work.remove], [tuple(NewFact(a, "near", b)) for a, b in work.add]
+
+    def update(self, work: tuple[list[Any], list[Any], list[Any]]) -> None:
+        self.graph.apply(*work)
+
+    def khop2(self, sources: list[int]) -> tuple[Any, int]:
+        around = self.graph.khop(sources, 2, "out")
+        return around.nodes, around.num_facts
+
+
+def _name(number: int) -> str:
+    return f"object {number}"
 
 
 class Networkx(Library):
@@ -233,6 +251,7 @@ def _two_hops(sources: list[int], neighbors: Callable[[int], Any]) -> tuple[set[
 
 CONTENDERS: dict[str, tuple[Callable[[int, list[Edge]], Contender], str]] = {
     "native": (Native, "embodied_mem"),
+    "native, rows": (NativeRows, "embodied_mem"),
     "networkx": (Networkx, "networkx"),
     "rustworkx": (Rustworkx, "rustworkx"),
     "igraph": (Igraph, "igraph"),

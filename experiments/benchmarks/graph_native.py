@@ -24,7 +24,7 @@ from typing import Any
 
 from embodied_mem.errors import InternalError, InvalidInputError, MissingDependencyError
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
 COUNTERS = ("p50_us", "p99_us", "bare_p50_us", "bare_p99_us", "ratio", "visited")
 

@@ -1,4 +1,4 @@
-"""How long a full step of `LifelongMemory` takes in a large memory: `python experiments/bench_lifelong.py`.
+"""Latency of a full step of `LifelongMemory` in a large memory: `python experiments/benchmarks/lifelong.py`.
 
 The graph is filled with generated households, each walked through in the game's own words as one task until there are
 `--nodes` nodes; `--past` whole episodes come on top. Then an expert plays ALFWorld episodes (official games where they
@@ -26,12 +26,12 @@ import time
 import tracemalloc
 from typing import Any
 
-from embodied_mem.envs.alfworld import Env, Game, find_games, task_id_of
-from embodied_mem.envs.alfworld_experts import ObservingExpert
-from embodied_mem.envs.alfworld_generator import Generator
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory import Scope
 from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.worlds.alfworld.env import Env, Game, find_games, task_id_of
+from embodied_mem.worlds.alfworld.experts import ObservingExpert
+from embodied_mem.worlds.alfworld.generator import Generator
 
 _MAX_STEPS = 50
 
@@ -214,4 +214,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from embodied_mem.evaluation.command import run
+
+    run(main)

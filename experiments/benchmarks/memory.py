@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench_memory(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the measurements of the suite."""
-    from experiments.bench_graphs import bench_graphs
-    from experiments.bench_vectors import bench_limit, bench_vectors
+    from .graph import bench_graphs
+    from .vectors import bench_limit, bench_vectors
 
     result: dict[str, Any] = {}
     if "graph" in args.parts:  # first, before the vectors fill the memory
         result |= bench_graphs(args)
     if "lifelong" in args.parts:
-        from experiments.bench_lifelong import bench_lifelong
+        from .lifelong import bench_lifelong
 
         result |= bench_lifelong()
     if "vectors" in args.parts:

@@ -1,6 +1,6 @@
 """The programs that `bench.py --suite models` compares, one process each, so that none disturbs another's threads.
 
-    python -m experiments.model_contenders ours '{"batches": [1], "prompt": 8, "new": 4, "rounds": 1, "device": "cpu"}'
+    python -m experiments.benchmarks.model_contenders ours '{"batches": [1], "new": 4, "device": "cpu", ...}'
 
 ends with one JSON line: `{"prefill": {"1": [tokens/s, ...]}, "decode": {...}, "what": "torch 2.13.0, ..."}`.
 
@@ -48,18 +48,16 @@ class Ours:
 
         from embodied_mem.models import decoder as model
         from embodied_mem.models.config import preset
-        from embodied_mem.models.prompt_cache import sampling_weights
-        from embodied_mem.models.sampling import sampling_config
+        from embodied_mem.models.prompt_cache import sampling_network
 
         self._jax, self._length, self._samplers = jax, settings["prompt"], {}
         self._decoder = model.Decoder(preset(NAME), rngs=nnx.Rngs(0))
-        config = sampling_config(self._decoder.config)
-        self._weights = sampling_weights(self._decoder)
+        self._network = sampling_network(self._decoder)
 
         @jax.jit
-        def first(weights, tokens):
-            hidden, _ = model.prefill(config, weights, None, tokens, None, None, tokens.shape[1])
-            return model.logits(config, weights, hidden[:, -1]).argmax(-1)
+        def first(network, tokens):
+            hidden, _ = model.prefill(network, tokens, capacity=tokens.shape[1])
+            return model.logits(network.config, network.weights, hidden[:, -1]).argmax(-1)
 
         self._first = first
 
@@ -70,7 +68,7 @@ class Ours:
 
         prompts = prompts_of(batch, self._length)
         if new == 1:
-            np.asarray(self._first(self._weights, prompts.astype(np.int32)))
+            np.asarray(self._first(self._network, prompts.astype(np.int32)))
             return
         if new not in self._samplers:
             self._samplers[new] = PromptCache(
@@ -254,6 +252,9 @@ def measure(contender, settings: dict) -> dict:
 
 def main() -> None:
     """Runs one contender; see the module."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        sys.exit()
     kind, settings = CONTENDERS[sys.argv[1]], json.loads(sys.argv[2])
     rates = measure(kind(settings), settings)
     print(json.dumps(rates | {"what": f"{kind.package} {importlib.metadata.version(kind.package)}"}), flush=True)

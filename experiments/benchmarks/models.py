@@ -1,4 +1,4 @@
-"""How fast models are sampled from: `python experiments/bench.py --suite models` ends with one JSON line.
+"""Speed of sampling: `python experiments/bench.py --suite models` ends with one JSON line.
 
 SmolLM2-135M's shape in float32 (on a GPU, products in TF32) on this machine, all in one run, one process after the
 other (`model_contenders.py`):
@@ -23,7 +23,7 @@ import subprocess
 import sys
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ORDER = ("ours", "llama.cpp", "transformers", "tunix")
 FULL = {"batches": [1, 8, 16, 64], "prompt": 64, "new": 32, "rounds": 3}
 QUICK = {"batches": [1, 4], "prompt": 16, "new": 4, "rounds": 1}
@@ -71,7 +71,7 @@ def bench_models(args: argparse.Namespace) -> dict[str, Any]:
 
 def episode_or_reason(quick: bool) -> dict[str, Any]:
     """Returns the measurements of `bench_episode`, or why there are none: it reads with SmolLM2's tokenizer."""
-    from experiments.bench_episode import bench_episode
+    from .episode import bench_episode
 
     try:
         return bench_episode(quick=quick)
@@ -81,7 +81,7 @@ def episode_or_reason(quick: bool) -> dict[str, Any]:
 
 def run_contender(name: str, settings: dict, python: str) -> dict[str, Any]:
     """Returns the contender's JSON, or only `what` with the last line of its error."""
-    command = [python, "-m", "experiments.model_contenders", name, json.dumps(settings)]
+    command = [python, "-m", "experiments.benchmarks.model_contenders", name, json.dumps(settings)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
     if settings.get("device") != "gpu":

@@ -1,4 +1,4 @@
-"""How fast the native worlds are: `python experiments/bench.py --suite worlds` ends with one JSON line.
+"""Speed of the native worlds: `python experiments/bench.py --suite worlds` ends with one JSON line.
 
 Every registered world whose data is installed, or those that `--worlds` names:
 
@@ -24,11 +24,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from embodied_mem.envs import WORLDS, make
-from embodied_mem.envs.registry import world_class
+from embodied_mem.envs import make
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.registry import card, load, names
 
+NATIVE = [name for name in names("env") if card(name).native]
 NUM_ENVS = 16
 EPISODE_STEPS = 40
 
@@ -90,13 +91,13 @@ def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
         DataNotFoundError: the data of a world that was asked for is not installed, or of none at all.
     """
     for world in args.worlds or ():
-        if world not in WORLDS:
-            raise InvalidInputError(f"--worlds: expected some of {', '.join(sorted(WORLDS))}, got {world!r}")
+        if world not in NATIVE:
+            raise InvalidInputError(f"--worlds: expected some of {', '.join(NATIVE)}, got {world!r}")
     result: dict[str, Any] = {}
-    for world in args.worlds or sorted(WORLDS):
+    for world in args.worlds or NATIVE:
         drive = DRIVES[world]
         try:
-            num_tasks = make(world, tasks=world_class(world).default_tasks, **drive.options).num_tasks
+            num_tasks = make(world, tasks=load(world, "env").default_tasks, **drive.options).num_tasks
         except DataNotFoundError as error:
             if args.worlds:
                 raise
@@ -110,7 +111,7 @@ def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
             result[f"{world}_{name}steps_per_s_min"] = round(min(wall))
             result[f"{world}_{name}steps_per_s_max"] = round(max(wall))
             result[f"{world}_{name}cpu_steps_per_s"] = round(statistics.median(cpu for _, cpu in rates))
-        envs = make(world, tasks=world_class(world).default_tasks, **drive.options)
+        envs = make(world, tasks=load(world, "env").default_tasks, **drive.options)
         envs.reset()
         since = time.perf_counter()
         for _ in range(1000):
@@ -126,7 +127,7 @@ def _rate(world: str, num_envs: int, steps: int, seed: int) -> tuple[float, floa
     drive = DRIVES[world]
     rng = random.Random(seed)
     options = {"num_envs": num_envs, "seed": seed, "max_steps": None, "num_threads": 1}
-    envs = make(world, tasks=world_class(world).default_tasks, **options, **drive.options)
+    envs = make(world, tasks=load(world, "env").default_tasks, **options, **drive.options)
     wall = cpu = 0.0
     for step in range(steps):
         if step % EPISODE_STEPS == 0:

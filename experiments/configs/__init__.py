@@ -5,38 +5,41 @@ config = load("grpo_cpu")
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import importlib
 import pathlib
+import sys
+from typing import Any
 
+from embodied_mem import registry
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.config import Config
-
-EVALUATIONS = ("memento", "eb_alfred", "eb_habitat", "scienceworld")
-"""Configurations of `evaluate.py`, which train nothing."""
 
 
 def names() -> list[str]:
     """The names of all configurations of training."""
     files = pathlib.Path(__file__).parent.glob("*.py")
-    return sorted(p.stem for p in files if not p.stem.startswith("_") and p.stem not in EVALUATIONS)
+    return sorted(p.stem for p in files if not p.stem.startswith("_"))
 
 
 def load(name: str) -> Config:
-    """The configuration called `name`.
+    """The configuration called `name`; those of worlds were called `eb_alfred_train` and so on.
 
     Raises:
         InvalidInputError: there is none; the message lists them.
     """
-    if name in EVALUATIONS:
+    name = name.removesuffix("_train")  # as the commands of older results have it
+    if name not in names() and name in registry.names("benchmark"):
         raise InvalidInputError(f"--config: {name} trains nothing; run: python experiments/evaluate.py --config={name}")
     if name not in names():
         raise InvalidInputError(f"--config: expected one of {', '.join(names())}, got {name!r}")
-    return importlib.import_module(f"experiments.configs.{name}").config()
+    return importlib.import_module(f"{__name__}.{name}").config()
 
 
 def describe(name: str) -> str:
     """The docstring of the configuration called `name`."""
-    return importlib.import_module(f"experiments.configs.{name}").__doc__ or ""
+    return importlib.import_module(f"{__name__}.{name}").__doc__ or ""
 
 
 def cli(arguments: list[str], description: str):
@@ -44,10 +47,6 @@ def cli(arguments: list[str], description: str):
 
     `--help` lists every field with its default. An unknown field is an error that lists what is close.
     """
-    import argparse
-
-    import tyro
-
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config", default="grpo_cpu")
     parser.add_argument("--plan", action="store_true")
@@ -61,5 +60,22 @@ def cli(arguments: list[str], description: str):
         "  --run_dir DIR   where the run is kept\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"
     )
-    config = tyro.cli(Config, args=rest, default=load(options.config), description=text)
-    return options, config
+    default = load(options.config)
+    try:
+        import tyro
+    except ImportError:
+        if not {"-h", "--help"} & set(rest):
+            raise
+        print(f"{text}\n\nFields and their defaults here:\n{fields_of(default)}")
+        sys.exit()
+    return options, tyro.cli(Config, args=rest, default=default, description=text)
+
+
+def fields_of(config: Any, part: str = "") -> str:
+    """Every field of a configuration with its value, a line each, as on the command line."""
+    lines = []
+    for field in dataclasses.fields(config):
+        name, value = f"{part}{field.name}", getattr(config, field.name)
+        nested = dataclasses.is_dataclass(value)
+        lines.append(fields_of(value, f"{name}.") if nested else f"  --{name} {value!r}")
+    return "\n".join(lines)

@@ -10,7 +10,8 @@ trained before the compiler's prompt had marks, see the log).
 import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig, EvalConfig, WorldConfig
-from experiments.configs import grpo_cpu
+
+from . import grpo_cpu
 
 
 def config() -> Config:

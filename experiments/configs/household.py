@@ -13,11 +13,12 @@ subsets 41, 23, 65 and 31, 19, 47 % (38, 22, 67 and 26, 15, 52), EB-Habitat's 48
 import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig
-from experiments.configs import alfworld, eb_habitat_train
+
+from . import alfworld, eb_habitat
 
 
 def config() -> Config:
-    like, habitat = alfworld.config(), eb_habitat_train.config()
+    like, habitat = alfworld.config(), eb_habitat.config()
     return dataclasses.replace(
         like,
         world=dataclasses.replace(like.world, name="all"),

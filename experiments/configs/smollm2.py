@@ -13,7 +13,8 @@ Not run yet: no result.
 import dataclasses
 
 from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig
-from experiments.configs import alfworld
+
+from . import alfworld
 
 
 def config() -> Config:

@@ -7,7 +7,8 @@ Not run yet: no result.
 import dataclasses
 
 from embodied_mem.training.config import Config
-from experiments.configs import alfworld, smollm2
+
+from . import alfworld, smollm2
 
 
 def config() -> Config:

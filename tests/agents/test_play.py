@@ -7,13 +7,13 @@ import sys
 
 import memento_house
 
-from embodied_mem import play
-from embodied_mem.envs.alfworld import Game
+from embodied_mem.agents import play
+from embodied_mem.worlds.alfworld.env import Game
 
 
 def _run(arguments, lines):
     return subprocess.run(
-        [sys.executable, "-m", "embodied_mem.play", *arguments],
+        [sys.executable, "-m", "embodied_mem.cli", "play", *arguments],
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,
@@ -57,7 +57,7 @@ def test_the_old_wording_and_the_end_of_input(alfworld_data):
 
 def test_help_teaches_and_errors_are_one_line(tmp_path):
     help_text = _run(["--help"], []).stdout
-    assert "python -m embodied_mem.play alfworld --tasks" in help_text
+    assert "embodied-mem play alfworld --tasks" in help_text
     assert "/commands" in help_text
     bad = tmp_path / "bad.tw-pddl"
     bad.write_text("not json")

@@ -11,18 +11,20 @@ from flax import nnx
 
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
-from embodied_mem.agents.executor import Executor, Turn, encode_prompts
-from embodied_mem.agents.player import play, row_keys
+from embodied_mem.agents.rollout import play, row_keys
+from embodied_mem.compiler.executor import Executor, Turn, encode_prompts
 from embodied_mem.compiler.memory_compiler import Compiled, buckets_within, fit
 from embodied_mem.compiler.output_grammar import parse_output
-from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.compiler.prompts import executor_prompt, split_soft
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.prompts import executor_prompt, split_soft
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.generator import generate
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 SOFT = "<soft>"
 

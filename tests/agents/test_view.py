@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from embodied_mem import envs
-from embodied_mem.agents.views import View, compile_prompt, start_state
+from embodied_mem.agents.view import View, compile_prompt, start_state
 from embodied_mem.compiler.brief_state import Create, apply_all
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.alfworld_search import household_order
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.teacher import RuleTeacher
-from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 
 GOAL, ROOM = "look at book under the desklamp.", "desk 2; drawer 3; shelf 1"
 
@@ -26,7 +26,7 @@ def prompt(*turns: tuple[str, str], searched: tuple[str, ...] = (), brief: bool 
     bank.add(Episode("other", GOAL, steps, True, "You turn on the desklamp 1."))
     state, refused = apply_all([Create("searched", place) for place in searched], start_state(GOAL, ROOM))
     assert not refused
-    view = View(GOAL, ROOM, bank.retrieve(GOAL, top_k=1), list(turns), state)
+    view = View(GOAL, ROOM, bank.retrieve(GOAL, k=1), list(turns), state)
     return compile_prompt(view, brief).split("\n")
 
 
@@ -57,8 +57,8 @@ def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
     world = envs.make("alfworld", tasks=games, num_envs=24, seed=0, max_steps=50)
     bank = MemoryBank()
 
-    def make_teacher() -> RuleTeacher:
-        return RuleTeacher(household_order)
+    def make_teacher(task: int) -> RuleTeacher:
+        return RuleTeacher(statistics_order)
 
     bank.add_many(play_teacher(world, range(24), bank, make_teacher, top_k=3, detour=0, seed=0).episodes)
     data = play_teacher(world, range(24), bank, make_teacher, top_k=3, detour=0.2, seed=1)

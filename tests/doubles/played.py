@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from embodied_mem.envs.alfworld import Env
-from embodied_mem.envs.alfworld_experts import ObservingExpert
-from embodied_mem.envs.alfworld_generator import GeneratedGame
 from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.env import Env
+from embodied_mem.worlds.alfworld.experts import ObservingExpert
+from embodied_mem.worlds.alfworld.generator import GeneratedGame
 
 
 def played(game: GeneratedGame, seed: int, noise: float = 0.3, max_steps: int = 40) -> Episode:

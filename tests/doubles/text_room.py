@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embodied_mem.envs.alfworld_text import parse_command, parse_goal, type_of
+from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_goal, type_of
 
 REFUSED = "Nothing happens."
 

@@ -7,11 +7,13 @@ import random
 import gymnasium
 import numpy as np
 import pytest
+from drives import DRIVES
 
-from embodied_mem.envs import WORLDS, make
-from embodied_mem.envs.registry import world_class
-from embodied_mem.errors import InvalidInputError
-from experiments.bench_worlds import DRIVES
+from embodied_mem.envs import make
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
+from embodied_mem.registry import card, load, names
+
+NATIVE = [name for name in names("env") if card(name).native]
 
 
 class World:
@@ -20,7 +22,7 @@ class World:
     def __init__(self, name: str, data):
         self.drive = DRIVES[name]
         self.name = name
-        tasks = world_class(name).default_tasks
+        tasks = load(name, "env").default_tasks
         self.options = {"tasks": tasks, "data": data} if name != "alfworld" else {"tasks": data / tasks}
 
     def make(self, **options):
@@ -50,13 +52,13 @@ def _plain(info):
     return {key: value.tolist() if isinstance(value, np.ndarray) else list(value) for key, value in info.items()}
 
 
-@pytest.fixture(scope="module", params=sorted(WORLDS))
+@pytest.fixture(scope="module", params=NATIVE)
 def world(request):
     return World(request.param, request.getfixturevalue(f"{request.param}_data"))
 
 
 def test_every_world_can_be_driven():
-    assert sorted(DRIVES) == sorted(WORLDS)
+    assert sorted(DRIVES) == NATIVE
 
 
 def test_answers_have_the_shapes_and_types_of_the_api(world):
@@ -94,12 +96,12 @@ def test_results_do_not_depend_on_threads_but_on_the_seed(world):
 
 def test_seeds_draw_every_task_once_per_pass(world):
     envs = world.make(num_envs=8, seed=0)
-    first = envs.reset()[1]["task_id"]
-    second = envs.reset()[1]["task_id"]
+    first = list(envs.reset()[1]["task_id"])
+    second = list(envs.reset()[1]["task_id"])
     assert first != second
-    assert envs.reset(seed=0)[1]["task_id"] == first
-    assert envs.reset()[1]["task_id"] == second
-    assert envs.reset(seed=1)[1]["task_id"] != first
+    assert list(envs.reset(seed=0)[1]["task_id"]) == first
+    assert list(envs.reset()[1]["task_id"]) == second
+    assert list(envs.reset(seed=1)[1]["task_id"]) != first
     whole = world.make(num_envs=envs.num_tasks)
     assert sorted(whole.reset()[1]["task_id"]) == sorted(whole.task_id(i) for i in range(whole.num_tasks))
 
@@ -188,3 +190,101 @@ def test_bad_input_is_refused_and_moves_nothing(world):
     for options in ({"num_envs": 0}, {"num_threads": 0}, {"max_steps": 0}, {"seed": -1}, {"tasks": []}, {"tasks": [3]}):
         with pytest.raises(InvalidInputError, match=next(iter(options))):
             world.make(**options)
+
+
+BAD_OPTIONS = {
+    "num_envs": (0, -1, 65537, 2**63, 2**70, "4", None, 1.5),
+    "num_threads": (0, -1, 1025, 2**63, 2**70, "4", 1.5),
+    "max_steps": (0, -1, 2**63, 2**70, "4", 1.5),
+    "seed": (-1, "4", None, 1.5),
+    "tasks": (5, None, [5], [None], [], b"x", {5: 1}, len, ["\ud800"]),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD_OPTIONS for value in BAD_OPTIONS[name]])
+def test_bad_options_are_refused_in_the_librarys_own_words(world, name, value):
+    with pytest.raises(InvalidInputError):
+        world.make(**{name: value})
+
+
+OWN_BAD_OPTIONS = {
+    "alfworld": {"grammar": (5, None, "\ud800", "0.5")},
+    "eb_alfred": {"reach": (5, None), "instance": (5, None), "max_invalid": (0, 2**70, "x", None, 1.5)},
+    "eb_habitat": {"reach": (5, None, "\ud800"), "max_invalid": (0, 2**70, "x", None, 1.5)},
+    "memento": {"finder": (5, "x")},
+}
+
+
+def test_bad_options_of_one_world_are_refused_in_the_librarys_own_words(world):
+    options = OWN_BAD_OPTIONS[world.name] | ({"data": (5, b"x", [1])} if "data" in world.options else {})
+    for name, values in options.items():
+        for value in values:
+            with pytest.raises(InvalidInputError, match=name):
+                world.make(**{name: value})
+
+
+def test_paths_that_cannot_be_are_not_found(world, tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    for name in ("tasks", "data"):
+        for value in ("", "x" * 5000, tmp_path / "folder.json", str(tmp_path / "none.json")):
+            if name in world.options and (name, value) != ("data", ""):
+                with pytest.raises(EmbodiedMemError):
+                    world.make(**{name: value})
+
+
+def test_files_that_cannot_be_read_are_said(world, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "closed.json").touch()
+    (tmp_path / "closed.tw-pddl").touch()
+    monkeypatch.setattr("os.stat", refused)  # as in a folder that may not be entered
+    for tasks in (tmp_path / "closed.json", str(tmp_path / "closed.tw-pddl")):
+        with pytest.raises(EmbodiedMemError):
+            world.make(tasks=tasks)
+
+
+BAD_CALLS = {
+    "step(None)": lambda envs: envs.step(None),
+    "step(5)": lambda envs: envs.step(5),
+    "step(str)": lambda envs: envs.step("look"),
+    "step([])": lambda envs: envs.step([]),
+    "step of no text": lambda envs: envs.step([None, None]),
+    "step(set)": lambda envs: envs.step({"look", "wait"}),
+    "step(dict)": lambda envs: envs.step({"look": 1, "wait": 2}),
+    "step(iterator)": lambda envs: envs.step(iter(["look", "look"])),
+    "step(array without length)": lambda envs: envs.step(np.array("look")),
+    "step of bytes": lambda envs: envs.step([b"look", b"look"]),
+    "reset(seed=str)": lambda envs: envs.reset(seed="x"),
+    "reset(seed=-1)": lambda envs: envs.reset(seed=-1),
+    "reset(options=5)": lambda envs: envs.reset(options=5),
+    "reset(unknown)": lambda envs: envs.reset(options={"masks": 1}),
+    "reset(mask of another length)": lambda envs: envs.reset(options={"reset_mask": np.ones(3, bool)}),
+    "reset(ragged mask)": lambda envs: envs.reset(options={"reset_mask": [[True], [True, False]]}),
+    "reset(mask of numbers)": lambda envs: envs.reset(options={"reset_mask": [1, 1]}),
+    "reset(tasks of floats)": lambda envs: envs.reset(options={"task_indices": [0.5, 1.5]}),
+    "reset(tasks out of range)": lambda envs: envs.reset(options={"task_indices": [0, 10**9]}),
+    "reset(tasks too large)": lambda envs: envs.reset(options={"task_indices": [0, 2**70]}),
+    "reset(ragged tasks)": lambda envs: envs.reset(options={"task_indices": [[0], [1, 2]]}),
+    "snapshot(str)": lambda envs: envs.snapshot("0"),
+    "snapshot(2)": lambda envs: envs.snapshot(2),
+    "snapshot(2**70)": lambda envs: envs.snapshot(2**70),
+    "restore(None)": lambda envs: envs.restore(0, None),
+    "restore of something else": lambda envs: envs.restore(0, (5, "goal", "task")),
+    "restore of no texts": lambda envs: envs.restore(0, (envs.env(0), 5, None)),
+    "env(-1)": lambda envs: envs.env(-1),
+    "load(str)": lambda envs: envs.load("0"),
+    "load(2**70)": lambda envs: envs.load(2**70),
+    "task_id(2**70)": lambda envs: envs.task_id(2**70),
+    "task_id(None)": lambda envs: envs.task_id(None),
+}
+
+
+def test_bad_calls_are_refused_in_the_librarys_own_words_and_change_nothing(world):
+    envs = world.make(num_envs=2, seed=3)
+    before = envs.reset()
+    for name, call in BAD_CALLS.items():
+        with pytest.raises(InvalidInputError):
+            print(name, call(envs))  # shown for one that raises nothing, or something else
+        observations, info = envs.answers()
+        assert (observations, _plain(info)) == (before[0], _plain(before[1])), name

@@ -9,19 +9,25 @@ import numpy as np
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.habitat_dialect import HabitatInAlfworldWords
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
+from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.mixed_worlds import MixedEnvs
-from embodied_mem.training.worlds import make_worlds
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTeacher
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
+from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
+from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from embodied_mem.worlds.eb_habitat.kinds import KINDS
+from embodied_mem.worlds.eb_habitat.tasks import apartment_order
+from embodied_mem.worlds.eb_habitat.text_adapter import EbHabitatTextAdapter
 from experiments.configs import load
-from tests.envs.eb_habitat_home import episode
+from tests.worlds.eb_habitat.eb_habitat_home import episode
 
 
 def worlds(rows: int) -> list:
     content = json.dumps({"episodes": [episode()]}).encode()
-    habitat = HabitatInAlfworldWords(list(read_tasks(content, "home.json", Scenes())), num_envs=rows)
+    habitat = EbHabitatTextAdapter(list(read_tasks(content, "home.json", Scenes())), num_envs=rows)
     games = [game.load() for game in generate(2, seed=0, num_scenes=2, prove=False)]
     return [envs.make("alfworld", tasks=games, num_envs=rows, seed=0), habitat]
 
@@ -52,16 +58,22 @@ def alfred_and_habitat(eb_alfred_data, eb_habitat_data, monkeypatch, tmp_path):
 
 
 def test_one_model_for_all_has_the_games_of_each_world_once(alfred_and_habitat):
-    config = load("household_train")
+    config = load("household")
     world = dataclasses.replace(config.world, train="generated", valid="generated", num_train=8, num_valid=2)
-    worlds = make_worlds(dataclasses.replace(config, world=world))
-    assert (worlds.num_train, worlds.num_valid) == (24, 6)
-    _, info = worlds.train.reset(options={"task_indices": [*range(24), *[0] * 40]})
+    tasks = make_tasks(dataclasses.replace(config, world=world))
+    assert (tasks.num_train, tasks.num_valid) == (24, 6)
+    _, info = tasks.train.reset(options={"task_indices": [*range(24), *[0] * 40]})
     ids = info["task_id"][:24]
     for mark in ("/trial_train_", "/trial_T", "train_validation/"):  # generated, EB-ALFRED's, EB-Habitat's
         assert sum(mark in name for name in ids) == 8
+    teachers = [tasks.make_teacher(task) for task in range(24)]
+    kinds = sorted({*household_kinds(), *KINDS})
+    assert all(list(teacher.kinds) == kinds for teacher in teachers)
+    assert [type(teacher) for teacher in teachers] == [RuleTeacher] * 8 + [ErrandTeacher] * 16
+    orders = [teacher._order for teacher in teachers]
+    assert orders == [statistics_order] * 16 + [apartment_order] * 8
 
 
 def test_a_world_that_training_does_not_play_is_refused():
-    with pytest.raises(InvalidInputError, match=r"got 'scienceworld', .* --config=scienceworld_train"):
-        make_worlds(load("scienceworld_train"))
+    with pytest.raises(InvalidInputError, match=r"with tasks \(alfworld, eb_alfred, eb_habitat\), got 'scienceworld'"):
+        make_tasks(load("scienceworld"))

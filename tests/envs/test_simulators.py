@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
-from embodied_mem.envs import make, simulator_process
-from embodied_mem.envs.processes import CRASHED, NO_EPISODE
+import embodied_mem
+from embodied_mem.envs import make
+from embodied_mem.envs.process_env import CRASHED, NO_EPISODE
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError, SimulatorError
 
-STAND_INS = Path(__file__).with_name("stand_ins")
+STAND_INS = Path(__file__).parents[1] / "worlds" / "stand_ins"
 MODULES = {
     "embodiedbench/envs/eb_alfred/EBAlfEnv.py": "eb_alfred",
     "embodiedbench/envs/eb_habitat/EBHabEnv.py": "eb_habitat",
@@ -125,8 +127,8 @@ def test_stand_ins_follow_the_recorded_signatures(name, monkeypatch):
 def test_eb_alfred(envs):
     observations, info = envs.reset(options={"task_indices": [2, 0]})
     assert observations == ["Your task is to: Take apple 2.", "Your task is to: Take apple 0."]
-    assert info["goal"] == ["Take apple 2.", "Take apple 0."]
-    assert info["task_id"] == ["base/2", "base/0"]
+    assert list(info["goal"]) == ["Take apple 2.", "Take apple 0."]
+    assert list(info["task_id"]) == ["base/2", "base/0"]
     assert info["admissible_commands"][0] == ("find a Apple", "pick up the Apple", "find a Apple_2")
     for image, episode in zip(info["images"], (3, 1)):
         assert (image.dtype, image.shape) == (np.uint8, (5, 5, 3))
@@ -149,9 +151,21 @@ def test_eb_alfred(envs):
     assert terminations.tolist() == [True, True]
     assert info["progress"].tolist() == [1, 0]  # an episode that ends on an unusable answer
     observations, info = envs.reset(options={"reset_mask": np.array([False, True]), "task_indices": [0, 1]})
-    assert info["goal"] == ["Take apple 2.", "Take apple 1."]
+    assert list(info["goal"]) == ["Take apple 2.", "Take apple 1."]
     with pytest.raises(InvalidInputError, match="cannot be copied"):
         envs.snapshot(0)
+
+
+@pytest.mark.parametrize("envs", [_alfred(num_envs=2), _habitat(num_envs=2)], indirect=True)
+def test_gymnasiums_wrappers_take_simulators(envs):
+    wrapped = DictInfoToList(RecordEpisodeStatistics(envs))
+    observations, rows = wrapped.reset(seed=[3, 4])
+    assert observations in wrapped.observation_space
+    assert [row["images"].shape for row in rows] == [(5, 5, 3)] * 2
+    assert wrapped.action_space.sample() in wrapped.action_space
+    observations, *_, rows = wrapped.step(["0", "dance"])
+    assert observations in wrapped.observation_space
+    assert [row["action_valid"] for row in rows] == [True, False]
 
 
 @pytest.mark.parametrize("envs", [_alfred(max_steps=3), _habitat(max_steps=3)], indirect=True)
@@ -169,7 +183,7 @@ def test_eb_habitat(envs):
     assert observations == ["Your task is to: Move cup 3."]
     assert info["images"][0].shape == (5, 5, 3)
     observations, info = envs.reset(options={"task_indices": [1]})
-    assert info["goal"] == ["Move cup 1."]
+    assert list(info["goal"]) == ["Move cup 1."]
     observations, _, _, _, info = envs.step(["pick up the cup"])
     assert observations == ["Last action is invalid."]
     assert (info["num_invalid"][0], info["action_valid"][0], info["images"][0].max()) == (1, False, 1)
@@ -181,7 +195,7 @@ def test_eb_habitat(envs):
 def test_partnr(envs):
     observations, info = envs.reset(options={"task_indices": [1]})
     assert observations == ["Task: Tidy room 1.\n\nFurniture: table of Tidy room 1."]
-    assert info["task_id"] == ["val.json.gz/1"]
+    assert list(info["task_id"]) == ["val.json.gz/1"]
     assert info["images"][0].shape == (4, 6, 3)  # of agent 0, without alpha
     for action, text, valid in (
         ("Navigate[table_1]", "Successful execution of table_1!", True),
@@ -199,7 +213,7 @@ def test_partnr(envs):
     assert (info["won"][0], rewards[0], terminations[0]) == (True, 1, False)
     assert envs.step(["Done[]"])[2][0]
     observations, info = envs.reset(options={"task_indices": [0]})
-    assert info["goal"] == ["Tidy room 0."]
+    assert list(info["goal"]) == ["Tidy room 0."]
     assert not info["won"][0]
 
 
@@ -247,9 +261,9 @@ def test_processes_close_their_program_and_end_with_the_parent(folder):
     os.waitpid(parent, 0)
     worker = int((folder / "pid").read_text())
     until = time.monotonic() + 60
-    while "simulator_worker" in _command(worker) and time.monotonic() < until:
+    while "worker.py" in _command(worker) and time.monotonic() < until:
         time.sleep(0.05)
-    assert "simulator_worker" not in _command(worker)
+    assert "worker.py" not in _command(worker)
     assert (folder / "closed").read_text() == "closed\n" * 2
 
 
@@ -263,13 +277,13 @@ def _command(pid):
 @pytest.mark.parametrize(
     ("world", "lost", "message"),
     [
-        ("eb_alfred", "embodiedbench", r"embodiedbench.* cannot be imported by .*see docs/simulator_eb_alfred\.md"),
+        ("eb_alfred", "embodiedbench", r"embodiedbench.* cannot be imported by .*see docs/worlds/eb_alfred\.md"),
         ("eb_alfred", "json_2.1.0", r"EB-ALFRED's data is not installed: expected .*json_2\.1\.0; git clone"),
         ("eb_alfred", "display", r"an X display .* start it with: python -m embodiedbench\S+startx "),
-        ("eb_habitat", "embodiedbench", r"see docs/simulator_eb_habitat\.md"),
+        ("eb_habitat", "embodiedbench", r"see docs/worlds/eb_habitat\.md"),
         ("eb_habitat", "embodiedbench/envs/eb_habitat/datasets/base.pickle", "git lfs pull"),
         ("eb_habitat", "embodiedbench/envs/eb_habitat/data", "--uids rearrange_task_assets"),
-        ("memento", "habitat_llm", r"habitat_llm.* cannot be imported .*see docs/simulator_partnr\.md"),
+        ("memento", "habitat_llm", r"habitat_llm.* cannot be imported .*see docs/worlds/memento\.md"),
         ("memento", "data/hssd-hab", "HSSD is not installed"),
         ("memento", "val.json.gz", "the episode file is not installed"),
     ],
@@ -283,7 +297,7 @@ def test_what_is_missing_is_said(folder, world, lost, message):
     kind = MissingDependencyError if "imported" in message or lost == "embodiedbench" else DataNotFoundError
     with pytest.raises(kind, match=message):
         make(world, folder=folder, **options)
-    page = message.rpartition("docs/")[2].replace("\\", "") if "docs/" in message else "simulator_partnr.md"
+    page = message.rpartition("docs/")[2].replace("\\", "") if "docs/" in message else "worlds/memento.md"
     assert (Path(__file__).parents[2] / "docs" / page).is_file()
 
 
@@ -316,15 +330,19 @@ def test_a_task_or_interpreter_that_is_not_there_is_refused(folder):
         make("eb_alfred", backend="embodiedbench", folder=folder, python=str(folder / "python"))
 
 
-def test_the_worker_runs_under_the_programs_pythons():
-    source = (Path(simulator_process.__file__).with_name("simulator_worker.py")).read_text()
-    tree = ast.parse(source, feature_version=(3, 8))
-    imported = {
-        (node.names[0].name if isinstance(node, ast.Import) else node.module).split(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    assert imported - sys.stdlib_module_names == {"numpy"}
+def test_what_runs_under_the_programs_pythons_is_old_python_and_imports_numpy_alone():
+    package = Path(embodied_mem.__file__).parent
+    files = [
+        package / "envs" / "simulators" / f"{n}.py" for n in ("worker", "simulator_tools", "embodiedbench_program")
+    ]
+    files += sorted(package.glob("worlds/*/simulator_program.py"))
+    assert len(files) == 6
+    imported = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(), feature_version=(3, 8))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imported.add((node.names[0].name if isinstance(node, ast.Import) else node.module).split(".")[0])
+    assert imported - sys.stdlib_module_names == {"numpy", "simulator_tools", "embodiedbench_program"}
 
 
 def test_no_program_is_imported_here(folder, monkeypatch):

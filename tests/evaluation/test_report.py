@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from embodied_mem.agents.deliveries import DELIVERIES, Delivered, check_names, make_delivery
-from embodied_mem.agents.player import Trajectory
+from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, summary, table, write_report
-from embodied_mem.evaluation.score import numbers_of, score_deliveries, score_of
+from embodied_mem.evaluation.resume import Finished
+from embodied_mem.evaluation.score import EpisodeNumbers, numbers_of, score_deliveries, score_of
 from embodied_mem.types import Episode
 from experiments import evaluate
-from experiments.finished import Finished
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"command": "python evaluate.py", "commit": "abc"}
@@ -85,7 +85,7 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     envs, facts = types.SimpleNamespace(num_envs=3), {"commit": "a"}
 
     def run():
-        finished = Finished(tmp_path / "episodes.jsonl", facts)
+        finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeNumbers)
         return score_deliveries(
             envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1, full_turns=1,
             finished=dict(finished.rows), on_episode=finished.add,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from experiments.bench_graph_native import draw, read, table
+from experiments.benchmarks.graph_native import draw, read, table
 
 
 def run(name: str, p50: float, bare: float | None = None, **more) -> dict:

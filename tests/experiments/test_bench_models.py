@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from experiments import model_contenders
-from experiments.bench_episode import count_tokens, shared
-from experiments.bench_models import episode_or_reason, run_contender, summary
+from experiments.benchmarks import model_contenders
+from experiments.benchmarks.episode import count_tokens, shared
+from experiments.benchmarks.models import episode_or_reason, run_contender, summary
 
 
 def test_new_tokens_are_those_behind_the_beginning_of_the_step_before():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from experiments import evaluate
-from experiments.planner_critic import main
+from embodied_mem.evaluation.benchmark import episodes_of
+from experiments.evaluate import main
 
 ARGUMENTS = ["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "no_critic", "--max_steps", "40"]
 
@@ -21,9 +22,9 @@ def test_report_and_table(tmp_path, capsys):
     assert json.loads((tmp_path / "results" / "report.json").read_text()) == report
     for name, runs in report["agents"].items():
         for run, row in enumerate(runs):
-            outcomes = report["outcomes"][name][run]
-            assert row["success"] == sum(won for won, *_ in outcomes) / 8
-            assert row["steps"] == sum(steps for _, steps, *_ in outcomes) / 8
+            played = [e for e in episodes_of(report) if (e.agent, e.run) == (name, run + 1)]
+            assert row["success"] == sum(e.won for e in played) / 8
+            assert row["steps"] == sum(e.steps for e in played) / 8
             assert row["interval"][0] <= row["success"] <= row["interval"][1]
             assert row["memory_ms_per_step"] > 0
             assert ("steps_difference_to_full" in row) == (name == "no_critic")
@@ -31,17 +32,20 @@ def test_report_and_table(tmp_path, capsys):
     full, other = (report["agents"][name][0]["steps"] for name in ("full", "no_critic"))
     assert report["agents"]["no_critic"][0]["steps_difference_to_full"][0] == pytest.approx(other - full)
     assert report["planner"] == "rules"
-    again = evaluate.main(["--config=alfworld", *ARGUMENTS])  # where agents and deliveries of every world are scored
-    assert again["outcomes"] == report["outcomes"]
+    again = main(["--config=alfworld", *ARGUMENTS])
+    first, second = ([dataclasses.replace(e, milliseconds=0) for e in episodes_of(one)] for one in (report, again))
+    assert first == second
 
 
 def test_lives_share_the_tasks():
-    report = main([*ARGUMENTS, "--lives", "3", "--runs", "1"])
-    assert [len(run) for run in report["outcomes"]["full"]] == [8]
+    report = main(["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "--lives", "3", "--runs", "1"])
+    assert len({episode.task for episode in episodes_of(report)}) == len(episodes_of(report)) == 8
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(InvalidInputError, match="--lives: expected >= 1"):
-        main(["--lives", "0"])
-    with pytest.raises(InvalidInputError, match="--lives: expected >= 1"):
-        evaluate.main(["--agents=full", "--lives", "0"])
+        main(["--agents=full", "--lives", "0"])
+    with pytest.raises(InvalidInputError, match="--deliveries: expected none beside --agents"):
+        main(["--agents=full", "--deliveries", "none"])
+    with pytest.raises(InvalidInputError, match=r"--config: expected one of alfworld, .*, got 'robothor'"):
+        main(["--config=robothor"])

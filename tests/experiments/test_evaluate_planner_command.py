@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import types
 
 import pytest
 
+from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_of
+from embodied_mem.evaluation.planner_benchmark import NOTE, episode_of, rows_of, table
+from embodied_mem.evaluation.resume import Finished
+from embodied_mem.registry import load as part
 from embodied_mem.types import Episode
-from experiments import evaluate_planner
 from experiments.evaluate import main
-from experiments.evaluate_planner import rows_of, table
-from experiments.finished import Finished
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def arguments(eb_habitat_data, monkeypatch, tmp_path):
 
 
 def without_times(report) -> list:
-    return [row[:-1] for agents in report["outcomes"].values() for rows in agents.values() for row in rows]
+    return [dataclasses.replace(episode, milliseconds=0) for episode in episodes_of(report)]
 
 
 def test_report_and_table(arguments, tmp_path, capsys):
@@ -67,24 +69,28 @@ def test_what_belongs_to_another_run_is_not_used(tmp_path):
 
 
 def test_rows_and_published_figures():
-    full = [[1, 1.0, 4, 1, 0, 0, 2.0], [0, 0.5, 30, 2, 1, 0, 32.0]]
-    rows = rows_of({"base": {"full": full, "no_memory": [[0, 0.0, 30, 3, 0, 90, 60.0]] * 2}})
+    full = [AgentNumbers(1, 1.0, 4, 1, 0, 0, 2.0), AgentNumbers(0, 0.5, 30, 2, 1, 0, 32.0)]
+    played = {"full": full, "no_memory": [AgentNumbers(0, 0.0, 30, 3, 0, 90, 60.0)] * 2}
+    episodes = [
+        episode_of(name, "base", f"t{i}", 0, row) for name, rows in played.items() for i, row in enumerate(rows)
+    ]
+    rows = rows_of(episodes)
     assert (rows["base"]["full"]["ms_per_step"], rows["base"]["no_memory"]["tokens_per_step"]) == (1, 3)
     assert rows["base"]["full"]["success"] == 0.5
     assert rows["base"]["full"]["progress"] == 0.75
     assert rows["base"]["no_memory"]["success_difference_to_full"][0] == -0.5
-    lines = table("eb_alfred", rows).splitlines()
+    lines = table(rows, part("eb_alfred", "benchmark").published).splitlines()
     assert lines[2].startswith("| full | 50.0 % [")
     assert any(line.startswith("| *RoboMemory: Qwen2.5-VL-72B* | 68 % | 75.5 % |") for line in lines)
-    assert evaluate_planner.NOTE.startswith("The native world is symbolic")
+    assert NOTE.startswith("The native world is symbolic")
 
 
 def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
-    from embodied_mem.agents import player
-    from embodied_mem.agents.player import Trajectory
-    from embodied_mem.training import stages, weights
-    from experiments import dialect_deliveries
+    from embodied_mem.agents import rollout as player
+    from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.evaluation import delivery_benchmark
+    from embodied_mem.training import bundle as weights
     from experiments.configs import load
 
     calls = []
@@ -104,26 +110,13 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
             for t, s in zip(tasks, seeds)
         ]
 
-    bundle = types.SimpleNamespace(config=load("eb_habitat_train"), executor=None, model=None, tokenizer=None)
+    bundle = types.SimpleNamespace(config=load("eb_habitat"), acting=lambda **_: (None, None))
     monkeypatch.setattr(player, "play", play)
-    monkeypatch.setattr(weights, "load_bundle", lambda folder: bundle)
-    monkeypatch.setattr(dialect_deliveries, "bank_of", lambda *_: None)
-    monkeypatch.setattr(dialect_deliveries, "BATCH", 2)
-    for name in ("make_executor", "make_compiler"):
-        monkeypatch.setattr(stages, name, lambda *_, **__: None)
-    given = [
-        "--config=eb_habitat",
-        "--agents",
-        "--deliveries",
-        "none",
-        "static",
-        "--subsets",
-        "base",
-        "--seeds",
-        "0",
-        "1",
-    ]
-    given += ["--num_tasks", "3", "--result", str(tmp_path / "report.json")]
+    monkeypatch.setattr(weights, "load_bundle", lambda folder, **_: bundle)
+    monkeypatch.setattr(delivery_benchmark, "bank_of", lambda *_: None)
+    monkeypatch.setattr(delivery_benchmark, "BATCH", 2)
+    given = ["--config=eb_habitat", "--agents", "--deliveries", "none", "static", "--subsets", "base"]
+    given += ["--seeds", "0", "1", "--num_tasks", "3", "--result", str(tmp_path / "report.json")]
     with pytest.raises(KeyboardInterrupt):
         main(given)
     assert calls[0] == ((0, 0, 1, 1), (0, 1, 0, 1))
@@ -131,6 +124,8 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     assert calls[3][0] == (0, 0, 1, 1)  # the third call was `static`'s first; nothing of `none` is played again
     whole = main(given)
     assert without_times(whole) == without_times(stopped)
-    assert [row[5:] for row in whole["outcomes"]["base"]["none"]] == [[30, 6]] * 3  # tokens, milliseconds
+    none = [episode for episode in episodes_of(whole) if episode.agent == "none"]
+    assert [(one.tokens, one.milliseconds) for one in none] == [(30, 6)] * 6
+    assert [one.seed for one in none] == [0, 1] * 3
     assert len(whole["subsets"]["base"]["static"]["success_difference_to_none"]) == 3
     assert whole["subsets"]["base"]["none"]["tasks"] == 3  # two seeds on a task are one task

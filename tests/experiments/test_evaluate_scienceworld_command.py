@@ -9,8 +9,12 @@ import shutil
 import pytest
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import episodes_of as read_episodes
+from embodied_mem.worlds.scienceworld import benchmark
+from embodied_mem.worlds.scienceworld.benchmark import episodes_of, rows_of, table
+from embodied_mem.worlds.scienceworld.narration import Outcome
+from embodied_mem.worlds.scienceworld.recordings import spread
 from experiments.evaluate import main
-from experiments.evaluate_scienceworld import COLUMNS, rows_of, spread, table
 
 needs_simulator = pytest.mark.skipif(
     importlib.util.find_spec("scienceworld") is None
@@ -27,7 +31,7 @@ def test_variations_are_spread():
 
 def test_rows_and_table():
     def row(**values):
-        return [values.get(name, 0) for name in COLUMNS]
+        return Outcome(*[values.get(name, 0) for name in Outcome._fields])
 
     none = {"boil/1": row(score=10, subgoals=0.5, steps=9), "boil/2": row(failed=1), "melt/1": row(), "melt/2": row()}
     critic = none | {"melt/1": row(won=1, score=100, subgoals=1.0, steps=5)}
@@ -49,11 +53,9 @@ def test_rows_and_table():
 
 @needs_simulator
 def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
-    from experiments import evaluate_scienceworld
-
     result = tmp_path / "report.json"
     arguments = [*FEW, "--memories", "1", "--agents", "static", "planner_critic", "--result", str(result)]
-    play, played = evaluate_scienceworld.play, []
+    play, played = benchmark.play, []
 
     def stopped(envs, index, agent):
         if len(played) == 1:
@@ -61,14 +63,16 @@ def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
         played.append(play(envs, index, agent))
         return played[-1]
 
-    monkeypatch.setattr(evaluate_scienceworld, "play", stopped)
+    monkeypatch.setattr(benchmark, "play", stopped)
     with pytest.raises(KeyboardInterrupt):
         main(arguments)
     late = []
-    monkeypatch.setattr(evaluate_scienceworld, "play", lambda *given: late.append(play(*given)) or late[-1])
+    monkeypatch.setattr(benchmark, "play", lambda *given: late.append(play(*given)) or late[-1])
     report = main(arguments)
     assert len(late) == 1
-    assert [rows[name] for rows in report["outcomes"].values() for name in rows] == [*played, *late]
+    names = [row[:2] for row in report["episodes"]["rows"]]
+    wanted = episodes_of({agent: {task: row} for (agent, task), row in zip(names, [*played, *late])})
+    assert read_episodes(report) == wanted
     assert list(report["memory"]) == ["find-animal/0"]
     assert json.loads(result.read_text()) == json.loads(json.dumps(report))
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]

@@ -1,19 +1,22 @@
-"""What `experiments/pictures.py` measures: attention at the end of a prompt, whose tokens are memory's, neighbours."""
+"""What the figures measure: attention at the end of a prompt, whose tokens are memory's, neighbours."""
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.agents.executor import encode_prompts
-from embodied_mem.language.prompts import executor_prompt
+from embodied_mem.compiler.executor import encode_prompts
+from embodied_mem.compiler.prompts import executor_prompt
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from experiments.pictures import attention_at_end, memory_positions, same_kind_neighbours
+from experiments.analyses.picture_numbers import attention_at_end, memory_positions, same_kind_neighbours
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 SHAPE = DecoderConfig(
     vocab_size=40, width=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, mlp_width=32, smear=True

@@ -7,13 +7,18 @@ import gguf
 import numpy as np
 import pytest
 
-from embodied_mem.models.gguf import load_gguf
-from embodied_mem.training import grpo, stages
+from embodied_mem.models.formats.gguf import load_gguf
+from embodied_mem.training import stages
 from embodied_mem.training.bank import teach_bank
-from embodied_mem.training.teacher_data import play_teacher
-from embodied_mem.training.vocabulary import make_tokenizer
-from embodied_mem.training.worlds import make_worlds
+from embodied_mem.training.grpo_stage import train_grpo
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.sources.tokenizer import make_tokenizer
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.games import Games
 from experiments.configs import cli
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 FIELDS = {
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 1,
@@ -48,29 +53,30 @@ def short_model(smollm2_gguf, tmp_path_factory):
 
 
 def prepared(name, weights, folder):
-    """(config, worlds, bank, samples, tokenizer) of a configuration with the weights in that file."""
+    """(config, tasks, bank, samples, tokenizer) of a configuration with the weights in that file."""
     arguments = [f"--{field}={value}" for field, value in FIELDS.items()]
     _, config = cli([f"--config={name}", f"--model.weights={weights}", *arguments], "")
-    worlds = make_worlds(config)
-    bank = teach_bank(config, worlds=worlds)
-    samples = play_teacher(worlds.train, [0], bank, worlds.make_teacher, top_k=1, detour=0.0, seed=1).samples
+    tasks = make_tasks(config)
+    bank = teach_bank(config, tasks=tasks)
+    samples = play_teacher(tasks.train, [0], bank, tasks.make_teacher, top_k=1, detour=0.0, seed=1).samples
     tokenizer = make_tokenizer(config, folder / "tokenizer.json", samples)
     assert (tokenizer.vocab_size, tokenizer.token(tokenizer.soft_id)) == (49_152, "<empty_output>")
-    return config, worlds, bank, samples, tokenizer
+    return config, tasks, bank, samples, tokenizer
 
 
 def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatch):
     """SFT of both roles, then GRPO. Nobody wins a game here, and equal rewards give no gradient: of two trajectories
     one is called won."""
-    config, worlds, bank, samples, tokenizer = prepared("smollm2", short_model, tmp_path)
-    executor = stages.train_executor(config, tokenizer, samples, tmp_path)
+    config, tasks, bank, samples, tokenizer = prepared("smollm2", short_model, tmp_path)
+    run = stages.Run(config, tokenizer, tmp_path)
+    executor = stages.train_executor(run, samples)
     assert (executor.config.width, executor.config.vocab_size) == (96, 49_152)
     assert _last(tmp_path, "executor")["action"] < 20
-    model = stages.train_compiler(config, tokenizer, samples, executor, tmp_path)
+    model = stages.train_compiler(run, samples, executor)
     monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
     after_sft = np.asarray(model.decoder.layers.query_lora_b[...])
     assert np.abs(after_sft).max() > 0
-    model = stages.train_grpo(config, tokenizer, model, executor, bank, worlds.rollout, range(4), tmp_path)
+    model = train_grpo(run, model, executor, Games(config, tasks, bank))
     assert _last(tmp_path, "grpo")["log_prob_gap"] < 1e-3
     assert np.abs(np.asarray(model.decoder.layers.query_lora_b[...]) - after_sft).max() > 0
     published = load_gguf(short_model)
@@ -81,7 +87,7 @@ def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatc
 
 def test_as_executor_it_is_trained_whole(short_model, tmp_path):
     config, _, _, samples, tokenizer = prepared("smollm2_executor", short_model, tmp_path)
-    executor = stages.train_executor(config, tokenizer, samples, tmp_path)
+    executor = stages.train_executor(stages.Run(config, tokenizer, tmp_path), samples)
     published = load_gguf(short_model)
     for name in ("query", "down"):
         one, two = (np.asarray(getattr(decoder.layers, name)[...]) for decoder in (executor, published))

@@ -12,10 +12,10 @@ import urllib.request
 
 import pytest
 
-from embodied_mem.agents.chat_planner import ChatCritic, ChatPlanner
-from embodied_mem.agents.flax_chat import TEMPLATES
-from embodied_mem.agents.planner_critic import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
+from embodied_mem.models.chat import TEMPLATES
 
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
 CITY = {
@@ -90,8 +90,11 @@ def test_a_prompt_too_long_is_refused_with_the_servers_words(chat_server):
 def test_the_planner_and_its_critic_get_usable_answers(chat_server):
     """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
     chat = model(chat_server)
-    planner, critic = ChatPlanner(chat, max_steps=1, max_tokens=50), ChatCritic(chat, max_tokens=30)
-    agent = PlannerCriticAgent(planner=planner, critic=critic)
+    planner, critic = (
+        ChatPlanner(chat, put="move THING to PLACE", max_steps=1, max_tokens=50),
+        ChatCritic(chat, max_tokens=30),
+    )
+    agent = PlannerCriticAgent.for_world("alfworld", planner=planner, critic=critic)
     first = agent.begin("t", "put a mug in shelf.", "Looking quickly around you, you see a desk 1, and a shelf 1.")
     assert first == agent.plan.steps[0].command
     critic.review(agent.plan.steps[-1], agent._look(True))

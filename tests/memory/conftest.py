@@ -1,14 +1,11 @@
-"""Lets the tests of this folder import the small modules beside them, and gives them folders that cost no disk."""
+"""Folders that cost no disk."""
 
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

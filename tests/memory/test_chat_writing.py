@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.memory.chat_writing import ChatWriter
-from embodied_mem.memory.observations import Reading, read_observation
+from embodied_mem.memory.chat_writer import ChatWriter
+from embodied_mem.memory.readers.household import Reading, read_observation
 
 
 def answering(answer: str) -> ChatWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 import re
@@ -11,16 +12,26 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from played import played
 
-from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope
-from embodied_mem.memory.lifelong import MODULES, LifelongMemory, place_of
+from embodied_mem.memory.lifelong import MODULES, LifelongMemory
+from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.memory.recollection import Item, count_tokens, pack
-from tests.memory.played import played
+from embodied_mem.worlds.alfworld.generator import generate
 
-GAMES = generate(num_games=6, seed=8, num_scenes=3, prove=False)
-EPISODES = [played(game, seed, max_steps=25) for seed, game in enumerate(GAMES)]
+
+@functools.cache
+def games():
+    return generate(num_games=6, seed=8, num_scenes=3, prove=False)
+
+
+@functools.cache
+def episodes():
+    return [played(game, seed, max_steps=25) for seed, game in enumerate(games())]
+
+
 SAID = "I usually keep the mug and the pen on the desk for my morning work."
 
 
@@ -28,9 +39,9 @@ def lived(memory: LifelongMemory, numbers=range(6), running: int | None = None) 
     """Some episodes, and if asked for the first half of another one."""
     memory.tell(SAID)
     for number in numbers:
-        memory.replay(EPISODES[number])
+        memory.replay(episodes()[number])
     if running is not None:
-        episode = EPISODES[running]
+        episode = episodes()[running]
         memory.begin_task(episode.task_id, episode.goal, episode.first_observation)
         half = len(episode.steps) // 2
         for step, after in zip(episode.steps[:half], episode.steps[1:]):
@@ -44,8 +55,8 @@ def test_every_module_remembers():
     assert {item.module for item in recollection.items} == {"spatial", "temporal", "episodic", "semantic"}
     best = next(item for item in recollection.items if item.module == "episodic")
     assert "same place" in best.why  # the first run of the same task, in the same room
-    assert best.data["goal"] == EPISODES[0].goal.rstrip(".")
-    assert memory.task_id(best.episode) == EPISODES[0].task_id
+    assert best.data["goal"] == episodes()[0].goal.rstrip(".")
+    assert memory.task_id(best.episode) == episodes()[0].task_id
     for item in recollection.items:
         assert item.sources == () or item.episode in item.sources
         assert item.episode <= memory.episode
@@ -57,10 +68,10 @@ def test_frequencies():
     """Which modules an event touches: spatial and temporal per action, episodic and semantic per task."""
     events = []
     memory = LifelongMemory(record=lambda event: (events.append(event), memory.apply(event)))
-    memory.replay(EPISODES[0])
+    memory.replay(episodes()[0])
     touched = {op: set().union(*(event["events"] for event in events if event["op"] == op)) for op in ("step", "end")}
     assert touched == {"step": {"spatial", "temporal"}, "end": {"episodic", "semantic"}}
-    assert len(events) == len(EPISODES[0].steps) + 2
+    assert len(events) == len(episodes()[0].steps) + 2
 
 
 @settings(max_examples=15, deadline=None)
@@ -119,7 +130,10 @@ def test_each_module_gets_its_best_item_first():
     assert [entry.reason for entry in same.left_out] == ["another item says the same"]
 
 
-WORDS = sorted({word for episode in EPISODES for word in re.findall(r"\ba ([a-z]+ \d+)\b", episode.first_observation)})
+@functools.cache
+def words():
+    found = (re.findall(r"\ba ([a-z]+ \d+)\b", episode.first_observation) for episode in episodes())
+    return sorted({word for line in found for word in line})
 
 
 @pytest.mark.parametrize("what", ["mug", "countertop 1", "drawer", "desk", "pen 1", "fridge 1"])
@@ -146,15 +160,15 @@ def test_forgetting_episodes_and_users():
     for gone in (1, 4):
         receipt = memory.forget(episode=gone)
         assert sum(receipt.values()) > 0
-        for query in (*(episode.goal for episode in EPISODES), "morning work"):
+        for query in (*(episode.goal for episode in episodes()), "morning work"):
             assert all(gone not in item.sources for item in memory.retrieve(query).items)
-        assert EPISODES[gone].task_id.encode() not in memory.state()
-    assert any(2 in item.sources for item in memory.retrieve(EPISODES[2].goal).items)
+        assert episodes()[gone].task_id.encode() not in memory.state()
+    assert any(2 in item.sources for item in memory.retrieve(episodes()[2].goal).items)
     assert sum(memory.forget(user="bob").values()) == 0
     memory.forget(user="ann")
     assert memory.retrieve("put a mug in the fridge").items == ()
     state = memory.state().decode(errors="replace")
-    assert not any(word in state for word in WORDS)
+    assert not any(word in state for word in words())
     assert "morning" not in state
     assert memory.forget(user="ann")["task_ids"] == 0
 
@@ -163,10 +177,10 @@ def test_scopes_do_not_mix():
     """What happens in one scope changes neither the bytes nor the answers of another."""
     ann, bob = (LifelongMemory(Scope(user=name)) for name in ("ann", "bob"))
     lived(ann, range(3))
-    state, answer = ann.state(), ann.retrieve(EPISODES[4].goal)
+    state, answer = ann.state(), ann.retrieve(episodes()[4].goal)
     lived(bob, range(3, 6))
-    assert (ann.state(), ann.retrieve(EPISODES[4].goal)) == (state, answer)
-    with pytest.raises(InvalidInputError, match="expected scope and modules"):
+    assert (ann.state(), ann.retrieve(episodes()[4].goal)) == (state, answer)
+    with pytest.raises(InvalidInputError, match="expected the scope"):
         bob.restore(state)
 
 
@@ -212,7 +226,7 @@ def test_threads_do_not_change_what_is_remembered():
 
 
 def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
@@ -224,15 +238,16 @@ def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     assert b"mug 1" not in bytes_in(tmp_path / "memory" / "ann")
 
 
-def test_place_of():
-    first = EPISODES[0].first_observation
-    assert place_of(first).startswith("room-")
-    assert place_of(first) == place_of(first.replace("Your task is to: ", "Your task is to: not "))
-    assert place_of("nothing to see") == ""
-    places = {game.folder.rpartition("-")[2]: place_of(e.first_observation) for game, e in zip(GAMES, EPISODES)}
+def test_place():
+    first = episodes()[0].first_observation
+    assert HOUSEHOLD.place(first).startswith("room-")
+    assert HOUSEHOLD.place(first) == HOUSEHOLD.place(first.replace("Your task is to: ", "Your task is to: not "))
+    assert HOUSEHOLD.place("nothing to see") == ""
+    both = list(zip(games(), episodes()))
+    places = {game.folder.rpartition("-")[2]: HOUSEHOLD.place(e.first_observation) for game, e in both}
     assert len(set(places.values())) == len(places) > 1
-    for game, episode in zip(GAMES, EPISODES):
-        assert place_of(episode.first_observation) == places[game.folder.rpartition("-")[2]]
+    for game, episode in zip(games(), episodes()):
+        assert HOUSEHOLD.place(episode.first_observation) == places[game.folder.rpartition("-")[2]]
 
 
 def test_wrong_calls():
@@ -247,8 +262,8 @@ def test_wrong_calls():
     with pytest.raises(InvalidInputError, match="expected some of spatial"):
         LifelongMemory(modules=("spatial", "moods"))
     with pytest.raises(InvalidInputError, match="expected modules"):
-        LifelongMemory(modules=()).apply({"op": "step", "events": {"spatial": {}}})
-    with pytest.raises(InvalidInputError, match=r"expected .* in 'step'"):
+        LifelongMemory(modules=()).apply({"op": "tell", "events": {"spatial": {}}})
+    with pytest.raises(InvalidInputError, match="episode: expected a whole number, got None"):
         memory.apply({"op": "step", "events": {}})
     state = memory.state()
     for wrong in (state[:-1], state + b"x", b"", state.partition(b"\n")[0], state.replace(b"lifelong", b"longlife")):
@@ -256,7 +271,7 @@ def test_wrong_calls():
             memory.restore(wrong)
     assert memory.state() == state
     for selector in ({}, {"user": "ann", "object": "mug"}, {"object": " "}, {"episode": "3"}, {"episode": True}):
-        with pytest.raises(InvalidInputError, match="selector: expected"):
+        with pytest.raises(InvalidInputError, match=r"selector: .*expected"):
             memory.forget(**selector)
     with pytest.raises(InvalidInputError, match="episode: expected 0 to 0"):
         memory.task_id(3)
@@ -285,11 +300,11 @@ def test_a_memory_in_a_folder(tmp_path, kind):
     assert memory.store.report.num_events > 0
     assert memory.state() == state
     assert memory.retrieve(budget_tokens=200) == answer
-    goals = [episode.goal for episode in EPISODES]
+    goals = [episode.goal for episode in episodes()]
     texts = {
         "object": [rf"(?<![a-z]){SECRETS['object']}(?![a-z])"],
-        "episode": [re.escape(EPISODES[SECRETS["episode"]].task_id)],
-        "user": ["morning", *map(re.escape, goals), *(rf"(?<![a-z]){word}(?!\d)" for word in WORDS)],
+        "episode": [re.escape(episodes()[SECRETS["episode"]].task_id)],
+        "user": ["morning", *map(re.escape, goals), *(rf"(?<![a-z]){word}(?!\d)" for word in words())],
     }[kind]
     found = [text for text in texts if re.search(text.encode(), bytes_in(tmp_path), re.IGNORECASE)]
     assert texts[0] in found
@@ -306,12 +321,13 @@ def test_a_memory_in_a_folder(tmp_path, kind):
 
 def test_an_event_that_is_refused_does_not_hurt_the_folder(tmp_path):
     with LifelongMemory.open(tmp_path, fsync="never") as memory:
-        with pytest.raises(InvalidInputError, match=r"expected .* in 'begin'"):
+        with pytest.raises(InvalidInputError, match="episode: expected a whole number, got None"):
             memory.store.record("lifelong", {"op": "begin", "goal": "x"})
+        assert memory.store.last_event == 0
         lived(memory, range(1))
-        state = memory.state()
+        state, events = memory.state(), memory.store.last_event
     with LifelongMemory.open(tmp_path) as again:
-        assert again.store.report.num_rejected == 1
+        assert (again.store.report.num_events, again.store.report.num_rejected) == (events, 0)  # it was not recorded
         assert again.state() == state
 
 
@@ -327,7 +343,7 @@ def test_forks_are_independent():
             fork.end_task(True)
             fork.tell(f"My favourite thing is the vase {number}.")
         if number % 4 == 1:
-            fork.replay(EPISODES[number % 6])
+            fork.replay(episodes()[number % 6])
         if number % 8 == 0:
             fork.forget(object="mug")
     assert (memory.state(), memory.retrieve()) == (before, answer)
@@ -339,7 +355,7 @@ def test_forks_are_independent():
             alone.end_task(True)
             alone.tell(f"My favourite thing is the vase {number}.")
         if number % 4 == 1:
-            alone.replay(EPISODES[number % 6])
+            alone.replay(episodes()[number % 6])
         if number % 8 == 0:
             alone.forget(object="mug")
         assert forks[number].state() == alone.state(), number
@@ -356,7 +372,10 @@ def test_forks_are_independent():
 
 
 def test_a_fork_shares_what_does_not_change():
-    """Memory that a fork takes does not go with the size: bytes, since time depends on the machine."""
+    """Memory that a fork takes does not go with the size: bytes, since time depends on the machine.
+
+    The least of five: other threads of the process allocate too.
+    """
 
     def size_of_a_fork(num_things: int) -> int:
         memory = LifelongMemory()
@@ -365,12 +384,14 @@ def test_a_fork_shares_what_does_not_change():
             names = ", ".join(f"a mug {50 * shelf + i}" for i in range(50))
             memory.observe("look", f"On the shelf {shelf}, you see {names}.")
         memory.retrieve()
-        tracemalloc.start()
-        fork = memory.fork()
-        size = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-        assert fork.state() == memory.state()
-        return size
+        sizes = []
+        for _ in range(5):
+            tracemalloc.start()
+            fork = memory.fork()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+            tracemalloc.stop()
+            assert fork.state() == memory.state()
+        return min(sizes)
 
     small, large = size_of_a_fork(500), size_of_a_fork(10_000)
     assert large < small + 10_000 < 50_000

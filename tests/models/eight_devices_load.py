@@ -19,7 +19,7 @@ from flax import nnx
 from embodied_mem.models import assembly
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import HFTensor, load_hf, save_hf
+from embodied_mem.models.formats.hf import HFTensor, load_hf, save_hf
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import placement_of
 

@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_decoder import VARIANTS, build
-from test_prompt_cache import WARM, from_the_start, same, sampler_of, text
+from prompt_sampling import WARM, from_the_start, same, sampler_of, text
+from small_decoders import VARIANTS, build
 
 from embodied_mem.models import block_product
 from embodied_mem.models.block_product import Blocks, in_blocks, pays
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 @pytest.mark.parametrize("rows", [1, 2, 6, 7, 50, 401])  # tiles have 6 rows and 48, tasks 192
@@ -49,7 +51,7 @@ def test_sampling_in_blocks(variant, monkeypatch):
     monkeypatch.setattr(block_product, "LARGE_BYTES", 0)
     sampler = sampler_of(decoder, WARM)
     same(sampler.generate(prompts, keys), expected, 2)
-    layer = sampler._weights["layers"][0]
+    layer = sampler._network.weights["layers"][0]
     matrices = {name for name in layer if isinstance(layer[name], Blocks)}
     assert matrices == {"query", "key", "value", "output", "gate", "up", "down"}
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import gguf
 import jax
 import numpy as np
 import pytest
 from flax import nnx
 from gguf_writing import write_gguf
-from test_decoder import VARIANTS, build
+from small_decoders import VARIANTS, build
 
 from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.models.gguf import GGUFFile, load_gguf
-from embodied_mem.models.gguf_quants import FORMATS, dequantize
-from embodied_mem.models.hf import decoder_arrays
+from embodied_mem.models.formats.gguf import GGUFFile, load_gguf
+from embodied_mem.models.formats.hf import decoder_arrays
 
 # As llama.cpp names them (its `gguf` package, `MODEL_TENSORS` and `TENSOR_NAMES`); {} is the number of the layer.
 NAMES = {
@@ -42,38 +42,37 @@ NAMES = {
 FAMILIES = {"llama": "llama", "untied": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 
 
-def random_blocks(kind: int, rows: int, blocks: int) -> np.ndarray:
-    """Random bytes whose float16 scales are finite and of either sign."""
-    rng = np.random.default_rng(kind)
-    data = rng.integers(0, 256, (rows, blocks, FORMATS[kind].block_bytes), np.uint8)
-    halves = {2: [0], 3: [0, 2], 6: [0], 7: [0, 2], 8: [0], 12: [0, 2], 13: [0, 2], 14: [208]}
-    for at in halves.get(kind, []):
-        data[..., at : at + 2] = rng.normal(size=(rows, blocks, 1)).astype(np.float16).view(np.uint8)
-    if FORMATS[kind].block_size == 1:
-        data = rng.normal(size=(rows, blocks, 1)).astype({0: "<f4", 1: "<f2", 30: "<f4"}[kind]).view(np.uint8)
-        data = data[..., -FORMATS[kind].block_bytes :]  # bfloat16 is the upper half of float32
-    return np.ascontiguousarray(data)
+def test_parts_of_quantised_tensors_are_parts_of_the_whole(tmp_path):
+    """Rows of three blocks of each format; a part may begin and end inside a block."""
+    rng = np.random.default_rng(0)
+    kinds = {
+        kind: gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)] for kind in (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 30)
+    }
+    tensors = {}
+    for kind, (size, num_bytes) in kinds.items():
+        data = rng.integers(0, 60, (2, 5, 3 * num_bytes), np.uint8)  # scales are finite: no exponent is all ones
+        tensors[str(kind)] = ((2, 5, 3 * size), kind, data.tobytes())
+    write_gguf(tmp_path / "m.gguf", {}, tensors)
+    read = GGUFFile(tmp_path / "m.gguf").tensors
+    for kind, (size, _) in kinds.items():
+        shape, _, data = tensors[str(kind)]
+        whole = gguf.quants.dequantize(np.frombuffer(data, np.uint8).reshape(2, 5, -1), gguf.GGMLQuantizationType(kind))
+        assert np.isfinite(whole).all()
+        part = (slice(1, 2), slice(1, 4), slice(size // 2, 2 * size + 1))
+        got = read[str(kind)].read(part)
+        assert (read[str(kind)].shape, got.dtype) == (shape, np.float32)
+        np.testing.assert_array_equal(got, whole[part])
 
 
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: FORMATS[kind].name)
-def test_formats_equal_the_package_of_llama_cpp(kind):
-    package = pytest.importorskip("gguf", reason="pip install gguf")
-    data = random_blocks(kind, 3, 4)
-    expected = package.quants.dequantize(data.reshape(3, -1), package.GGMLQuantizationType(kind))
-    got = dequantize(data, FORMATS[kind])
-    assert got.dtype == np.float32
-    np.testing.assert_array_equal(got, expected.reshape(got.shape))
-
-
-def test_a_block_by_hand():
+def test_a_block_by_hand(tmp_path):
     # d = 0.5, m = -1; byte 0 is 0x2f: weight 0 is 15, weight 16 is 2.
-    block = np.zeros((1, 20), np.uint8)
-    block[0, :4] = np.array([0.5, -1.0], np.float16).view(np.uint8)
-    block[0, 4] = 0x2F
-    weights = dequantize(block, FORMATS[3])
+    block = np.array([0.5, -1.0], np.float16).tobytes() + b"\x2f" + bytes(15)
+    write_gguf(tmp_path / "m.gguf", {}, {"t": ((32,), 3, block)})
+    weights = GGUFFile(tmp_path / "m.gguf").tensors["t"].read((slice(0, 32),))
     assert weights[[0, 16, 1]].tolist() == [6.5, 0.0, -1.0]
-    with pytest.raises(InvalidInputError, match=r"expected uint8\[\.\.\., 20\] for Q4_1"):
-        dequantize(block[:, :18], FORMATS[3])
+    write_gguf(tmp_path / "m.gguf", {}, {"t": ((32,), 24, bytes(32))})  # I8, which is no format of weights
+    with pytest.raises(CheckpointError, match="t: expected a format that the package gguf reads, got number 24"):
+        GGUFFile(tmp_path / "m.gguf")
 
 
 def interleaved(rows: np.ndarray, head_dim: int) -> np.ndarray:

@@ -8,13 +8,16 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
-from test_decoder import BASE, build, read
+from small_decoders import BASE, build, read
 
-from embodied_mem.errors import CheckpointError, InvalidInputError
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import LoraConfig, logical_axes
-from embodied_mem.models.lora import LoraParam, add_lora, load_lora, merge_lora, save_lora
+from embodied_mem.models.formats.peft import load_peft, save_peft
+from embodied_mem.models.lora import LoraParam, add_lora, merge_lora
 
-TOKENS = jax.random.randint(jax.random.key(0), (2, 9), 0, 40)
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+TOKENS = np.random.default_rng(0).integers(0, 40, (2, 9))
 LORA = LoraConfig(rank=3, alpha=6.0)
 
 
@@ -42,7 +45,7 @@ def test_merged_equals_unmerged_and_explicit_matrices(scan):
     assert np.abs(expected - read(build(BASE), TOKENS)).max() > 0.1
     query = np.asarray(decoder.layers.query[...], np.float64)
     a, b = (np.asarray(getattr(decoder.layers, f"query_lora_{x}")[...], np.float64) for x in "ab")
-    by_hand = query + 2.0 * np.stack([(a[i] @ b[i].reshape(3, -1)).reshape(query[i].shape) for i in range(3)])
+    by_hand = query + 2.0 * np.stack([(a[i] @ b[i].reshape(3, -1)).reshape(query[i].shape) for i in range(2)])
     merge_lora(decoder)
     np.testing.assert_allclose(decoder.layers.query[...], by_hand, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(read(decoder, TOKENS), expected, atol=1e-4)
@@ -81,27 +84,11 @@ def test_dropout_needs_a_key_and_keeps_the_mean():
     np.testing.assert_array_equal(read(fresh, TOKENS, dropout_key=jax.random.key(0)), read(build(BASE), TOKENS))
 
 
-def test_saved_and_loaded_without_loss(tmp_path):
-    decoder = with_random_adapters()
-    path = tmp_path / "adapter.safetensors"
-    save_lora(decoder, path)
-    other = load_lora(build(BASE), path)
-    assert other.lora == LORA
-    np.testing.assert_array_equal(read(other, TOKENS), read(decoder, TOKENS))
-    with pytest.raises(CheckpointError, match="expected arrays"):
-        load_lora(build(dataclasses.replace(BASE, num_layers=2)), path)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(CheckpointError, match="safetensors"):
-        load_lora(build(BASE), path)
-    with pytest.raises(InvalidInputError, match="with adapters"):
-        save_lora(build(BASE), path)
-
-
 def test_adapters_of_a_narrow_decoder_are_float32_and_merge_into_its_dtype(tmp_path):
     config = dataclasses.replace(BASE, param_dtype="bfloat16", dtype="bfloat16")
     decoder = add_lora(build(config), LORA, rngs=nnx.Rngs(0))
-    save_lora(decoder, tmp_path / "adapter.safetensors")
-    for one in (decoder, load_lora(build(config), tmp_path / "adapter.safetensors")):
+    save_peft(decoder, tmp_path)
+    for one in (decoder, load_peft(build(config), tmp_path)):
         assert one.layers.query_lora_a[...].dtype == jnp.float32
         assert one(TOKENS).dtype == jnp.bfloat16
     assert merge_lora(decoder).layers.query[...].dtype == jnp.bfloat16

@@ -14,6 +14,8 @@ from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.models import minilm
 from embodied_mem.models.minilm import MiniLM, sentence_vectors
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
 CONFIG = {
     "model_type": "bert",
     "hidden_act": "gelu",

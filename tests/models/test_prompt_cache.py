@@ -8,44 +8,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from test_decoder import VARIANTS, build
+from prompt_sampling import GREEDY, SOFT, WARM, from_the_start, same, sampler_of, text
+from small_decoders import VARIANTS, build
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import block_product, prompt_cache, sampling
 from embodied_mem.models.decoder import token_log_probs
-from embodied_mem.models.prompt_cache import PromptCache, StoredPrompts, batch_bucket
-from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts
+from embodied_mem.models.prompt_cache import StoredPrompts, batch_bucket
+from embodied_mem.models.sampling import append, generate, pad_prompts
 
-EOS, SOFT = (3, 4, 5, 6, 7), 39
-GREEDY, WARM = SamplingSettings(temperature=0.0, eos_tokens=EOS), SamplingSettings(temperature=1.2, eos_tokens=EOS)
-CONFIG = dataclasses.replace(VARIANTS["smear"], attention_block=4)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
+
+CONFIG = dataclasses.replace(VARIANTS["smear"], attention_block=16)
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "temperature"))
 def scored(graphdef, state, targets, tokens, mask, temperature):
     """The trainer's log-probs; not by `nnx.jit`, which puts other arrays into the module."""
     return token_log_probs(nnx.merge(graphdef, state), targets, tokens=tokens, mask=mask, temperature=temperature)
-
-
-def sampler_of(decoder, settings=GREEDY, batch_buckets=(2, 4), **options):
-    options = {"max_new_tokens": 8, "length_buckets": (16, 32), "soft_token": SOFT} | options
-    return PromptCache(decoder, settings, batch_buckets=batch_buckets, **options)
-
-
-def text(seed, length):
-    return np.random.default_rng(seed).integers(8, 38, length).tolist()
-
-
-def from_the_start(decoder, prompts, keys, settings, **options):
-    tokens, mask = pad_prompts(prompts, buckets=(32,))
-    keys = keys[: len(prompts)]
-    return tokens, mask, generate(decoder, keys, settings, tokens=tokens, mask=mask, max_new_tokens=8, **options)
-
-
-def same(out, expected, rows):
-    for name in ("tokens", "completion_mask"):
-        np.testing.assert_array_equal(getattr(out, name)[:rows], getattr(expected, name)[:rows], name)
-    np.testing.assert_allclose(out.log_probs[:rows], expected.log_probs[:rows], atol=1e-5)
 
 
 def episode():
@@ -60,13 +40,14 @@ def episode():
 
 
 @pytest.mark.parametrize(
-    ("scan", "settings", "blocks"), [(False, GREEDY, True), (False, GREEDY, False), (True, WARM, False)]
+    ("scan", "settings", "blocks", "buckets"),
+    [(False, GREEDY, True, (4,)), (False, GREEDY, False, (2, 4)), (True, WARM, False, (4,))],
 )
-def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, blocks, monkeypatch):
+def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, blocks, buckets, monkeypatch):
     monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
     monkeypatch.setattr(block_product, "LARGE_BYTES", 0 if blocks else 2**26)
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
-    sampler = sampler_of(decoder, settings)
+    sampler = sampler_of(decoder, settings, buckets)
     for step, prompts in enumerate(episode()):
         keys = jax.random.split(jax.random.key(step), 4)
         out = sampler.generate(prompts, keys, extra_capacity=2)

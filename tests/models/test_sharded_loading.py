@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = ("llama", "qwen2", "qwen3")
 
 

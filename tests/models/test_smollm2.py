@@ -19,8 +19,10 @@ from flax import nnx
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.models.config import preset
-from embodied_mem.models.gguf import GGUFFile, load_gguf
+from embodied_mem.models.formats.gguf import GGUFFile, load_gguf
 from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
+
+pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("unoptimised")]
 
 NEW = 16
 QUESTIONS = (

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from test_decoder import BASE, build
+from small_decoders import BASE, build
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import soft_mem as sm
 from embodied_mem.models.soft_mem import Gaussian, SoftMem, SoftMemConfig
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 def normal(seed, *shape):

@@ -15,21 +15,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from test_decoder import VARIANTS, build, prefill, read
+from small_decoders import VARIANTS, build, prefill, read
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import load_hf, save_hf
+from embodied_mem.models.formats.hf import load_hf, save_hf
+from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import add_lora, merge_lora
-from embodied_mem.models.peft import load_peft, save_peft
-from embodied_mem.models.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
-from embodied_mem.models.qwen_vl_vision import VisionTower, patches_of
 from embodied_mem.models.sampling import SamplingSettings, append, generate
+from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
+from embodied_mem.models.vision.qwen_vl_vision import VisionTower, patches_of
 
-torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
-transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
+pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("unoptimised")]
 
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
 SIZES = {
@@ -45,6 +44,14 @@ FAMILIES = {
     "qwen2.5": ("Qwen2Config", {"num_key_value_heads": 4, "tie_word_embeddings": False}),
     "qwen3": ("Qwen3Config", {"head_dim": 20, "tie_word_embeddings": False}),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def originals() -> None:
+    """Imports the two when the first test runs; that takes seconds."""
+    global torch, transformers
+    torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
+    transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
 
 
 def randomise(model) -> None:
@@ -265,7 +272,7 @@ def test_images_are_read_as_by_transformers(saved_by, tmp_path):
 
 def test_pictures_become_the_same_patches(tmp_path):
     pytest.importorskip("PIL", reason="pip install pillow")
-    from embodied_mem.models.qwen_vl_vision import VisionConfig
+    from embodied_mem.models.vision.qwen_vl_vision import VisionConfig
 
     processors = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl")
     processor = processors.Qwen2VLImageProcessorPil(min_pixels=56 * 56, max_pixels=28 * 28 * 20)

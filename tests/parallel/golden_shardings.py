@@ -13,7 +13,7 @@ from flax import nnx
 from embodied_mem.models.config import PRESETS, LoraConfig, logical_axes
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
-from embodied_mem.models.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
+from embodied_mem.models.vision.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.parallel.sharding import leaf_path, place
 

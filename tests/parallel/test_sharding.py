@@ -13,6 +13,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh, initialize_distributed, make_mesh
 from embodied_mem.parallel.sharding import place, shard_batch, shardings
 
+pytestmark = pytest.mark.slow
+
 MESHES = ("fsdp", "all", "tensor")
 
 

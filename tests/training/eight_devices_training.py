@@ -13,9 +13,9 @@ import numpy as np
 import optax
 from flax import nnx
 
-from embodied_mem.agents.executor import Executor
+from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
-from embodied_mem.language.prompts import SOFT_TOKEN
+from embodied_mem.compiler.prompts import SOFT_TOKEN
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig, LoraConfig
 from embodied_mem.models.decoder import Decoder
@@ -23,10 +23,11 @@ from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
-from embodied_mem.training import grpo, stages
+from embodied_mem.training import stages
 from embodied_mem.training.config import Config, GRPOConfig, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.data import Batch, Row, pad_rows, spots_of
-from embodied_mem.training.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.objectives.batches import Batch, Row, pad_rows, spots_of
+from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
 
 MESHES = {"data": MeshShape(8, 1, 1), "all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
 NUM_SOFT, ROWS, LENGTH = 4, 6, 32

@@ -8,13 +8,14 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "experiments"))
 
 import numpy as np
 
+import train
+from embodied_mem.evaluation.command import run
 from embodied_mem.models.config import PRESETS, DecoderConfig
-from embodied_mem.training import grpo
-from experiments import train
-from experiments.command import run
+from embodied_mem.training.objectives import grpo_update as grpo
 
 FIELDS = {
     "mesh.data": 1, "model.compiler": "nano", "model.executor": "nano", "model.weights": "",

@@ -2,6 +2,7 @@
 keep a state that is no longer needed."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +15,20 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.placement import ONE_DEVICE
-from embodied_mem.training import grpo, stages
+from embodied_mem.training import stages
 from embodied_mem.training.config import GRPOConfig, MeshConfig, SFTConfig
-from embodied_mem.training.data import spots_of
-from embodied_mem.training.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.objectives.batches import spots_of
+from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
 
-KEY = jax.random.key(0)
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+
+@functools.cache
+def key():
+    return jax.random.key(0)
+
+
 NARROW = dataclasses.replace(SHAPE, dtype="bfloat16", param_dtype="bfloat16")
 
 
@@ -60,7 +69,7 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
     graph, params = nnx.split(Decoder(NARROW, rngs=nnx.Rngs(0)))
     state = stages.fresh_state(optimizer, params, {}, ONE_DEVICE)[0]
     executor_step = make_executor_step(graph, optimizer, SFTConfig(), mesh=mesh)
-    assert widest_logits(jax.make_jaxpr(executor_step)(state, acting, references, KEY).jaxpr) == positions
+    assert widest_logits(jax.make_jaxpr(executor_step)(state, acting, references, key()).jaxpr) == positions
 
     compiler_graph, frozen, state = parts(optimizer)
     policy = grpo.policy_batch(policy_samples(), 6, 0)
@@ -72,7 +81,7 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
     step = make_compiler_step(compiler_graph, frozen, graph, optimizer, SFTConfig(), mesh=mesh)
     spots = spots_of(compiling, 16), spots_of(acting, 16)
     data = CompilerBatch(compiling, references, guided, acting, jnp.arange(6), *spots)
-    jaxpr = jax.make_jaxpr(step.func)(*step.args, state, params, data, KEY).jaxpr
+    jaxpr = jax.make_jaxpr(step.func)(*step.args, state, params, data, key()).jaxpr
     assert widest_logits(jaxpr) == 6 * (chunk or 16)  # completions alone, 16 positions at most
 
 
@@ -92,7 +101,7 @@ def test_adapters_alone_are_optimised_in_float32_and_the_old_state_is_used_up():
     spots = spots_of(compiling, 16), spots_of(acting, 16)
     data = CompilerBatch(compiling, references, guided, acting, jnp.arange(6), *spots)
     before = jax.tree.map(jnp.copy, state.trainable)
-    after, metrics = step(state, executor, data, KEY)
+    after, metrics = step(state, executor, data, key())
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.trainable))
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves((frozen, executor)))
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(after.trainable)} == {"float32"}

@@ -9,10 +9,12 @@ import numpy as np
 import optax
 import pytest
 
-from embodied_mem.errors import DivergedError, InvalidInputError
-from embodied_mem.training.metrics import MetricsWriter, read_metrics
-from embodied_mem.training.progress import Progress
-from embodied_mem.training.schedules import cosine
+from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputError
+from embodied_mem.progress import Progress
+from embodied_mem.training.objectives.sft import cosine
+from embodied_mem.training.run.metrics import MetricsWriter, read_metrics
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 def _write(directory, steps, next_step=0):
@@ -43,6 +45,15 @@ def test_a_line_is_on_disk_as_soon_as_it_is_written(tmp_path):
     with pytest.raises(InvalidInputError, match="metric 'loss': expected a number, got ndarray"):
         metrics.write(1, {"loss": np.zeros(2)})
     metrics.close()
+
+
+@pytest.mark.parametrize("line", ["{", "3", '{"loss": 1}', '{"step": "1"}', "\xff"])
+def test_a_damaged_line_is_named(tmp_path, line):
+    _write(tmp_path, range(2))
+    content = (tmp_path / "metrics.jsonl").read_bytes()
+    (tmp_path / "metrics.jsonl").write_bytes(content + line.encode("latin-1") + b"\n")
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl:3: expected a JSON object with a step"):
+        read_metrics(tmp_path)
 
 
 def test_tensorboard_gets_the_same_numbers(tmp_path):

@@ -12,10 +12,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from quick_programs import flags
 
 from embodied_mem import envs
 from embodied_mem.parallel import processes
-from embodied_mem.training.metrics import read_metrics
+from embodied_mem.training.run.metrics import read_metrics
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("small_pod_run.py")
 SPEED = {"step_s", "rollout_s", "tokens_per_s", "peak_memory_bytes"}
@@ -26,11 +29,11 @@ def start(folder: Path, count: int) -> list[subprocess.Popen]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    flags = f"--xla_force_host_platform_device_count={8 // count} --xla_backend_optimization_level=0"
+    given = f"--xla_force_host_platform_device_count={8 // count} {flags()}"
     started = []
     for index in range(count):
         environment = {
-            **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags,
+            **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": given,
             "JAX_COMPILATION_CACHE_DIR": str(folder.parent / f"cache{count}"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }  # fmt: skip
@@ -109,7 +112,7 @@ def test_shared_environments_are_those_of_the_processes_one_behind_the_other(mon
     """Two processes are played here, one after the other, each with two of four rows."""
 
     def make(num_envs):
-        from embodied_mem.envs.alfworld_generator import generate
+        from embodied_mem.worlds.alfworld.generator import generate
 
         games = [game.load() for game in generate(3, seed=0, num_scenes=2)]
         return envs.make("alfworld", tasks=games, num_envs=num_envs, seed=0, max_steps=2)

@@ -13,14 +13,17 @@ import time
 from pathlib import Path
 
 import pytest
+from quick_programs import flags
 
 from embodied_mem.errors import CheckpointError
 from embodied_mem.models.config import PRESETS
-from embodied_mem.training.metrics import read_metrics
-from embodied_mem.training.runs import claim_run
-from embodied_mem.training.weights import load_bundle
+from embodied_mem.training.bundle import load_bundle
+from embodied_mem.training.run.directory import claim_run
+from embodied_mem.training.run.metrics import read_metrics
 from experiments.configs import load
 from tests.training.tiny_run import NANO
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("tiny_run.py")
 STEPS = {"executor": 16, "executor_correction": 16, "compiler": 12, "correction": 12, "grpo": 2}
@@ -34,7 +37,7 @@ class Runs:
         self.folder, self.cache = folder, cache
         # Most of the time is compiling: programs are kept between processes and made without optimising passes.
         self._environment = {
-            **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags(),
             "JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }  # fmt: skip
@@ -219,3 +222,32 @@ def test_a_folder_may_change_what_has_not_begun(tmp_path):
     (tmp_path / "config.json").write_text('{"seed": ')
     with pytest.raises(CheckpointError, match=r"config\.json: expected JSON"):
         claim_run(tmp_path, config)
+
+
+def test_a_second_program_in_a_folder_is_refused_and_told_of_the_first(tmp_path):
+    code = (
+        "import sys; from embodied_mem.training.run.directory import claim_run; from experiments.configs import load\n"
+        "claim_run(sys.argv[1], load('grpo_cpu')); print('claimed', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "run")]
+    config, root = load("grpo_cpu"), Path(__file__).resolve().parents[2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as first:
+        assert first.stdout.readline() == "claimed\n"
+        with pytest.raises(
+            CheckpointError, match=rf"run: another program runs in this folder, process {first.pid} on "
+        ):
+            claim_run(tmp_path / "run", config)
+        claim_run(tmp_path / "run", config, first=False)  # a further process of the same run
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    claim_run(tmp_path / "run", config)
+    claim_run(tmp_path / "run", config)  # its own lock is no hindrance
+    second = subprocess.run(command, input="", capture_output=True, text=True, cwd=root)
+    assert f"process {os.getpid()} on " in second.stderr
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "run").touch()
+    for folder in (tmp_path / "run", tmp_path / "run" / "below"):
+        with pytest.raises(CheckpointError, match="expected a folder that a run can write to"):
+            claim_run(folder, load("grpo_cpu"))

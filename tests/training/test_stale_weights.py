@@ -12,10 +12,12 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.weights_version import weights_version
-from embodied_mem.training import grpo
 from embodied_mem.training.config import GRPOConfig
-from embodied_mem.training.data import Row
-from embodied_mem.training.sft import CompilerModel
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.objectives.batches import Row
+from embodied_mem.training.objectives.sft import CompilerModel
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def sampled():
     gradient = grpo.make_grpo_gradient(graph, GRPOConfig())
 
     def accumulate(weights, bound):
-        return grpo.accumulate(gradient, weights, rest, samples, 4, tokenizer.pad_id, bound)
+        return grpo.accumulate(gradient, weights, rest, samples, 4, tokenizer.pad_id, max_gap=bound)
 
     accumulate.samples, accumulate.version_of = samples, lambda weights: version_of(nnx.merge(graph, weights, rest))
     return accumulate, params

@@ -7,8 +7,8 @@ from flax import nnx
 
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.training import throughput
-from embodied_mem.training.throughput import flops_per_token, peak_flops
+from embodied_mem.training.run import throughput
+from embodied_mem.training.run.throughput import flops_per_token, peak_flops
 
 CONFIG = DecoderConfig(vocab_size=64, width=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, mlp_width=48)
 

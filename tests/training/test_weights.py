@@ -13,11 +13,13 @@ from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.training import config as c
-from embodied_mem.training.model_sources import new_decoder
+from embodied_mem.training.bundle import flat_arrays, from_dict, load_bundle, save_bundle
+from embodied_mem.training.sources.weights import new_decoder
 from embodied_mem.training.stages import new_compiler
-from embodied_mem.training.weights import flat_arrays, from_dict, load_bundle, save_bundle
 from experiments import train
 from experiments.configs import cli, load, names
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 PRESETS_OF_TESTS = {
     "wide": DecoderConfig(width=16, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=8, mlp_width=16),
@@ -104,8 +106,13 @@ def test_weights_left_over_are_named(bundle):
         (json.dumps({"world": {"num_train": 1, "num_valid": 1}, "wrold": 3}), "wrold"),
         (json.dumps({"seed": 3}), "world"),
         (json.dumps({"world": {"num_train": 1, "num_valid": 1, "max_step": 3}}), "max_step"),
+        (json.dumps({"world": 3}), "expected an object"),
+        (
+            json.dumps({"world": {"num_train": "1", "num_valid": 1}}),
+            r"config\.json: world\.num_train: expected a whole",
+        ),
     ],
-    ids=["no JSON", "unknown", "missing", "nested"],
+    ids=["no JSON", "unknown", "missing", "nested", "no object", "another kind"],
 )
 def test_broken_config_file(bundle, text, words):
     folder = bundle[0]
@@ -153,6 +160,15 @@ W = {"num_train": 8, "num_valid": 2}
         (lambda: c.EvalConfig(deliveries=()), "evaluation.deliveries"),
         (lambda: c.EvalConfig(seeds=()), "evaluation.seeds"),
         (lambda: c.Config(world=c.WorldConfig(**W), grpo=c.GRPOConfig(num_tasks=9)), "grpo.num_tasks"),
+        (lambda: c.WorldConfig(num_train="8", num_valid=2), "world.num_train"),
+        (lambda: c.SFTConfig(steps=True), "sft.steps"),
+        (lambda: c.GRPOConfig(learning_rate=float("nan")), "grpo.learning_rate"),
+        (lambda: c.ModelConfig(weights=None), "model.weights"),
+        (lambda: c.EvalConfig(seeds=("0",)), "evaluation.seeds"),
+        (lambda: c.CorrectionConfig(sft=3), "correction.sft"),
+        (lambda: c.MeshConfig(fsdp=1.5), "mesh.fsdp"),
+        (lambda: c.Config(world=3), "world"),
+        (lambda: c.Config(world=c.WorldConfig(**W), seed=-1), "seed"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

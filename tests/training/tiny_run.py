@@ -12,17 +12,19 @@ import sys
 from collections import Counter
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "experiments"))
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import train
 from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.training import grpo, stages
-from embodied_mem.training.metrics import read_metrics
-from experiments import train
+from embodied_mem.training import grpo_stage, stages
+from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training.run.metrics import read_metrics
 
 # Compiling is most of the time. So a stage and its correction have one schedule, which makes them the same programs
 # in the cache that processes share, and the vocabulary is large enough for prompts of few lengths.
@@ -91,7 +93,7 @@ def main() -> None:
         return np.asarray(advantages).reshape(-1), int(num_equal)
 
     grpo.advantages_of = advantages_of
-    play, place = stages.play, run_dir / "rollout"
+    play, place = grpo_stage.play, run_dir / "rollout"
 
     def visible_play(*arguments, **keywords):
         update = len(read_metrics(run_dir / "grpo"))
@@ -99,7 +101,7 @@ def main() -> None:
         place.unlink()
         return trajectories
 
-    stages.play = visible_play
+    grpo_stage.play = visible_play
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     arguments += ["--evaluation.deliveries", "none", "compiled", *sys.argv[2:]]
     train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments])

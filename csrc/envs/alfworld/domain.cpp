@@ -90,14 +90,17 @@ class PartChecker {
 
   void Check(const std::string& name, std::uint64_t fingerprint, std::size_t offset) {
     const auto same_name = [&](const KnownPart& part) { return part.name == name; };
-    if (std::none_of(known_, known_ + N, same_name)) throw TextError{offset, what_ + " has an unknown part " + Quote(name)};
+    if (std::none_of(known_, known_ + N, same_name))
+      throw TextError{offset, what_ + " has an unknown part " + Quote(name)};
     if (std::find(seen_.begin(), seen_.end(), name) != seen_.end())
       throw TextError{offset, what_ + " has the part " + Quote(name) + " twice"};
-    if (std::none_of(known_, known_ + N, [&](const KnownPart& part) { return same_name(part) && part.fingerprint == fingerprint; })) {
+    if (std::none_of(known_, known_ + N,
+                     [&](const KnownPart& part) { return same_name(part) && part.fingerprint == fingerprint; })) {
       char hex[17];
       std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(fingerprint));
-      throw TextError{offset, "the part " + Quote(name) + " is not that of any known release of ALFWorld (fingerprint " +
-                                  hex + "); this engine plays ALFWorld's own " + what_ + " only"};
+      throw TextError{offset, "the part " + Quote(name) +
+                                  " is not that of any known release of ALFWorld (fingerprint " + hex +
+                                  "); this engine plays ALFWorld's own " + what_ + " only"};
     }
     seen_.push_back(name);
   }
@@ -130,7 +133,8 @@ bool CheckDomain(std::string_view domain) {
   if (whole == kWholeDomains[0]) return true;
   if (whole == kWholeDomains[1] || whole == kWholeDomains[2]) return false;
   const SExpr tree(domain);
-  if (tree.Head(tree.Root()) != "define") throw TextError{tree.Offset(tree.Root()), "expected (define (domain alfred) ...)"};
+  if (tree.Head(tree.Root()) != "define")
+    throw TextError{tree.Offset(tree.Root()), "expected (define (domain alfred) ...)"};
   PartChecker checker(kDomainParts, "the domain");
   bool sinks_clean = false;
   for (std::uint32_t part = tree.Next(tree.FirstChild(tree.Root())); part != 0; part = tree.Next(part)) {
@@ -154,7 +158,8 @@ void CheckTask(std::string_view task) {
   for (std::size_t i = 0; i < task.size(); ++i) {
     const auto c = static_cast<unsigned char>(task[i]);
     if (c < 0x20 || std::string_view(";|\"<>[]#{}\\").find(task[i]) != std::string_view::npos)
-      throw TextError{i, "the sentence of the task has a character that the grammar cannot print: " + Quote(task.substr(i, 1))};
+      throw TextError{
+          i, "the sentence of the task has a character that the grammar cannot print: " + Quote(task.substr(i, 1))};
   }
   if (task.front() == ' ' || task.back() == ' ' || task.find("//") != std::string_view::npos)
     throw TextError{0, "the sentence of the task starts or ends with a blank, or has '//' in it"};

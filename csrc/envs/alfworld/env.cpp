@@ -10,14 +10,17 @@
 namespace embodied_mem::alfworld {
 namespace {
 
-constexpr std::array<std::string_view, 14> kVerbTexts = {"clean ", "close ", "cool ", "examine ", "go to ", "heat ",
-                                                         "help", "inventory", "look", "move ", "open ", "slice ",
-                                                         "take ", "use "};
+constexpr std::array<std::string_view, 14> kVerbTexts = {"clean ", "close ", "cool ",     "examine ", "go to ",
+                                                         "heat ",  "help",   "inventory", "look",     "move ",
+                                                         "open ",  "slice ", "take ",     "use "};
 
 // The word between the two things of a command, "" for verbs with one thing or none.
 std::string_view Joint(Verb verb, Wording wording) {
   switch (verb) {
-    case Verb::kClean: case Verb::kCool: case Verb::kHeat: case Verb::kSlice: return " with ";
+    case Verb::kClean:
+    case Verb::kCool:
+    case Verb::kHeat:
+    case Verb::kSlice: return " with ";
     case Verb::kTake: return " from ";
     case Verb::kMove: return wording == Wording::k04 ? " to " : " in/on ";
     default: return "";
@@ -74,7 +77,9 @@ bool Env::Applicable(const Command& command) const {
   const auto object = [this](std::uint16_t rank) -> std::size_t { return game_->by_name[rank].index; };
   const auto receptacle = object;
   switch (command.verb) {
-    case Verb::kHelp: case Verb::kInventory: case Verb::kLook: return true;
+    case Verb::kHelp:
+    case Verb::kInventory:
+    case Verb::kLook: return true;
     case Verb::kGoTo: {
       if (!game_->by_name[command.first].is_receptacle) return false;
       const std::uint16_t location = game_->receptacles[receptacle(command.first)].location;
@@ -121,9 +126,7 @@ void Env::Apply(const Command& command) {
   const StateLayout& layout = game_->layout;
   const std::uint16_t here = agent_location();
   switch (command.verb) {
-    case Verb::kGoTo:
-      state_[0] = (state_[0] & kHoldsAny) | game_->receptacles[index(command.first)].location;
-      break;
+    case Verb::kGoTo: state_[0] = (state_[0] & kHoldsAny) | game_->receptacles[index(command.first)].location; break;
     case Verb::kOpen: SetBit(layout.opened, index(command.first)); break;
     case Verb::kClose: ClearBit(layout.opened, index(command.first)); break;
     case Verb::kTake: {
@@ -155,7 +158,10 @@ void Env::Apply(const Command& command) {
       break;
     case Verb::kUse: SetBit(layout.toggled, index(command.first)); break;
     case Verb::kSlice: SetBit(layout.sliced, index(command.first)); break;
-    case Verb::kExamine: case Verb::kHelp: case Verb::kInventory: case Verb::kLook: break;
+    case Verb::kExamine:
+    case Verb::kHelp:
+    case Verb::kInventory:
+    case Verb::kLook: break;
   }
 }
 
@@ -177,9 +183,11 @@ void Env::FillExtra(std::vector<Command>* commands) const {
   ForEachInSet(game.layout.held, [&](std::size_t o) { held.push_back(rank_of(o)); });
   std::sort(places.begin(), places.end());
   std::sort(held.begin(), held.end());
-  const auto place = [&game](std::uint16_t rank) -> const Receptacle& { return game.receptacles[game.by_name[rank].index]; };
+  const auto place = [&game](std::uint16_t rank) -> const Receptacle& {
+    return game.receptacles[game.by_name[rank].index];
+  };
   const auto object = [&game](std::uint16_t rank) -> const Object& { return game.objects[game.by_name[rank].index]; };
-  const auto treat = [&](Verb verb, bool Receptacle::*place_flag, bool Object::*object_flag) {
+  const auto treat = [&](Verb verb, bool Receptacle::* place_flag, bool Object::* object_flag) {
     for (const std::uint16_t o : held) {
       for (const std::uint16_t r : places) {
         if (place(r).*place_flag && object(o).*object_flag) commands->push_back({verb, o, r});
@@ -269,7 +277,8 @@ void Env::Step(std::string_view text) {
   };
   switch (command.verb) {
     case Verb::kGoTo:
-      say("You arrive at ", wording_ == Wording::k04 ? name(command.first) : game_->locations[agent_location()].name, "", "");
+      say("You arrive at ", wording_ == Wording::k04 ? name(command.first) : game_->locations[agent_location()].name,
+          "", "");
       observation_ += ' ';
       SayReceptacle(index(command.first));
       break;

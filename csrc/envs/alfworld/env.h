@@ -20,7 +20,20 @@ enum class Wording : std::uint8_t { k03, k04 };
 // In the order in which the commands sort, save that 0.3's "put" stands where 0.4's "move" does: it sorts after
 // kOpen there.
 enum class Verb : std::uint8_t {
-  kClean, kClose, kCool, kExamine, kGoTo, kHeat, kHelp, kInventory, kLook, kMove, kOpen, kSlice, kTake, kUse,
+  kClean,
+  kClose,
+  kCool,
+  kExamine,
+  kGoTo,
+  kHeat,
+  kHelp,
+  kInventory,
+  kLook,
+  kMove,
+  kOpen,
+  kSlice,
+  kTake,
+  kUse,
 };
 
 // A command that can be typed. `first` and `second` are ranks in Game::by_name, kNone where the verb takes none.

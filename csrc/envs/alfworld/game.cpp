@@ -12,7 +12,8 @@
 namespace embodied_mem::alfworld {
 namespace {
 
-[[noreturn]] void FailIn(const std::string& file, const std::string& part, std::string_view text, const TextError& error) {
+[[noreturn]] void FailIn(const std::string& file, const std::string& part, std::string_view text,
+                         const TextError& error) {
   throw GameFileError(file + ": " + (part.empty() ? "" : "in " + part + ", ") + DescribePosition(text, error.offset) +
                       ": " + error.reason);
 }
@@ -34,12 +35,14 @@ std::string ReadFile(const std::string& path) {
 const std::string& Member(const JsonValue& root, const char* name, std::string_view text, const std::string& file) {
   const JsonValue* member = root.Find(name);
   if (member == nullptr) {
-    FailIn(file, "", text, {root.offset, std::string("the member '") + name + "' is missing; expected pddl_domain, "
-                                         "grammar and pddl_problem"});
+    FailIn(file, "", text,
+           {root.offset, std::string("the member '") + name +
+                             "' is missing; expected pddl_domain, "
+                             "grammar and pddl_problem"});
   }
   if (member->kind != JsonValue::Kind::kString) {
-    FailIn(file, "", text, {member->offset, std::string("expected a string as '") + name + "', got " +
-                                                JsonKindName(member->kind)});
+    FailIn(file, "", text,
+           {member->offset, std::string("expected a string as '") + name + "', got " + JsonKindName(member->kind)});
   }
   return member->text;
 }
@@ -94,9 +97,10 @@ std::shared_ptr<const Game> Game::FromProblem(std::string_view pddl_problem, con
 }
 
 std::uint16_t Game::FindName(std::string_view thing_name) const {
-  const auto found = std::lower_bound(by_name.begin(), by_name.end(), thing_name, [this](NamedThing a, std::string_view b) {
-    return (a.is_receptacle ? receptacles[a.index].name : objects[a.index].name) < b;
-  });
+  const auto found =
+      std::lower_bound(by_name.begin(), by_name.end(), thing_name, [this](NamedThing a, std::string_view b) {
+        return (a.is_receptacle ? receptacles[a.index].name : objects[a.index].name) < b;
+      });
   if (found == by_name.end()) return kNone;
   const auto rank = static_cast<std::uint16_t>(found - by_name.begin());
   return NameOf(rank) == thing_name ? rank : kNone;

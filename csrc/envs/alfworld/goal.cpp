@@ -75,7 +75,8 @@ class GoalReader {
   }
 
   std::string RoleOf(std::uint32_t node, const Clause& clause) const {
-    const auto found = tree_.IsList(node) ? clause.variables.end() : clause.variables.find(std::string(tree_.Token(node)));
+    const auto found =
+        tree_.IsList(node) ? clause.variables.end() : clause.variables.find(std::string(tree_.Token(node)));
     if (found == clause.variables.end()) Fail(node, "unknown variable " + tree_.Describe(node) + " in (:goal ...)");
     return found->second;
   }
@@ -89,7 +90,8 @@ class GoalReader {
       std::set<std::string> roles;
       for (std::uint32_t arg = tree_.Next(tree_.FirstChild(inner)); arg != 0; arg = tree_.Next(arg))
         roles.insert(RoleOf(arg, *clause));
-      if (roles != std::set<std::string>{"o1", "o2"}) Fail(node, "unknown goal: expected two different objects in (= ...)");
+      if (roles != std::set<std::string>{"o1", "o2"})
+        Fail(node, "unknown goal: expected two different objects in (= ...)");
       clause->conditions.insert("different");
       return;
     }
@@ -141,7 +143,7 @@ class Reach {
   }
   bool Treated(TaskType type, std::size_t o) const {
     const Object& object = game_.objects[o];
-    const auto someone = [this](bool Receptacle::*flag) {
+    const auto someone = [this](bool Receptacle::* flag) {
       for (const Receptacle& receptacle : game_.receptacles) {
         if (receptacle.*flag && receptacle.location != kNone) return true;
       }
@@ -186,11 +188,16 @@ void Classify(const std::vector<Clause>& clauses, Goal* goal, std::string* probl
     goal->object_type = type_of(clause, "objecttype o1");
     goal->receptacle_type = type_of(clause, "receptacletype r");
     if (text == "inreceptacle o1 r, objecttype o1, receptacletype r") goal->type = TaskType::kPlace;
-    else if (text == "cleanable o1, inreceptacle o1 r, isclean o1, objecttype o1, receptacletype r") goal->type = TaskType::kClean;
-    else if (text == "heatable o1, inreceptacle o1 r, ishot o1, objecttype o1, receptacletype r") goal->type = TaskType::kHeat;
-    else if (text == "coolable o1, inreceptacle o1 r, iscool o1, objecttype o1, receptacletype r") goal->type = TaskType::kCool;
-    else if (text == "different, inreceptacle o1 r, inreceptacle o2 r, objecttype o1, objecttype o2, receptacletype r" &&
-             type_of(clause, "objecttype o2") == goal->object_type) goal->type = TaskType::kPlaceTwo;
+    else if (text == "cleanable o1, inreceptacle o1 r, isclean o1, objecttype o1, receptacletype r")
+      goal->type = TaskType::kClean;
+    else if (text == "heatable o1, inreceptacle o1 r, ishot o1, objecttype o1, receptacletype r")
+      goal->type = TaskType::kHeat;
+    else if (text == "coolable o1, inreceptacle o1 r, iscool o1, objecttype o1, receptacletype r")
+      goal->type = TaskType::kCool;
+    else if (text ==
+                 "different, inreceptacle o1 r, inreceptacle o2 r, objecttype o1, objecttype o2, receptacletype r" &&
+             type_of(clause, "objecttype o2") == goal->object_type)
+      goal->type = TaskType::kPlaceTwo;
     else *problem = text;
     return;
   }
@@ -200,8 +207,10 @@ void Classify(const std::vector<Clause>& clauses, Goal* goal, std::string* probl
   goal->type = TaskType::kLook;
   goal->lamp_type = type_of(lamp, "objecttype o1");
   goal->object_type = type_of(held, "objecttype o1");
-  if (Joined(lamp.conditions) != "atlocation a l, inreceptacle o1 r, istoggled o1, objecttype o1, "
-                                 "receptacleatlocation r l, toggleable o1") *problem = Joined(lamp.conditions);
+  if (Joined(lamp.conditions) !=
+      "atlocation a l, inreceptacle o1 r, istoggled o1, objecttype o1, "
+      "receptacleatlocation r l, toggleable o1")
+    *problem = Joined(lamp.conditions);
   else if (Joined(held.conditions) != "holds a o1, objecttype o1") *problem = Joined(held.conditions);
 }
 
@@ -226,7 +235,8 @@ void ReadGoal(const SExpr& tree, std::uint32_t part, Game* game) {
   if (tree.Next(body) != 0) reader.Fail(tree.Next(body), "expected one condition in (:goal ...), got more");
   std::vector<std::uint32_t> parts;
   if (tree.Head(body) == "and") {
-    for (std::uint32_t node = tree.Next(tree.FirstChild(body)); node != 0; node = tree.Next(node)) parts.push_back(node);
+    for (std::uint32_t node = tree.Next(tree.FirstChild(body)); node != 0; node = tree.Next(node))
+      parts.push_back(node);
   } else {
     parts.push_back(body);
   }
@@ -262,7 +272,8 @@ void ReadGoal(const SExpr& tree, std::uint32_t part, Game* game) {
     }
     if (object.type != goal.object_type) continue;
     if ((goal.type == TaskType::kClean && !object.cleanable) || (goal.type == TaskType::kHeat && !object.heatable) ||
-        (goal.type == TaskType::kCool && !object.coolable)) continue;
+        (goal.type == TaskType::kCool && !object.coolable))
+      continue;
     mark(&game->goal_objects, o);
     if (goal.type == TaskType::kLook) {
       if (reach.Hold(o)) most = std::max(most, ++reached[0]);

@@ -17,9 +17,31 @@ enum class Kind : std::uint8_t { kAgent, kLocation, kReceptacle, kObject, kRecep
 constexpr std::array<std::string_view, 6> kKindNames = {"agent", "location", "receptacle", "object", "rtype", "otype"};
 
 enum class Fact : std::uint8_t {
-  kAtLocation, kReceptacleAtLocation, kObjectAtLocation, kOpenable, kOpened, kInReceptacle, kIsContainer, kInObject,
-  kReceptacleType, kCanContain, kObjectType, kHolds, kHoldsAny, kIsClean, kCleanable, kIsHot, kHeatable, kIsCool,
-  kCoolable, kPickupable, kToggleable, kIsToggled, kSliceable, kIsSliced, kNoEffect,
+  kAtLocation,
+  kReceptacleAtLocation,
+  kObjectAtLocation,
+  kOpenable,
+  kOpened,
+  kInReceptacle,
+  kIsContainer,
+  kInObject,
+  kReceptacleType,
+  kCanContain,
+  kObjectType,
+  kHolds,
+  kHoldsAny,
+  kIsClean,
+  kCleanable,
+  kIsHot,
+  kHeatable,
+  kIsCool,
+  kCoolable,
+  kPickupable,
+  kToggleable,
+  kIsToggled,
+  kSliceable,
+  kIsSliced,
+  kNoEffect,
 };
 
 struct Predicate {
@@ -74,7 +96,7 @@ const Predicate* FindPredicate(std::string_view name) {
 struct Symbol {
   std::string_view id;
   Kind kind;
-  bool in_fact = false;        // the original names only what some fact mentions
+  bool in_fact = false;         // the original names only what some fact mentions
   std::uint16_t index = kNone;  // among the game's things of its kind
   std::string name;
 };
@@ -201,7 +223,8 @@ class Reader {
   void ReadFacts(std::uint32_t part) {
     for (std::uint32_t node = tree_.Next(tree_.FirstChild(part)); node != 0; node = tree_.Next(node)) {
       const std::string_view head = tree_.Head(node);
-      if (head.empty()) Fail(node, "expected a fact such as (openable ...) in (:init ...), got " + tree_.Describe(node));
+      if (head.empty())
+        Fail(node, "expected a fact such as (openable ...) in (:init ...), got " + tree_.Describe(node));
       if (head == "=") continue;  // costs, which planning uses and playing does not
       const Predicate* predicate = FindPredicate(head);
       if (predicate == nullptr) Fail(node, "unknown predicate " + Quote(head) + " in (:init ...)");
@@ -214,7 +237,8 @@ class Reader {
         }
         if (tree_.IsList(arg)) Fail(arg, "expected an id, got a list");
         const auto found = symbol_of_.find(tree_.Token(arg));
-        if (found == symbol_of_.end()) Fail(arg, "the id " + tree_.Describe(arg) + " is not declared in (:objects ...)");
+        if (found == symbol_of_.end())
+          Fail(arg, "the id " + tree_.Describe(arg) + " is not declared in (:objects ...)");
         Symbol& symbol = symbols_[found->second];
         const Kind kind = predicate->kinds[arity];
         if (kind != Kind::kAny && symbol.kind != kind) {
@@ -291,13 +315,13 @@ class Reader {
       }
     }
     auto& by_name = game_->by_name;
-    for (std::size_t r = 0; r < game_->receptacles.size(); ++r) by_name.push_back({true, static_cast<std::uint16_t>(r)});
+    for (std::size_t r = 0; r < game_->receptacles.size(); ++r)
+      by_name.push_back({true, static_cast<std::uint16_t>(r)});
     for (std::size_t o = 0; o < game_->objects.size(); ++o) by_name.push_back({false, static_cast<std::uint16_t>(o)});
     const auto name_of = [this](NamedThing thing) -> const std::string& {
       return thing.is_receptacle ? game_->receptacles[thing.index].name : game_->objects[thing.index].name;
     };
-    std::sort(by_name.begin(), by_name.end(),
-              [&](NamedThing a, NamedThing b) { return name_of(a) < name_of(b); });
+    std::sort(by_name.begin(), by_name.end(), [&](NamedThing a, NamedThing b) { return name_of(a) < name_of(b); });
     for (std::size_t rank = 0; rank < by_name.size(); ++rank) {
       const NamedThing thing = by_name[rank];
       (thing.is_receptacle ? game_->receptacles[thing.index].rank : game_->objects[thing.index].rank) =

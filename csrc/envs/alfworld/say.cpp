@@ -124,7 +124,8 @@ void Env::SayHelp() {
       {"slice (object) with (object):     ", "slice an object using a sharp object"},
   };
   observation_ += "Available commands:\n";
-  for (const Entry& entry : kEntries) observation_.append("  ").append(entry.command).append(entry.meaning).append("\n");
+  for (const Entry& entry : kEntries)
+    observation_.append("  ").append(entry.command).append(entry.meaning).append("\n");
 }
 
 }  // namespace embodied_mem::alfworld

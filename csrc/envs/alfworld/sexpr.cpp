@@ -10,9 +10,9 @@ bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' ||
 SExpr::SExpr(std::string_view text) : text_(text) {
   if (text.size() >= 0xFFFFFFFFU) throw TextError{0, "the text is larger than 4 GiB"};
   nodes_.reserve(text.size() / 12 + 16);
-  nodes_.push_back({0, 0, 0, 0});             // index 0 means "none"
-  std::vector<std::uint32_t> open;            // lists not yet closed
-  std::vector<std::uint32_t> last;            // the last child of each of them
+  nodes_.push_back({0, 0, 0, 0});   // index 0 means "none"
+  std::vector<std::uint32_t> open;  // lists not yet closed
+  std::vector<std::uint32_t> last;  // the last child of each of them
   const auto append = [&](std::uint32_t offset, std::uint32_t length) {
     const auto index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({offset, length, 0, 0});
@@ -35,7 +35,8 @@ SExpr::SExpr(std::string_view text) : text_(text) {
     } else if (done) {
       throw TextError{i, "text after the closing parenthesis of the definition"};
     } else if (c == '(') {
-      if (open.size() >= kMaxNesting) throw TextError{i, "nested deeper than " + std::to_string(kMaxNesting) + " levels"};
+      if (open.size() >= kMaxNesting)
+        throw TextError{i, "nested deeper than " + std::to_string(kMaxNesting) + " levels"};
       const std::uint32_t index = append(i, 0);
       open.push_back(index);
       last.push_back(0);

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "core/error.h"
-#include "envs/alfred/scene.h"
+#include "envs/eb_alfred/scene.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -117,4 +117,4 @@ class Builder {
 
 void BuildActions(Task* task) { Builder(task).Build(); }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "core/json_fields.h"
-#include "envs/alfred/scene.h"
+#include "envs/eb_alfred/scene.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -94,8 +94,8 @@ std::shared_ptr<const FloorPlan> ReadFloorPlan(const Catalog& catalog, const Jso
   for (const JsonValue& point : ListMember(value, "standing")) {
     Expect(point, Kind::kArray, "standing");
     if (point.items.size() != 2) throw TextError{point.offset, "standing: expected [x, z]"};
-    plan->standing.push_back({static_cast<float>(Number(point.items[0], "x")), 0,
-                              static_cast<float>(Number(point.items[1], "z"))});
+    plan->standing.push_back(
+        {static_cast<float>(Number(point.items[0], "x")), 0, static_cast<float>(Number(point.items[1], "z"))});
   }
   if (plan->standing.empty()) throw TextError{value.offset, "'standing': expected at least one point"};
   return plan;
@@ -151,8 +151,8 @@ std::shared_ptr<const Catalog> ReadCatalog(std::string_view json, const std::str
     for (const auto& [name, value] : Member(root, "trials", Kind::kObject).members) {
       const auto plan = plans.find(StringMember(value, "floor_plan"));
       if (plan == plans.end())
-        throw TextError{value.offset, "floor_plan: expected one of 'floorplans', got " +
-                                          Quote(StringMember(value, "floor_plan"))};
+        throw TextError{value.offset,
+                        "floor_plan: expected one of 'floorplans', got " + Quote(StringMember(value, "floor_plan"))};
       Trial& trial = catalog->trials[name];
       trial.floor_plan = plan->second.first;
       ReadObjects(*catalog, value, plan->second.second, &trial);
@@ -161,4 +161,4 @@ std::shared_ptr<const Catalog> ReadCatalog(std::string_view json, const std::str
   });
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

@@ -2,14 +2,13 @@
 #include <cmath>
 #include <limits>
 
-#include "envs/alfred/holders.h"
+#include "envs/eb_alfred/holders.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 
 bool Env::Inside(std::size_t t, std::size_t r) const {
-  return AnyHolder(t, [&](std::uint16_t holder) {
-    return holder == r || (holder >= task_->num_places && Inside(holder, r));
-  });
+  return AnyHolder(
+      t, [&](std::uint16_t holder) { return holder == r || (holder >= task_->num_places && Inside(holder, r)); });
 }
 
 bool Env::InHand(std::size_t t) const {
@@ -100,4 +99,4 @@ std::uint16_t Env::Choose(const Name& name, Purpose purpose) const {
   return Nearest(name, purpose, false);
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

@@ -1,4 +1,4 @@
-#include "envs/alfred/env.h"
+#include "envs/eb_alfred/env.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "envs/alfred/holders.h"
+#include "envs/eb_alfred/holders.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 constexpr std::string_view kValid = "Last action executed successfully.";
@@ -315,4 +315,4 @@ std::vector<std::uint16_t> Env::ValidActions() const {
   return valid;
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

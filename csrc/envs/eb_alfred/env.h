@@ -3,7 +3,7 @@
 // An Env is a value: copying it is its snapshot. It owns its state and shares the Task. One thread at a time may use
 // one Env; different Envs are independent. Nothing is left to chance.
 //
-// What the 3-D engine would decide follows from Options; docs/envs.md says what each choice was measured to change.
+// What the 3-D engine would decide follows from Options; docs/worlds/eb_alfred.md says what each choice changes.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "envs/alfred/scene.h"
+#include "envs/eb_alfred/scene.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 
 // What is within reach after `find`: what shares the standing pose, or what is within 1.5 m and 45 degrees.
 enum class Reach : std::uint8_t { kGroup, kGeometry };
@@ -27,8 +27,8 @@ constexpr std::uint16_t kMaxInvalid = 60000;
 struct Options {
   Reach reach = Reach::kGroup;
   Instance instance = Instance::kFound;
-  bool needs_knife = false;     // whether `slice` needs a knife in the hand
-  bool shows_view = true;       // false: the feedback line is all that comes back
+  bool needs_knife = false;        // whether `slice` needs a knife in the hand
+  bool shows_view = true;          // false: the feedback line is all that comes back
   std::uint16_t max_invalid = 10;  // invalid actions that end the episode, 1 to kMaxInvalid
 
   bool operator==(const Options& other) const {
@@ -40,8 +40,8 @@ struct Options {
 class Env {
  public:
   // What VectorEnv (envs/vector_env.h) asks of a world.
-  using Task = alfred::Task;
-  using Options = alfred::Options;
+  using Task = eb_alfred::Task;
+  using Options = eb_alfred::Options;
   struct Extra {};
   static constexpr const char* kOptionsName = "setting";
 
@@ -143,12 +143,12 @@ class Env {
   double points_ = 0, num_points_ = 1;
   int num_steps_ = 0, num_invalid_ = 0;
   std::uint16_t held_ = kNone;
-  std::uint16_t found_ = kNone;          // the thing of the last find
-  std::uint16_t current_ = kNone;        // the name of the current receptacle
-  std::uint16_t focus_group_ = kNone;    // the group that the agent stands before
+  std::uint16_t found_ = kNone;        // the thing of the last find
+  std::uint16_t current_ = kNone;      // the name of the current receptacle
+  std::uint16_t focus_group_ = kNone;  // the group that the agent stands before
   std::uint16_t focus_basin_ = kNone;
   std::uint16_t focus_[4] = {kNone, kNone, kNone, kNone};  // places that held the found thing
   bool won_ = false, valid_ = true, unusable_ = false, prefers_slices_ = false;
 };
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

@@ -1,9 +1,9 @@
 // The goal conditions of the seven task types: one point each, success is all of them.
 #include <algorithm>
 
-#include "envs/alfred/holders.h"
+#include "envs/eb_alfred/holders.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 enum { kObjects = 0, kPieces = 1, kMovables = 2, kParents = 3, kToggles = 4 };  // bits of Role
@@ -16,10 +16,8 @@ void Env::Score() {
   const auto any = [](const std::vector<std::uint16_t>& things, const auto& holds) {
     return std::any_of(things.begin(), things.end(), holds);
   };
-  const auto delivered = [&](std::uint16_t t) {
-    return any(parents, [&](std::uint16_t r) { return Inside(t, r); });
-  };
-  const auto treated = [&](bool State::*mark) {
+  const auto delivered = [&](std::uint16_t t) { return any(parents, [&](std::uint16_t r) { return Inside(t, r); }); };
+  const auto treated = [&](bool State::* mark) {
     num_points_ = 3;
     points_ = any(objects, delivered) + any(objects, [&](std::uint16_t o) { return things_[o].*mark; }) +
               any(objects, [&](std::uint16_t o) { return things_[o].*mark && delivered(o); });
@@ -49,9 +47,7 @@ void Env::Score() {
     case TaskType::kCool: treated(&State::cold); break;
     case TaskType::kPlaceMovable: {
       num_points_ = 3;
-      const auto loaded = [&](std::uint16_t m) {
-        return any(objects, [&](std::uint16_t o) { return Inside(o, m); });
-      };
+      const auto loaded = [&](std::uint16_t m) { return any(objects, [&](std::uint16_t o) { return Inside(o, m); }); };
       const auto& movables = task_->by_role[kMovables];
       points_ = any(movables, loaded) + any(movables, delivered) +
                 any(movables, [&](std::uint16_t m) { return loaded(m) && delivered(m); });
@@ -68,4 +64,4 @@ void Env::Score() {
   won_ = points_ == num_points_;
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

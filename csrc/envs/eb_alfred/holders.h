@@ -1,9 +1,9 @@
 // What things are in or on; for the files of Env alone.
 #pragma once
 
-#include "envs/alfred/env.h"
+#include "envs/eb_alfred/env.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 
 template <typename F>
 bool Env::AnyHolder(std::size_t t, const F& f) const {
@@ -17,4 +17,4 @@ bool Env::AnyHolder(std::size_t t, const F& f) const {
   return false;
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

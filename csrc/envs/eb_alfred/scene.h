@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 
 constexpr std::uint16_t kNone = 0xFFFF;
 constexpr std::size_t kMaxThings = 512;  // the largest scene at hand has about 150, slices included
@@ -102,8 +102,8 @@ struct Thing {
   std::uint8_t roles = 0;
   std::uint16_t group = kNone;
   std::uint16_t basin = kNone;
-  std::uint16_t slices = kNone;  // of a whole: its first slice; the others follow
-  std::uint16_t whole = kNone;   // of a slice
+  std::uint16_t slices = kNone;   // of a whole: its first slice; the others follow
+  std::uint16_t whole = kNone;    // of a slice
   std::vector<std::uint16_t> in;  // things it starts in or on
 };
 
@@ -120,11 +120,11 @@ struct Task {
   std::vector<Thing> things;  // places, objects, slices
   std::size_t num_places = 0;
   std::vector<Name> names;
-  std::vector<Action> actions;                                    // an action's index is its number
-  std::unordered_map<std::string_view, std::uint16_t> by_text;    // into the texts of `actions`
-  Point agent;                                                    // at the start
+  std::vector<Action> actions;                                  // an action's index is its number
+  std::unordered_map<std::string_view, std::uint16_t> by_text;  // into the texts of `actions`
+  Point agent;                                                  // at the start
   float facing_x = 0, facing_z = 1;
-  std::array<std::vector<std::uint16_t>, 5> by_role;              // things by bit of Role
+  std::array<std::vector<std::uint16_t>, 5> by_role;  // things by bit of Role
 };
 
 // The task in an annotation file of a trial, its sentence replaced by `instruction` unless that is empty.
@@ -135,4 +135,4 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& f
 // Fills names, actions and by_text from the things and the catalog.
 void BuildActions(Task* task);
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

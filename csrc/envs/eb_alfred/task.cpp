@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "core/json_fields.h"
-#include "envs/alfred/env.h"
-#include "envs/alfred/scene.h"
+#include "envs/eb_alfred/env.h"
+#include "envs/eb_alfred/scene.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -217,4 +217,4 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& f
   });
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

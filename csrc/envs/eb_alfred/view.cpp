@@ -1,9 +1,9 @@
 // Where the agent stands, what is in view from there, and the text that says so.
 #include <cmath>
 
-#include "envs/alfred/holders.h"
+#include "envs/eb_alfred/holders.h"
 
-namespace embodied_mem::alfred {
+namespace embodied_mem::eb_alfred {
 namespace {
 
 constexpr float kViewDistance_m = 1.5F;
@@ -156,4 +156,4 @@ void Env::SayView() {
   }
 }
 
-}  // namespace embodied_mem::alfred
+}  // namespace embodied_mem::eb_alfred

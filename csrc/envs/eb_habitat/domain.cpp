@@ -1,11 +1,11 @@
-#include "envs/habitat/domain.h"
+#include "envs/eb_habitat/domain.h"
 
 #include <string>
 #include <unordered_map>
 
 #include "core/text.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 namespace {
 
 constexpr std::uint16_t Bits(int a, int b) { return static_cast<std::uint16_t>((1U << a) | (1U << b)); }
@@ -67,10 +67,10 @@ const std::array<Target, kNumTargets> kTargets = {{
 }};
 
 const std::array<std::string_view, kNumCategories> kCategories = {
-    "ball",   "clamp", "hammer", "screwdriver", "padlock", "scissors",   "block", "drill",        "spatula",
-    "knife",  "spoon", "plate",  "sponge",      "cleanser", "plum",      "pear",  "peach",        "apple",
-    "lemon",  "can",   "box",    "banana",      "strawberry", "lego",    "rubriks cube", "book",  "bowl",
-    "cup",    "mug",   "orange", "lid",         "toy airplane", "wrench"};
+    "ball",  "clamp", "hammer", "screwdriver", "padlock",      "scissors", "block",        "drill", "spatula",
+    "knife", "spoon", "plate",  "sponge",      "cleanser",     "plum",     "pear",         "peach", "apple",
+    "lemon", "can",   "box",    "banana",      "strawberry",   "lego",     "rubriks cube", "book",  "bowl",
+    "cup",   "mug",   "orange", "lid",         "toy airplane", "wrench"};
 
 Action ActionOf(int id) {
   const auto argument = [id](int first) { return static_cast<std::uint8_t>(id - first); };
@@ -120,4 +120,4 @@ std::uint8_t FindCategory(std::string_view name) {
   return kNowhere;
 }
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

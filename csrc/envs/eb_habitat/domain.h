@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 
 constexpr std::size_t kNumParts = 5, kNumReceptacles = 11, kNumTargets = kNumParts + kNumReceptacles;
 constexpr std::size_t kNumCategories = 33, kNumActions = 70;
@@ -46,4 +46,4 @@ std::uint8_t FindReceptacle(std::string_view name);
 std::uint8_t FindPart(std::string_view name);
 std::uint8_t FindCategory(std::string_view name);
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

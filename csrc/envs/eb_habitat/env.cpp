@@ -1,11 +1,11 @@
-#include "envs/habitat/env.h"
+#include "envs/eb_habitat/env.h"
 
 #include <bitset>
 #include <utility>
 
 #include "core/error.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 namespace {
 
 constexpr std::string_view kDone = "Last action executed successfully";
@@ -70,7 +70,7 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
 }
 
 void Env::Step(std::string_view action) {
-  if (task_ == nullptr) throw InternalError("habitat::Env::Step before the first Reset");
+  if (task_ == nullptr) throw InternalError("eb_habitat::Env::Step before the first Reset");
   if (ended_) return;
   observation_.clear();
   const int id = FindAction(action);
@@ -250,4 +250,4 @@ void Env::SayContents(std::uint8_t receptacle) {
   observation_.append(".");
 }
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

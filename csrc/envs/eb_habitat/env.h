@@ -1,4 +1,4 @@
-// Plays a Task: one action in, the original's feedback, what is in view, and the score out.
+// Plays a Task of EB-Habitat: one action in, the original's feedback, what is in view, and the score out.
 //
 // An Env is a value: copying it is its snapshot. It owns its state and shares the Task. One thread at a time may use
 // one Env; different Envs are independent. All chance (where a placed object lands) follows from the seed.
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "envs/habitat/task.h"
+#include "envs/eb_habitat/task.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 
 constexpr std::uint16_t kNoObject = 0xFFFF;
 
@@ -25,14 +25,14 @@ enum class Reach : std::uint8_t {
 };
 
 struct ObjectState {
-  std::uint8_t receptacle;    // where it lies, or lay before it was taken
+  std::uint8_t receptacle;  // where it lies, or lay before it was taken
   bool position_known = true, moved = false;
   Point position;
 };
 
 class Env {
  public:
-  using Task = habitat::Task;
+  using Task = eb_habitat::Task;
   struct Options {
     Reach reach = Reach::kGroup;
     int max_invalid = 10;  // invalid actions that end the episode
@@ -93,4 +93,4 @@ class Env {
   bool won_ = false, ended_ = false;
 };
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

@@ -1,4 +1,4 @@
-#include "envs/habitat/goal.h"
+#include "envs/eb_habitat/goal.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "core/json_fields.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 namespace {
 
 enum class Arguments : std::uint8_t { kNone, kObject, kObjectReceptacle, kObjectPart, kFridge, kDrawer, kTarget };
@@ -63,9 +63,7 @@ std::uint8_t ReadPlace(const JsonValue& word, Arguments kind) {
       place = FindPart(word.text) == kFridge ? kNowhere : FindPart(word.text);
       expected = "a drawer";
       break;
-    default:
-      place = FindPart(word.text);
-      expected = "an articulated part";
+    default: place = FindPart(word.text); expected = "an articulated part";
   }
   if (place == kNowhere)
     throw TextError{word.offset, std::string("expected ") + expected + ", got " + Quote(word.text)};
@@ -102,8 +100,9 @@ class Expander {
  private:
   std::uint32_t Add(Op op, const JsonValue& value) {
     if (tree_.nodes.size() >= kMaxGoalNodes)
-      throw TextError{value.offset, "the goal has more than " + std::to_string(kMaxGoalNodes) + " nodes when its "
-                                    "quantifiers are expanded"};
+      throw TextError{value.offset, "the goal has more than " + std::to_string(kMaxGoalNodes) +
+                                        " nodes when its "
+                                        "quantifiers are expanded"};
     tree_.nodes.push_back({op, {}, 0, 0});
     return static_cast<std::uint32_t>(tree_.nodes.size() - 1);
   }
@@ -162,7 +161,8 @@ class Expander {
               std::vector<std::uint32_t>* children) {
     // Choices that lead to no node, since the objects of a category run out, are counted, too.
     if (++num_choices_ > kMaxGoalNodes)
-      throw TextError{value.offset, "a goal whose quantifiers have more than " + std::to_string(kMaxGoalNodes) + " choices"};
+      throw TextError{value.offset,
+                      "a goal whose quantifiers have more than " + std::to_string(kMaxGoalNodes) + " choices"};
     if (k == vars.size()) {
       children->push_back(Plain(op, value));
       return;
@@ -229,4 +229,4 @@ const char* OpName(Op op) {
   return "";
 }
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

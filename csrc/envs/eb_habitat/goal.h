@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/json.h"
-#include "envs/habitat/domain.h"
+#include "envs/eb_habitat/domain.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 
 constexpr std::size_t kMaxObjects = 1000;
 constexpr std::size_t kMaxGoalNodes = 20000;  // of a tree, expanded
@@ -55,8 +55,7 @@ struct GoalTree {
     if (n.op == Op::kLiteral) return holds(n.literal);
     const bool stop_at = n.op == Op::kOr || n.op == Op::kNor;  // the truth of a child that decides
     bool decided = false;
-    for (std::uint32_t k = 0; k < n.count && !decided; ++k)
-      decided = Evaluate(holds, children[n.first + k]) == stop_at;
+    for (std::uint32_t k = 0; k < n.count && !decided; ++k) decided = Evaluate(holds, children[n.first + k]) == stop_at;
     return decided == (n.op == Op::kOr || n.op == Op::kNand);
   }
 };
@@ -70,4 +69,4 @@ Literal ReadSubgoalLiteral(const JsonValue& value, const ObjectNames& objects);
 const char* PredicateName(const Literal& literal);
 const char* OpName(Op op);
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

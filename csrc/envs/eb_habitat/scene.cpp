@@ -1,11 +1,11 @@
-#include "envs/habitat/scene.h"
+#include "envs/eb_habitat/scene.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/json_fields.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 namespace {
 
 // The robot walks to the walkable point nearest to a receptacle's centre. Taken here: on the long side of the box that
@@ -71,4 +71,4 @@ Scenes ReadScenes(std::string_view json, const std::string& file) {
   });
 }
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

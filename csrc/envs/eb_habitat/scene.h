@@ -1,7 +1,7 @@
 // Where a scene's receptacles are, and what is near a robot that has walked to one of them.
 //
 // The files tell the box that the objects of a receptacle span, not where the robot stands after a walk: a Stand is an
-// estimate, held against the recorded traces in tests/envs/test_eb_habitat_reach.py. Immutable, shared by tasks.
+// estimate, held against the recorded traces in tests/worlds/eb_habitat/test_eb_habitat_reach.py. Immutable, shared by tasks.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "envs/habitat/domain.h"
+#include "envs/eb_habitat/domain.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 
 struct Point {  // horizontal, metres
   double x = 0, z = 0;
@@ -49,4 +49,4 @@ bool IsNear(const Stand& stand, const Point& point, const Limits& limits);
 // The scenes in the content of a scenes.json. Throws GameFileError.
 Scenes ReadScenes(std::string_view json, const std::string& file);
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

@@ -1,19 +1,19 @@
-#include "envs/habitat/task.h"
+#include "envs/eb_habitat/task.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/json_fields.h"
-#include "envs/habitat/env.h"
+#include "envs/eb_habitat/env.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 namespace {
 
 void ReadObjects(const JsonValue& episode, Task* task) {
   const auto& objects = ListMember(episode, "objects");
   if (objects.empty() || objects.size() > kMaxObjects)
-    throw TextError{episode.offset, "expected 1 to " + std::to_string(kMaxObjects) + " objects, got " +
-                                        std::to_string(objects.size())};
+    throw TextError{episode.offset,
+                    "expected 1 to " + std::to_string(kMaxObjects) + " objects, got " + std::to_string(objects.size())};
   for (const JsonValue& entry : objects) {
     const std::string& handle = StringMember(entry, "handle");
     if (!task->names.handles.empty() && !(task->names.handles.back() < handle))
@@ -27,8 +27,8 @@ void ReadObjects(const JsonValue& episode, Task* task) {
       throw TextError{entry.offset, "no receptacle is called " + Quote(StringMember(entry, "receptacle"))};
     const JsonValue& position = Member(entry, "pos", JsonValue::Kind::kArray);
     if (position.items.size() != 3)
-      throw TextError{position.offset, "'pos': expected [x, y, z], got " + std::to_string(position.items.size()) +
-                                           " entries"};
+      throw TextError{position.offset,
+                      "'pos': expected [x, y, z], got " + std::to_string(position.items.size()) + " entries"};
     task->names.handles.push_back(handle);
     task->names.categories.push_back(category);
     task->objects.push_back({receptacle, {Number(position.items[0], "x"), Number(position.items[2], "z")}});
@@ -53,8 +53,10 @@ std::shared_ptr<const Task> ReadTask(const JsonValue& value, const Scenes& scene
   task->goal = ReadGoal(Member(value, "goal", JsonValue::Kind::kObject), task->names);
   const auto& subgoals = ListMember(value, "subgoals_symbolic");
   if (subgoals.empty() || subgoals.size() > kMaxSubgoals)
-    throw TextError{value.offset, "expected 1 to " + std::to_string(kMaxSubgoals) + " entries in 'subgoals_symbolic', "
-                                  "got " + std::to_string(subgoals.size())};
+    throw TextError{value.offset, "expected 1 to " + std::to_string(kMaxSubgoals) +
+                                      " entries in 'subgoals_symbolic', "
+                                      "got " +
+                                      std::to_string(subgoals.size())};
   for (const JsonValue& subgoal : subgoals) {
     Expect(subgoal, JsonValue::Kind::kArray, "a subgoal");
     if (subgoal.items.empty()) throw TextError{subgoal.offset, "a subgoal without literals"};
@@ -79,4 +81,4 @@ std::vector<std::shared_ptr<const Task>> ReadTasks(std::string_view json, const 
   });
 }
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "envs/habitat/goal.h"
-#include "envs/habitat/scene.h"
+#include "envs/eb_habitat/goal.h"
+#include "envs/eb_habitat/scene.h"
 
-namespace embodied_mem::habitat {
+namespace embodied_mem::eb_habitat {
 
 constexpr std::size_t kMaxSubgoals = 64;  // a set of them is one word
 
@@ -36,4 +36,4 @@ struct Task {
 std::vector<std::shared_ptr<const Task>> ReadTasks(std::string_view json, const std::string& file,
                                                    const Scenes& scenes);
 
-}  // namespace embodied_mem::habitat
+}  // namespace embodied_mem::eb_habitat

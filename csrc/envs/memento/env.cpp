@@ -1,5 +1,5 @@
 // The motor skills: what they answer, what they change, what they cost.
-#include "envs/partnr/env.h"
+#include "envs/memento/env.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 namespace {
 
 // Simulator steps, fitted on 661 walks (R2 0.78) and 207 tours (R2 0.92) of the reference runs.
@@ -104,7 +104,7 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& /*options*/, st
   std::vector<std::uint16_t> walkable;
   for (const Room& room : house.rooms) {
     room_points_.push_back(room.floor_points.empty() ? Point{}
-        : room.floor_points[Random() % room.floor_points.size()]);
+                                                     : room.floor_points[Random() % room.floor_points.size()]);
     const auto r = static_cast<std::uint16_t>(room_points_.size() - 1);
     if (house.Reachable(r)) walkable.push_back(r);
   }
@@ -176,8 +176,8 @@ void Env::Reveal(std::size_t object) {
 void Env::RevealOnWalk(const Point& from) {
   for (std::size_t o = 0; o < objects_.size(); ++o) {
     if (objects_[o].known) continue;
-    const double chance = RoomOfObject(o) == room_ ? kSeenOnArrival
-        : SeenOnWalk(DistanceToPath(objects_[o].position, {from, position_}));
+    const double chance =
+        RoomOfObject(o) == room_ ? kSeenOnArrival : SeenOnWalk(DistanceToPath(objects_[o].position, {from, position_}));
     if (Chance(chance)) Reveal(o);
   }
 }
@@ -208,8 +208,9 @@ void Env::Navigate(std::string_view name) {
   if (target.kind == NodeKind::kObject && target.index == held_)
     return Fail("Unexpected failure! - Failed! This object is already held by this agent.", kFailureCost);
   if (!task_->house->Reachable(RoomOf(target)) && target.kind != NodeKind::kFurniture)
-    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for ", name,
-        ". Possibly inaccessible."), kFailureCost);
+    return Fail(
+        Said("Unexpected failure! - Could not find a suitable nav target for ", name, ". Possibly inaccessible."),
+        kFailureCost);
   const Point from = position_;
   Arrive(target);
   Succeed(static_cast<int>(std::lround(kWalkBase + kWalkPerMetre * Distance(from, position_))));
@@ -225,7 +226,7 @@ void Env::FinishTour(std::uint16_t room, bool all) {
   if (pieces.empty()) path.push_back(room_points_[room]);
   for (std::size_t o = 0; o < objects_.size(); ++o) {
     if (!objects_[o].known && RoomOfObject(o) != room && Chance(SeenOnTour(DistanceToPath(objects_[o].position, path))))
-        Reveal(o);
+      Reveal(o);
   }
   for (const std::uint16_t f : pieces) {
     for (std::size_t o = 0; o < objects_.size(); ++o) {
@@ -247,8 +248,9 @@ void Env::Explore(std::string_view name) {
   const House& house = *task_->house;
   if (target.kind != NodeKind::kRoom) return Navigate(name);  // recorded ones succeed and show no more than a walk
   if (!house.Reachable(target.index))
-    return Fail(Said("Unexpected failure! - Could not find a suitable nav target for floor_", name,
-        ". Possibly inaccessible."), kFailureCost);
+    return Fail(
+        Said("Unexpected failure! - Could not find a suitable nav target for floor_", name, ". Possibly inaccessible."),
+        kFailureCost);
   const auto& pieces = house.rooms[target.index].furniture;
   double metres = 0;
   Point from = position_;
@@ -290,8 +292,8 @@ void Env::Pick(std::string_view name) {
   if (target.kind == NodeKind::kNothing) return UnknownName(name);
   if (held_ != kNone) {
     return Fail(Said("Unexpected failure! - Failed to pick ", name, "! The arm is currently grasping ",
-        task_->objects[held_].name,
-                     ". Make the agent place the grasped object first."), kFailureCost);
+                     task_->objects[held_].name, ". Make the agent place the grasped object first."),
+                kFailureCost);
   }
   if (target.kind != NodeKind::kObject || !Reaches(target))
     return Fail("Unexpected failure! - Failed to pick! Not close enough to the object.", kFailureCost);
@@ -324,7 +326,8 @@ void Env::Place(std::string_view text) {
   if (arguments.count != 5 || IsNone(object_name) || IsNone(place_name)) {
     return WithTail(
         "Wrong use of API for place or rearrange. Please use [<object_to_be_moved>, <spatial_relation>, "
-        "<furniture/floor to be placed>, <spatial_constraint> (Optional - None otherwise), <reference_object> (Optional "
+        "<furniture/floor to be placed>, <spatial_constraint> (Optional - None otherwise), <reference_object> "
+        "(Optional "
         "- None otherwise)]");
   }
   for (const std::string_view name : {object_name, place_name}) {
@@ -335,9 +338,10 @@ void Env::Place(std::string_view text) {
     return WithTail(Said(kSyntax, "reference_object was valid, but corresponding spatial_constraint was none"));
   if (!IsNone(constraint) && IsNone(reference_name)) {
     return WithTail(
-        Said(kSyntax, "Spatial_constraint was valid, but corresponding reference_object was none. Ensure that the spatial "
-                      "constraint is required for rearranging this object, else try without it. Alternatively, the "
-                      "reference_object entity might be erroneous."));
+        Said(kSyntax,
+             "Spatial_constraint was valid, but corresponding reference_object was none. Ensure that the spatial "
+             "constraint is required for rearranging this object, else try without it. Alternatively, the "
+             "reference_object entity might be erroneous."));
   }
   Node reference{};
   if (!IsNone(reference_name)) {
@@ -351,7 +355,7 @@ void Env::Place(std::string_view text) {
     return Fail("Unexpected failure! - Failed to place! Place receptacle is not furniture or floor.", kFailureCost);
   if (!Reaches(place))
     return Fail(Said("Unexpected failure! - Failed to place! Not close enough to ", place_name, " or occluded."),
-        kFailureCost);
+                kFailureCost);
   constexpr std::string_view kNoSpot = "Unexpected failure! - No valid placements found for entity ";
   if (relation_word != "on" && relation_word != "within")
     return Fail(Said(kNoSpot, "due to spatial relation can only be 'on' and 'within'"), kFailureCost);
@@ -361,20 +365,22 @@ void Env::Place(std::string_view text) {
   const std::string& held_name = task_->objects[held_].name;
   if (reference == Node{NodeKind::kObject, held_})
     return Fail(Said(kNoSpot, "due to Object cannot be 'next to' itself."), kFailureCost);
-  const bool takes = place.kind == NodeKind::kFloor ? relation == Relation::kOn
+  const bool takes = place.kind == NodeKind::kFloor
+                         ? relation == Relation::kOn
                          : task_->house->furniture[place.index].takes[static_cast<std::size_t>(relation)];
   if (!takes)
     return Fail(Said(kNoSpot, "due to Furniture ", place_name, " has no receptacle for proposition ", relation_word),
-        kFailureCost);
+                kFailureCost);
   const auto feasible = [&] {
     if (reference.kind == NodeKind::kObject) return objects_[reference.index].place == place;
     return reference.kind == NodeKind::kFurniture && place.kind == NodeKind::kFurniture &&
            Distance(PositionOf(reference), PositionOf(place)) <= kNextToFurniture_m;
   };
   if (reference.kind != NodeKind::kNothing && !feasible()) {
-    std::string message = Said(kNoSpot, place_name,
-        ". It looks like the spatial constraint next_to is not feasible because the reference object ",
-                               reference_name, " either does not exist or has not yet been placed on the ");
+    std::string message =
+        Said(kNoSpot, place_name,
+             ". It looks like the spatial constraint next_to is not feasible because the reference object ",
+             reference_name, " either does not exist or has not yet been placed on the ");
     message += Said(place_name, ". Try placing the grasped object ", held_name, " on ", place_name);
     return Fail(message + " without the spatial constraint next_to.", kFailureCost);
   }
@@ -388,12 +394,13 @@ void Env::OpenOrClose(std::string_view name, bool open) {
   const std::string verb = open ? "Open" : "Close";
   if (target.kind != NodeKind::kFurniture || !task_->house->furniture[target.index].articulated) {
     return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is not articulated - and cannot be ") +
-        (open ? "Opened." : "Closed."),
+                    (open ? "Opened." : "Closed."),
                 kFailureCost);
   }
   if (at_ != target && (RoomOf(target) != room_ || Distance(position_, PositionOf(target)) > kOpenReach_m)) {
     return Fail(Said("Unexpected failure! - Failed to ", verb, "! ", name, " is occluded or too far from agent to ") +
-        verb + ".", kFailureCost);
+                    verb + ".",
+                kFailureCost);
   }
   opened_[target.index] = open;
   Succeed(kOpenCost);
@@ -403,7 +410,8 @@ void Env::Describe(std::string_view name) {
   const Node target = Known(name);
   if (target.kind == NodeKind::kNothing) return Fail(Said("Object '", name, "' not found in the environment."), 0);
   Fail(Said("The description of the object '", name, "' is:\n",
-            target.kind == NodeKind::kObject ? std::string_view(task_->objects[target.index].caption) : "nan"), 0);
+            target.kind == NodeKind::kObject ? std::string_view(task_->objects[target.index].caption) : "nan"),
+       0);
 }
 
 void Env::Believe(const Action& action, const Recorded& recorded) {
@@ -416,8 +424,8 @@ void Env::Believe(const Action& action, const Recorded& recorded) {
     if (recorded.has_revealed) Arrive(pieces.empty() ? target : Node{NodeKind::kFurniture, pieces.back()});
     else FinishTour(target.index, success);
   }
-  const bool walked = action.skill == Skill::kNavigate ||
-                      (action.skill == Skill::kExplore && target.kind != NodeKind::kRoom);
+  const bool walked =
+      action.skill == Skill::kNavigate || (action.skill == Skill::kExplore && target.kind != NodeKind::kRoom);
   if (success && walked && target.kind != NodeKind::kNothing) Arrive(target);
   if (action.skill == Skill::kNavigate || action.skill == Skill::kExplore) pose_known_ = false;
   if (!success) return;
@@ -483,4 +491,4 @@ void Env::Step(std::string_view text, const Recorded* recorded) {
   SayObjects();
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

@@ -1,4 +1,4 @@
-// Plays a Task: one action in, the original's answer, observation lines and score out.
+// Plays a Task of MEMENTO: one action in, the original's answer, observation lines and score out.
 //
 // An Env is a value: copying it is its snapshot. It owns its state and shares the Task. One thread at a time may use
 // one Env; different Envs are independent. All chance follows from the seed given to Reset.
@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "envs/partnr/evaluation.h"
-#include "envs/partnr/task.h"
+#include "envs/memento/evaluation.h"
+#include "envs/memento/task.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 
 // What a recorded run says of one step, to be believed rather than decided here.
 struct Recorded {
@@ -40,7 +40,18 @@ struct ObjectState {
 };
 
 enum class Skill : std::uint8_t {
-  kNavigate, kExplore, kPick, kPlace, kOpen, kClose, kWait, kFindReceptacle, kFindObject, kFindRoom, kDescribe, kDone,
+  kNavigate,
+  kExplore,
+  kPick,
+  kPlace,
+  kOpen,
+  kClose,
+  kWait,
+  kFindReceptacle,
+  kFindObject,
+  kFindRoom,
+  kDescribe,
+  kDone,
   kUnused,   // PowerOn, PowerOff, Clean, Fill, Pour: listed to the agent, never used by a task
   kUnknown,  // a name that is no tool
   kMalformed,
@@ -57,7 +68,7 @@ Action ParseAction(std::string_view text);
 class Env {
  public:
   // What VectorEnv (envs/vector_env.h) asks of a world.
-  using Task = partnr::Task;
+  using Task = memento::Task;
   struct Options {
     bool operator==(const Options&) const { return true; }
   };
@@ -150,9 +161,9 @@ class Env {
   bool hovers_ = false, ended_ = false, pose_known_ = true;
 };
 
-// What the finding tools answer by rule. `known(o)` objects only; see docs/envs.md for the rule.
+// What the finding tools answer by rule. `known(o)` objects only; see docs/worlds/memento.md for the rule.
 std::string FindReceptacles(const House& house, std::string_view query);
 std::string FindRooms(const House& house, std::string_view query);
 std::string FindObjects(const Env& env, std::string_view query);
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

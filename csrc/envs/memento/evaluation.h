@@ -1,13 +1,13 @@
-// PARTNR's scoring: when each proposition was true, and how much of that counts.
+// The scoring of PARTNR's simulator: when each proposition was true, and how much of that counts.
 //
 // Three words hold all history that the score needs, so that copying an env copies it.
 #pragma once
 
 #include <cstdint>
 
-#include "envs/partnr/task.h"
+#include "envs/memento/task.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 
 struct Score {
   std::uint64_t last = 0;   // true in the last state
@@ -49,4 +49,4 @@ struct Score {
   }
 };
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

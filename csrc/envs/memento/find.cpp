@@ -7,17 +7,25 @@
 #include <cstdio>
 #include <utility>
 
-#include "envs/partnr/env.h"
+#include "envs/memento/env.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 namespace {
 
 // What people call things whose type has another name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kSynonyms = {{
-    {"sofa", "couch"}, {"refrigerator", "fridge"}, {"armchair", "chair"}, {"desk", "table"},
+    {"sofa", "couch"},
+    {"refrigerator", "fridge"},
+    {"armchair", "chair"},
+    {"desk", "table"},
     {"dresser", "chest of drawers"},
-    {"drawer", "chest of drawers"}, {"cupboard", "cabinet"}, {"shelf", "shelves"}, {"bookshelf", "shelves"},
-    {"nightstand", "stand"}, {"closets", "wardrobe"}, {"counters", "counter"},
+    {"drawer", "chest of drawers"},
+    {"cupboard", "cabinet"},
+    {"shelf", "shelves"},
+    {"bookshelf", "shelves"},
+    {"nightstand", "stand"},
+    {"closets", "wardrobe"},
+    {"counters", "counter"},
 }};
 
 // Lower case, letters and digits only, every other run of bytes one blank, blanks at both ends.
@@ -79,7 +87,7 @@ std::string FindReceptacles(const House& house, std::string_view query) {
   if (!here.empty()) return here;
   if (!elsewhere.empty()) {
     return "No " + type + " was found there. I was able to find the following pieces of that type though:\n" +
-        elsewhere;
+           elsewhere;
   }
   std::string in_room;
   for (const Furniture& piece : house.furniture) {
@@ -89,7 +97,7 @@ std::string FindReceptacles(const House& house, std::string_view query) {
   }
   return "No furniture matching the query was found. " +
          (names_room ? "I was able to find the following furniture there though:\n" + in_room
-             : "Explore the list of furniture for other names.");
+                     : "Explore the list of furniture for other names.");
 }
 
 std::string FindRooms(const House& house, std::string_view query) {
@@ -122,8 +130,9 @@ std::string FindObjects(const Env& env, std::string_view query) {
     const bool held = o == env.held();
     const Node place = object.moved ? object.place : info.text_place;
     const bool by_name = Names(words, info.category) || Names(words, info.name);
-    const bool by_place = !held && (Names(words, house.NameOf(place)) ||
-        (place.kind == NodeKind::kFurniture && Names(words, house.furniture[place.index].type)));
+    const bool by_place =
+        !held && (Names(words, house.NameOf(place)) ||
+                  (place.kind == NodeKind::kFurniture && Names(words, house.furniture[place.index].type)));
     const bool in_room = !held && NamesRoom(words, house.rooms[house.RoomOf(place)]);
     const std::string entry = info.name + (held ? ": held by the agent" : ": " + house.PlaceText(place));
     const bool wanted = names_category ? by_name && (!names_room || in_room || held) : (by_place || in_room);
@@ -132,7 +141,7 @@ std::string FindObjects(const Env& env, std::string_view query) {
   }
   if (!matches.empty()) return matches;
   return near.empty() ? "No objects matching the query were found so far."
-      : "No such object was found there. I was able to find the following though:\n" + near;
+                      : "No such object was found there. I was able to find the following though:\n" + near;
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

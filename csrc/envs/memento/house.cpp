@@ -1,10 +1,10 @@
-#include "envs/partnr/house.h"
+#include "envs/memento/house.h"
 
 #include <cmath>
 
 #include "core/json_fields.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 namespace {
 
 Point ReadPoint(const JsonValue& value, const std::string& what) {
@@ -47,8 +47,8 @@ void ReadFurniture(const JsonValue& value, House* house) {
     const Relation relation = word == "on" ? Relation::kOn : Relation::kWithin;
     piece.takes[static_cast<std::size_t>(relation)] = true;
     if (!house->receptacles.emplace(StringMember(receptacle, "sim_handle"), Receptacle{index, relation}).second)
-      throw TextError{receptacle.offset, "the receptacle " + Quote(StringMember(receptacle, "sim_handle")) +
-          " comes twice"};
+      throw TextError{receptacle.offset,
+                      "the receptacle " + Quote(StringMember(receptacle, "sim_handle")) + " comes twice"};
   }
   Name(house, value, piece.name, {NodeKind::kFurniture, index});
   if (!house->handles.emplace(piece.handle, index).second)
@@ -108,7 +108,7 @@ std::shared_ptr<const House> ReadHouse(const std::string& id, const JsonValue& v
     const std::uint16_t room = RoomNamed(*house, entry);
     if (StringMember(entry, "name") != "floor_" + house->rooms[room].name)
       throw TextError{entry.offset, "a floor's name: expected 'floor_" + house->rooms[room].name + "', got " +
-          Quote(StringMember(entry, "name"))};
+                                        Quote(StringMember(entry, "name"))};
     Name(house.get(), entry, StringMember(entry, "name"), {NodeKind::kFloor, room});
     house->rooms[room].has_floor = true;
   }
@@ -158,4 +158,4 @@ Houses ReadHouses(std::string_view json, const std::string& file) {
   });
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

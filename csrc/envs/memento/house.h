@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 
 constexpr std::uint16_t kNone = 0xFFFF;
 
@@ -57,9 +57,9 @@ struct House {
   std::string id;
   std::vector<Room> rooms;
   std::vector<Furniture> furniture;
-  std::unordered_map<std::string, Node> names;               // rooms, floors, furniture
-  std::unordered_map<std::string, std::uint16_t> handles;    // of furniture
-  std::unordered_map<std::string, Receptacle> receptacles;   // by handle
+  std::unordered_map<std::string, Node> names;              // rooms, floors, furniture
+  std::unordered_map<std::string, std::uint16_t> handles;   // of furniture
+  std::unordered_map<std::string, Receptacle> receptacles;  // by handle
   std::string text;  // what a prompt says of the house, from "Furniture:" to the line about faucets
 
   // The thing of that name, kNothing when there is none.
@@ -77,4 +77,4 @@ using Houses = std::unordered_map<std::string, std::shared_ptr<const House>>;
 // The houses of a scenes.json by scene id. Throws GameFileError.
 Houses ReadHouses(std::string_view json, const std::string& file);
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "core/text.h"
-#include "envs/partnr/env.h"
+#include "envs/memento/env.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 namespace {
 
 // Start positions on one piece: farther apart in height than this is another shelf board.
@@ -18,11 +18,22 @@ struct Tool {
   Skill skill;
 };
 constexpr std::array<Tool, 17> kTools = {{
-    {"Navigate", Skill::kNavigate}, {"Explore", Skill::kExplore}, {"Pick", Skill::kPick}, {"Place", Skill::kPlace},
-    {"Open", Skill::kOpen}, {"Close", Skill::kClose}, {"Wait", Skill::kWait},
-    {"FindReceptacleTool", Skill::kFindReceptacle}, {"FindObjectTool", Skill::kFindObject},
-    {"FindRoomTool", Skill::kFindRoom}, {"DescribeObjectTool", Skill::kDescribe}, {"Done", Skill::kDone},
-    {"PowerOn", Skill::kUnused}, {"PowerOff", Skill::kUnused}, {"Clean", Skill::kUnused}, {"Fill", Skill::kUnused},
+    {"Navigate", Skill::kNavigate},
+    {"Explore", Skill::kExplore},
+    {"Pick", Skill::kPick},
+    {"Place", Skill::kPlace},
+    {"Open", Skill::kOpen},
+    {"Close", Skill::kClose},
+    {"Wait", Skill::kWait},
+    {"FindReceptacleTool", Skill::kFindReceptacle},
+    {"FindObjectTool", Skill::kFindObject},
+    {"FindRoomTool", Skill::kFindRoom},
+    {"DescribeObjectTool", Skill::kDescribe},
+    {"Done", Skill::kDone},
+    {"PowerOn", Skill::kUnused},
+    {"PowerOff", Skill::kUnused},
+    {"Clean", Skill::kUnused},
+    {"Fill", Skill::kUnused},
     {"Pour", Skill::kUnused},
 }};
 
@@ -102,7 +113,7 @@ bool Env::NextTo(Node a, Node b, double max_distance_m) const {
   if (object.place != other.place || object.place.kind != NodeKind::kFurniture) return false;
   if (object.moved || other.moved) return true;
   return Distance(object.position, other.position) <= max_distance_m &&
-      std::abs(object.position.y - other.position.y) <= kSameBoard_m;
+         std::abs(object.position.y - other.position.y) <= kSameBoard_m;
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

@@ -1,10 +1,10 @@
-#include "envs/partnr/task.h"
+#include "envs/memento/task.h"
 
 #include <utility>
 
 #include "core/json_fields.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 namespace {
 
 class Reader {
@@ -26,8 +26,7 @@ class Reader {
     const auto& propositions = ListMember(value, "evaluation_propositions");
     if (propositions.empty() || propositions.size() > kMaxPropositions) {
       throw TextError{value.offset, "expected 1 to " + std::to_string(kMaxPropositions) +
-          " evaluation_propositions, got " +
-                                        std::to_string(propositions.size())};
+                                        " evaluation_propositions, got " + std::to_string(propositions.size())};
     }
     for (const JsonValue& entry : propositions) ReadProposition(entry);
     for (const JsonValue& entry : ListMember(value, "evaluation_proposition_dependencies")) ReadDependency(entry);
@@ -51,8 +50,8 @@ class Reader {
       Expect(where, JsonValue::Kind::kString, "a receptacle of name_to_receptacle");
       const auto receptacle = task_->house->receptacles.find(where.text);
       if (receptacle == task_->house->receptacles.end())
-        throw TextError{where.offset, "the house " + Quote(task_->house->id) + " has no receptacle " +
-            Quote(where.text)};
+        throw TextError{where.offset,
+                        "the house " + Quote(task_->house->id) + " has no receptacle " + Quote(where.text)};
       const std::string stem = handle.substr(0, handle.rfind("_:"));
       const auto label = labels_.find(stem);
       if (label == labels_.end())
@@ -71,7 +70,7 @@ class Reader {
           object.text_place = task_->house->Find(place->second);
           if (object.text_place.kind != NodeKind::kFurniture && object.text_place.kind != NodeKind::kFloor)
             throw TextError{where.offset, "text place of " + Quote(object.name) +
-                ": expected furniture or a floor, got " + Quote(place->second)};
+                                              ": expected furniture or a floor, got " + Quote(place->second)};
         }
       }
       const auto index = static_cast<std::uint16_t>(i);
@@ -149,8 +148,8 @@ class Reader {
         p.second = Handles(args, "receptacle_handles", false, true);
       } else {
         throw TextError{entry.offset,
-            "function_name: expected is_on_top, is_inside, is_in_room, is_on_floor or is_next_to, got " +
-            Quote(function)};
+                        "function_name: expected is_on_top, is_inside, is_in_room, is_on_floor or is_next_to, got " +
+                            Quote(function)};
       }
     }
     task_->propositions.push_back(std::move(p));
@@ -167,8 +166,8 @@ class Reader {
     const std::string& relation = StringMember(entry, "relation_type");
     const std::string& mode = StringMember(entry, "dependency_mode");
     if (relation != "while_satisfied" && relation != "after_satisfied")
-      throw TextError{entry.offset, "relation_type: expected while_satisfied or after_satisfied, got " +
-          Quote(relation)};
+      throw TextError{entry.offset,
+                      "relation_type: expected while_satisfied or after_satisfied, got " + Quote(relation)};
     if (mode != "any" && mode != "all")
       throw TextError{entry.offset, "dependency_mode: expected any or all, got " + Quote(mode)};
     const std::uint64_t depends_on = Set(ListMember(entry, "depends_on"));
@@ -234,4 +233,4 @@ std::vector<std::shared_ptr<const Task>> ReadTasks(std::string_view json, const 
   });
 }
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

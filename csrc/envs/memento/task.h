@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "envs/partnr/house.h"
+#include "envs/memento/house.h"
 
-namespace embodied_mem::partnr {
+namespace embodied_mem::memento {
 
 constexpr std::size_t kMaxPropositions = 64;  // a set of them is one word
 constexpr std::size_t kMaxObjects = 1000;
@@ -70,4 +70,4 @@ using TextPlaces = std::unordered_map<std::string, std::unordered_map<std::strin
 std::vector<std::shared_ptr<const Task>> ReadTasks(std::string_view json, const std::string& file, const Houses& houses,
                                                    const Labels& labels, const TextPlaces& text_places);
 
-}  // namespace embodied_mem::partnr
+}  // namespace embodied_mem::memento

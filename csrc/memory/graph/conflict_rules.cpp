@@ -1,8 +1,8 @@
-#include "memory/conflict_rules.h"
+#include "memory/graph/conflict_rules.h"
 
 #include "core/error.h"
 #include "core/text.h"
-#include "memory/graph_checks.h"
+#include "memory/graph/graph_checks.h"
 
 namespace embodied_mem {
 

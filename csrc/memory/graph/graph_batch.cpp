@@ -1,4 +1,4 @@
-#include "memory/graph_batch.h"
+#include "memory/graph/graph_batch.h"
 
 #include <algorithm>
 #include <string>
@@ -16,7 +16,8 @@ std::size_t Into(NodeId node) { return 2 * static_cast<std::size_t>(node) + 1; }
 // As FindEdge, for the writer: what is marked has ended, and every edge is of its version.
 FactId FindCurrent(const EdgeList* out, const EdgeList* in, NodeId subject, RelationId relation, NodeId object) {
   if (out == nullptr || in == nullptr) return kNoFact;
-  const std::uint32_t num_out = out->count.load(std::memory_order_relaxed), num_in = in->count.load(std::memory_order_relaxed);
+  const std::uint32_t num_out = out->count.load(std::memory_order_relaxed),
+                      num_in = in->count.load(std::memory_order_relaxed);
   const NodeId other = num_in < num_out ? subject : object;
   const Edge* edge = (num_in < num_out ? in : out)->edges();
   for (const Edge* const end = edge + std::min(num_in, num_out); edge != end; ++edge) {
@@ -71,8 +72,10 @@ NodeId FindName(const VersionedTable<NameBucket>& names, const VersionedTable<No
   const NameBucket* bucket = names.Read(BucketOf(hash, seen.num_buckets), seen.version);
   if (bucket == nullptr) return kNoNode;
   const NameBucket::Entry* entry = bucket->entries();
-  for (const NameBucket::Entry* const end = entry + bucket->count.load(std::memory_order_acquire); entry != end; ++entry) {
-    if (entry->hash == hash && entry->id < seen.num_nodes && nodes.Read(entry->id, seen.version)->name == name) return entry->id;
+  for (const NameBucket::Entry* const end = entry + bucket->count.load(std::memory_order_acquire); entry != end;
+       ++entry) {
+    if (entry->hash == hash && entry->id < seen.num_nodes && nodes.Read(entry->id, seen.version)->name == name)
+      return entry->id;
   }
   return kNoNode;
 }
@@ -93,8 +96,11 @@ FactId FindEdge(const EdgeList* out, const EdgeList* in, NodeId subject, Relatio
 
 GraphBatch::GraphBatch(KnowledgeGraph* graph) : graph_(graph), lock_(graph->writer_), state_(*graph->state_.load()) {
   if (graph_->broken_)
-    throw InternalError("the knowledge graph is closed for writing, since a batch ended half way for want of memory; "
-                        "what it held before can be read, and a fork of it made earlier can be written");
+    throw InternalError(
+        "the knowledge graph is closed for writing, since a batch ended half way, for want of memory or by a fork of "
+        "the "
+        "process; "
+        "what it held before can be read, and a fork of it made earlier can be written");
   ++state_.version;
 }
 
@@ -119,7 +125,8 @@ void GraphBatch::Prefetch(const Changes& changes, const std::uint32_t* hashes) c
       if (fact.object < state_.num_nodes) visit(graph_->edges_, Into(fact.object));
     }
     for (const Changes::Invalidation& end : changes.invalidate) visit(graph_->facts_, end.fact);
-    for (std::size_t i = 0; i < changes.nodes.size(); ++i) visit(graph_->names_, BucketOf(hashes[i], state_.num_buckets));
+    for (std::size_t i = 0; i < changes.nodes.size(); ++i)
+      visit(graph_->names_, BucketOf(hashes[i], state_.num_buckets));
     if (!changes.nodes.empty()) visit(graph_->names_, NextSplit(state_.num_buckets));
   };
   if (state_.num_nodes >= kInCache) each_slot([](const auto& table, std::size_t slot) { table.PrefetchSlot(slot); });
@@ -150,7 +157,8 @@ void GraphBatch::FindFacts(const std::vector<Changes::Ending>& ends, std::vector
 }
 
 FactId GraphBatch::FindFact(NodeId subject, RelationId relation, NodeId object) const {
-  return FindCurrent(graph_->edges_.Newest(OutOf(subject)), graph_->edges_.Newest(Into(object)), subject, relation, object);
+  return FindCurrent(graph_->edges_.Newest(OutOf(subject)), graph_->edges_.Newest(Into(object)), subject, relation,
+                     object);
 }
 
 Vocabulary* GraphBatch::OwnVocabulary() {
@@ -161,15 +169,15 @@ Vocabulary* GraphBatch::OwnVocabulary() {
   return own_vocabulary_.get();
 }
 
-std::uint32_t GraphBatch::Number(const std::string& word, const char* what, std::shared_ptr<const Words> Vocabulary::*which,
-                                 std::shared_ptr<Words>* own) {
+std::uint32_t GraphBatch::Number(const std::string& word, const char* what,
+                                 std::shared_ptr<const Words> Vocabulary::* which, std::shared_ptr<Words>* own) {
   const Words& words = *(state_.vocabulary->*which);
   const std::uint32_t known = words.Find(word);
   if (known != std::numeric_limits<std::uint32_t>::max()) return known;
   const std::size_t count = words.words.size();
   if (count >= kMaxWords)
-    throw InvalidInputError(std::string(what) + ": expected at most " + std::to_string(kMaxWords) + " different ones, got " +
-                            Quote(word) + " as one more; put what varies into node names");
+    throw InvalidInputError(std::string(what) + ": expected at most " + std::to_string(kMaxWords) +
+                            " different ones, got " + Quote(word) + " as one more; put what varies into node names");
   if (*own == nullptr) {
     Vocabulary* const vocabulary = OwnVocabulary();
     *own = std::make_shared<Words>(words);
@@ -189,7 +197,8 @@ TypeId GraphBatch::Type(const std::string& word) { return Number(word, "type", &
 
 inline GraphBatch::Ends GraphBatch::OwnEnds(NodeId subject, NodeId object) {
   auto* const out = graph_->edges_.Own(OutOf(subject), state_.version, &graph_->versions_);
-  return {out, graph_->edges_.Own(Into(object), state_.version, &graph_->versions_)};  // a page stays where it was owned
+  return {out,
+          graph_->edges_.Own(Into(object), state_.version, &graph_->versions_)};  // a page stays where it was owned
 }
 
 inline EdgeList* GraphBatch::OwnList(std::atomic<EdgeList*>* place, std::uint32_t more) {
@@ -205,7 +214,8 @@ EdgeList* GraphBatch::CopyList(std::atomic<EdgeList*>* place, std::uint32_t more
   const EdgeList* list = place->load(std::memory_order_relaxed);
   const Edge* const begin = list == nullptr ? nullptr : list->edges();
   const Edge* const end = list == nullptr ? nullptr : begin + list->count.load(std::memory_order_relaxed);
-  const auto num_current = static_cast<std::uint32_t>(std::count_if(begin, end, [](const Edge& edge) { return !edge.ended(); }));
+  const auto num_current =
+      static_cast<std::uint32_t>(std::count_if(begin, end, [](const Edge& edge) { return !edge.ended(); }));
   EdgeList* fresh = EdgeList::Make(state_.version, num_current + more);
   if (list != nullptr) {
     try {
@@ -379,12 +389,14 @@ void GraphBatch::Commit() {
   versions.Reserve(2);
   auto* const fresh = new GraphState(state_);
   if (own_vocabulary_ != nullptr) {
-    versions.Retire(const_cast<Vocabulary*>(graph_->vocabulary_.release()),
-                    [](void* words) { delete static_cast<Vocabulary*>(words); }, version);
+    versions.Retire(
+        const_cast<Vocabulary*>(graph_->vocabulary_.release()),
+        [](void* words) { delete static_cast<Vocabulary*>(words); }, version);
     graph_->vocabulary_ = std::move(own_vocabulary_);
   }
-  versions.Retire(const_cast<GraphState*>(graph_->state_.load(std::memory_order_relaxed)),
-                  [](void* state) { delete static_cast<GraphState*>(state); }, version);
+  versions.Retire(
+      const_cast<GraphState*>(graph_->state_.load(std::memory_order_relaxed)),
+      [](void* state) { delete static_cast<GraphState*>(state); }, version);
   committed_ = true;
   graph_->state_.store(fresh, std::memory_order_release);
   graph_->published_.store(version);

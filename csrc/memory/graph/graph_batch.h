@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/graph_records.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/graph_records.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 
@@ -19,8 +19,8 @@ struct CompiledRules {
     std::size_t rule, member;
   };
   ConflictRules source;
-  std::vector<std::vector<RelationId>> relations;      // of each member of each rule
-  std::vector<std::vector<Place>> of_relation;  // the members that a relation appears in
+  std::vector<std::vector<RelationId>> relations;  // of each member of each rule
+  std::vector<std::vector<Place>> of_relation;     // the members that a relation appears in
 };
 
 // What a reader has to know of the version that it sees.
@@ -128,7 +128,7 @@ class GraphBatch {
   Ends OwnEnds(NodeId subject, NodeId object);
   FactId AddFactAt(const Ends& ends, const Changes::NewFact& fact, std::int64_t invalid_at);
 
-  std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words> Vocabulary::*which,
+  std::uint32_t Number(const std::string& word, const char* what, std::shared_ptr<const Words> Vocabulary::* which,
                        std::shared_ptr<Words>* own);
   Vocabulary* OwnVocabulary();
   // A list to append `more` edges to and to mark edges of, in place where that can be.
@@ -145,8 +145,8 @@ class GraphBatch {
   GraphState state_;
   std::unique_ptr<Vocabulary> own_vocabulary_;  // where this batch changes it
   std::shared_ptr<Words> own_relations_, own_types_;
-  bool changed_ = false;    // there is something to publish
-  bool touched_ = false;    // tables were written, not the state alone
+  bool changed_ = false;  // there is something to publish
+  bool touched_ = false;  // tables were written, not the state alone
   bool committed_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "memory/graph_bytes.h"
+#include "memory/graph/graph_bytes.h"
 
 #include <limits>
 #include <utility>
@@ -8,9 +8,9 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
 
 namespace embodied_mem {
 namespace {
@@ -43,12 +43,14 @@ class GraphReader {
       CheckRoom(0, num_facts, "facts");
       for (std::size_t i = 0; i < num_nodes; ++i) ReadNode(&batch);
       for (std::size_t i = 0; i < num_facts; ++i) ReadFact(&batch);
-      if (in_.left() > 0) throw TextError{in_.offset(), "expected the end, got " + std::to_string(in_.left()) + " more bytes"};
+      if (in_.left() > 0)
+        throw TextError{in_.offset(), "expected the end, got " + std::to_string(in_.left()) + " more bytes"};
       batch.Commit();
     }
     const std::size_t num_relations = Snapshot(*graph).relations().size();
     if (!rules.rules.empty()) graph->SetRules(std::move(rules));
-    if (Snapshot(*graph).relations().size() != num_relations) throw TextError{0, "a rule is about a relation that is not listed"};
+    if (Snapshot(*graph).relations().size() != num_relations)
+      throw TextError{0, "a rule is about a relation that is not listed"};
     return graph;
   }
 
@@ -56,7 +58,8 @@ class GraphReader {
   // A number of items, which take a byte each at least.
   std::size_t Count(std::uint64_t count) const {
     if (count > in_.left())
-      throw TextError{in_.offset(), "expected " + std::to_string(count) + " items, got " + std::to_string(in_.left()) + " bytes"};
+      throw TextError{in_.offset(),
+                      "expected " + std::to_string(count) + " items, got " + std::to_string(in_.left()) + " bytes"};
     return static_cast<std::size_t>(count);
   }
   std::string Utf8(std::string_view text) const {
@@ -65,19 +68,22 @@ class GraphReader {
   }
   bool Flag(const char* what) {
     const auto flag = in_.Number<std::uint8_t>();
-    if (flag > 1) throw TextError{in_.offset() - 1, std::string(what) + ": expected 0 or 1, got " + std::to_string(flag)};
+    if (flag > 1)
+      throw TextError{in_.offset() - 1, std::string(what) + ": expected 0 or 1, got " + std::to_string(flag)};
     return flag == 1;
   }
 
   std::vector<std::string> ReadWords() {
     std::vector<std::string> words(Count(in_.Number<std::uint32_t>()));
-    if (words.size() > kMaxWords) throw TextError{in_.offset(), "expected at most " + std::to_string(kMaxWords) + " words"};
+    if (words.size() > kMaxWords)
+      throw TextError{in_.offset(), "expected at most " + std::to_string(kMaxWords) + " words"};
     Words known;
     for (std::string& word : words) {
       word = Utf8(in_.Text());
       if (word.empty()) continue;  // forgotten
       CheckName(word, "word");
-      if (!known.ids.emplace(word, 0).second) throw TextError{in_.offset(), "expected each word once, got " + Quote(word) + " twice"};
+      if (!known.ids.emplace(word, 0).second)
+        throw TextError{in_.offset(), "expected each word once, got " + Quote(word) + " twice"};
     }
     return words;
   }
@@ -138,7 +144,8 @@ class GraphReader {
       throw TextError{in_.offset() - 4, "expected a known relation, got number " + std::to_string(relation)};
     const NodeId object = end();
     const auto valid_at = in_.Number<std::int64_t>(), invalid_at = in_.Number<std::int64_t>();
-    if (valid_at == kStillValid || invalid_at < valid_at) throw TextError{in_.offset() - 16, "expected valid_at <= invalid_at"};
+    if (valid_at == kStillValid || invalid_at < valid_at)
+      throw TextError{in_.offset() - 16, "expected valid_at <= invalid_at"};
     if (invalid_at == kStillValid && batch->FindFact(subject, relation, object) != kNoFact)
       throw TextError{in_.offset(), "expected each current fact once, got it twice"};
     const std::uint64_t num_sources = in_.Number<std::uint32_t>();
@@ -215,14 +222,16 @@ std::string GraphToBytes(const Snapshot& snapshot, std::string_view label) {
 
 std::unique_ptr<KnowledgeGraph> GraphFromBytes(std::string_view bytes, std::string* label) {
   if (bytes.size() < kMagic.size() + 8 || bytes.substr(0, kMagic.size()) != kMagic)
-    throw InvalidInputError("graph: expected bytes that begin with " + Quote(kMagic) + ", got " + Quote(bytes.substr(0, kMagic.size())));
+    throw InvalidInputError("graph: expected bytes that begin with " + Quote(kMagic) + ", got " +
+                            Quote(bytes.substr(0, kMagic.size())));
   const auto version = NumberAt<std::uint32_t>(bytes, kMagic.size());
   if (version != kGraphBytesVersion)
     throw InvalidInputError("graph: expected format version " + std::to_string(kGraphBytesVersion) + ", got " +
                             std::to_string(version) + "; read it with the release of embodied_mem that wrote it");
   const std::string_view body = bytes.substr(0, bytes.size() - 4);
   if (Crc32c(body) != NumberAt<std::uint32_t>(bytes, body.size()))
-    throw InvalidInputError("graph: the checksum of " + std::to_string(bytes.size()) + " bytes does not match; they are damaged or cut");
+    throw InvalidInputError("graph: the checksum of " + std::to_string(bytes.size()) +
+                            " bytes does not match; they are damaged or cut");
   try {
     return GraphReader(body).Read(label);
   } catch (const TextError& error) {

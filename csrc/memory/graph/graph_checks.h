@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "memory/knowledge_graph.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 

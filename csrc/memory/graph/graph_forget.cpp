@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
 
 namespace embodied_mem {
 namespace {
@@ -145,7 +145,8 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   }
   SortUnique(&result.erased);
   const auto erased = [&](FactId fact) { return Contains(result.erased, fact); };
-  result.unsourced.erase(std::remove_if(result.unsourced.begin(), result.unsourced.end(), erased), result.unsourced.end());
+  result.unsourced.erase(std::remove_if(result.unsourced.begin(), result.unsourced.end(), erased),
+                         result.unsourced.end());
   if (result.nodes.empty() && result.erased.empty() && result.unsourced.empty()) return result;
 
   std::vector<NodeId> ends = result.nodes;
@@ -177,7 +178,8 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
   SortUnique(&types);
 
   // Words that only this used.
-  std::vector<char> relation_used(batch.state().vocabulary->relations->words.size()), type_used(batch.state().vocabulary->types->words.size());
+  std::vector<char> relation_used(batch.state().vocabulary->relations->words.size()),
+      type_used(batch.state().vocabulary->types->words.size());
   if (!relations.empty() || !types.empty()) {
     for (std::size_t id = 0; id < batch.state().num_facts; ++id) {
       const FactRecord& fact = batch.fact(static_cast<FactId>(id));
@@ -189,7 +191,8 @@ Forgotten KnowledgeGraph::Forget(const std::vector<NodeId>& nodes, const std::ve
     }
     for (const auto& rule : batch.state().vocabulary->rules->relations)
       for (const RelationId relation : rule) relation_used[relation] = 1;
-    std::vector<std::string> relation_words = batch.state().vocabulary->relations->words, type_words = batch.state().vocabulary->types->words;
+    std::vector<std::string> relation_words = batch.state().vocabulary->relations->words,
+                             type_words = batch.state().vocabulary->types->words;
     for (const RelationId relation : relations)
       if (relation_used[relation] == 0) relation_words[relation].clear();
     for (const TypeId type : types)

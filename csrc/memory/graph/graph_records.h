@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/block_pool.h"
-#include "memory/knowledge_graph.h"
-#include "memory/shared_list.h"
-#include "memory/versioned.h"
+#include "memory/graph/knowledge_graph.h"
+#include "memory/versioned/block_pool.h"
+#include "memory/versioned/shared_list.h"
+#include "memory/versioned/versioned.h"
 
 namespace embodied_mem {
 
@@ -158,7 +158,12 @@ class FactRecord : public Pooled {
  public:
   // A current one without source.
   FactRecord(std::uint64_t v, NodeId s, RelationId relation, NodeId o, std::int64_t time)
-      : version(v), valid_at(time), subject(s), object(o), one_source_(0), relation_(static_cast<std::uint16_t>(relation)) {}
+      : version(v),
+        valid_at(time),
+        subject(s),
+        object(o),
+        one_source_(0),
+        relation_(static_cast<std::uint16_t>(relation)) {}
   ~FactRecord() { ClearSources(); }
 
   FactRecord* Copy(std::uint64_t version) const;

@@ -1,4 +1,4 @@
-#include "memory/graph_update.h"
+#include "memory/graph/graph_update.h"
 
 #include <algorithm>
 #include <string>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
-#include "memory/similar_nodes.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
+#include "memory/graph/similar_nodes.h"
 
 namespace embodied_mem {
 namespace {
@@ -21,7 +21,8 @@ class Merge {
  public:
   Merge(GraphBatch* batch, UpdateResult* result) : batch_(*batch), result_(*result) {}
 
-  FactId Put(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at, std::optional<std::int64_t> source) {
+  FactId Put(NodeId subject, RelationId relation, NodeId object, std::int64_t valid_at,
+             std::optional<std::int64_t> source) {
     const FactId known = FindTrue(subject, relation, object, valid_at);
     if (known != kNoFact) {
       if (source) batch_.AddSource(known, *source);
@@ -89,17 +90,22 @@ class Merge {
     };
     const auto begin = static_cast<std::ptrdiff_t>(conflicts_.size());
     for (const Role role : {Role::kSubject, Role::kObject}) {
-      const bool used = std::any_of(rule.members.begin(), rule.members.end(), [&](const auto& m) { return m.role == role; });
+      const bool used =
+          std::any_of(rule.members.begin(), rule.members.end(), [&](const auto& m) { return m.role == role; });
       const EdgeList* list = used ? batch_.list(owner, role == Role::kObject) : nullptr;
       if (list == nullptr) continue;
       const auto past = [&](FactId id) { consider(id, batch_.fact(id).object, batch_.fact(id).relation(), role); };
-      batch_.seen().VisitEdges(*list, [&](const Edge& edge) {
-        consider(edge.fact, role == Role::kSubject ? edge.node : owner, edge.relation(), role);
-      }, past);
+      batch_.seen().VisitEdges(
+          *list,
+          [&](const Edge& edge) {
+            consider(edge.fact, role == Role::kSubject ? edge.node : owner, edge.relation(), role);
+          },
+          past);
       SeenVersion::VisitMoved(*list, valid_at, past);
     }
     // Past facts come in the order in which they ended, which a graph that was read back does not know.
-    std::sort(conflicts_.begin() + begin, conflicts_.end(), [](const auto& a, const auto& b) { return a.fact < b.fact; });
+    std::sort(conflicts_.begin() + begin, conflicts_.end(),
+              [](const auto& a, const auto& b) { return a.fact < b.fact; });
   }
 
   GraphBatch& batch_;
@@ -123,7 +129,8 @@ void CheckMention(const Mention& mention, const GraphBatch& batch, std::size_t t
 NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, UpdateResult* result) {
   const NodeId exact = batch->FindNode(mention.name);
   if (exact != kNoNode) {  // its type stays, if it has one
-    if (!mention.type.empty() && batch->node(exact).type == kNoType) batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
+    if (!mention.type.empty() && batch->node(exact).type == kNoType)
+      batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
     if (similar != nullptr) similar->Note(mention.name, exact);
     return exact;
   }
@@ -134,7 +141,8 @@ NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, Up
   };
   for (const NodeId candidate : mention.candidates) {
     const TypeId known = batch->node(candidate).type;
-    if (!mention.type.empty() && known != kNoType && batch->state().vocabulary->types->words[known] != mention.type) continue;
+    if (!mention.type.empty() && known != kNoType && batch->state().vocabulary->types->words[known] != mention.type)
+      continue;
     return linked(candidate);
   }
   const NodeId found = similar == nullptr ? kNoNode : similar->Find(mention, *batch);
@@ -183,8 +191,8 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
     for (std::size_t i = 0; i < triples.size(); ++i) {
       result->subjects.push_back(Link(triples[i].subject, search, &batch, result));
       result->objects.push_back(Link(triples[i].object, search, &batch, result));
-      result->facts.push_back(merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at,
-                                        triples[i].source));
+      result->facts.push_back(
+          merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at, triples[i].source));
     }
     if (search != nullptr) search->Add();
     batch.Commit();

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/knowledge_graph.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 
@@ -62,8 +62,8 @@ struct UpdateResult {
     FactId by;         // the new fact that it is in conflict with
     std::size_t rule;  // in the graph's rules
   };
-  std::vector<NodeId> subjects, objects;  // of each triple
-  std::vector<FactId> facts;              // of each triple
+  std::vector<NodeId> subjects, objects;         // of each triple
+  std::vector<FactId> facts;                     // of each triple
   std::vector<NodeId> new_nodes, similar_nodes;  // made; linked by a candidate
   std::vector<FactId> added, repeated;
   std::vector<Ended> ended;

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -74,7 +74,8 @@ void KHopScratch::Ids::Reserve(std::size_t count, std::size_t more) {
 
 void CheckKHop(const KHopOptions& options, std::size_t num_relations) {
   if (options.hops > kMaxHops)
-    throw InvalidInputError("hops: expected at most " + std::to_string(kMaxHops) + ", got " + std::to_string(options.hops));
+    throw InvalidInputError("hops: expected at most " + std::to_string(kMaxHops) + ", got " +
+                            std::to_string(options.hops));
   for (std::size_t i = 0; i < options.relations.size(); ++i) {
     if (options.relations[i] >= num_relations)
       throw InvalidInputError("relations[" + std::to_string(i) + "]: expected a relation id below " +
@@ -89,7 +90,8 @@ void Snapshot::KHop(const std::vector<NodeId>& sources, const KHopOptions& optio
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i] >= num_known) CheckKnown(sources[i], "sources[" + std::to_string(i) + "]");
   }
-  scratch->allowed_.assign(options.relations.empty() && !options.as_of ? 0 : relations().size(), options.relations.empty() ? 1 : 0);
+  scratch->allowed_.assign(options.relations.empty() && !options.as_of ? 0 : relations().size(),
+                           options.relations.empty() ? 1 : 0);
   for (const RelationId relation : options.relations) scratch->allowed_[relation] = 1;
   if (scratch->marks_.size() < num_nodes()) scratch->marks_.resize(num_nodes() + num_nodes() / 2);
   if (++scratch->epoch_ == 0) {
@@ -114,7 +116,8 @@ void Snapshot::KHop(const std::vector<NodeId>& sources, const KHopOptions& optio
 }
 
 template <Snapshot::WalkKind kKind, int kFirstSide, int kLastSide>
-void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch, Subgraph* result) const {
+void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch,
+                    Subgraph* result) const {
   const SeenVersion seen = Seen();
   KHopScratch::Mark* const marks = scratch->marks_.data();
   const std::uint32_t epoch = scratch->epoch_;
@@ -191,7 +194,8 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
           const Edge* edge = list->edges();
           for (const Edge* const last = edge + count; edge != last; ++edge) {
             if (seen.HasEnded(*list, *edge)) continue;
-            if (kKind == WalkKind::kAll || scratch->allowed_[edge->relation()] != 0) follow(edge->node, edge->fact, side);
+            if (kKind == WalkKind::kAll || scratch->allowed_[edge->relation()] != 0)
+              follow(edge->node, edge->fact, side);
           }
         }
       }

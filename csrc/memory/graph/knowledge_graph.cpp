@@ -1,4 +1,4 @@
-#include "memory/knowledge_graph.h"
+#include "memory/graph/knowledge_graph.h"
 
 #include <algorithm>
 #include <string>
@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
 
 namespace embodied_mem {
 namespace {
@@ -21,7 +21,8 @@ std::string At(const char* list, std::size_t index, const char* field) {
 template <typename T>
 class Room {
  public:
-  explicit Room(std::size_t size) : many_(size > kFew ? new T[size] : nullptr), begin_(size > kFew ? many_.get() : few_) {}
+  explicit Room(std::size_t size)
+      : many_(size > kFew ? new T[size] : nullptr), begin_(size > kFew ? many_.get() : few_) {}
   T* begin() { return begin_; }
   T& operator[](std::size_t i) { return begin_[i]; }
 
@@ -57,12 +58,14 @@ void CheckName(std::string_view name, const std::string& where) {
                             std::to_string(name.size()) + "; put long texts into attributes");
   const std::size_t bad = FindInvalidUtf8(name);
   if (bad != std::string_view::npos)
-    throw InvalidInputError(where + ": expected UTF-8, got another byte at offset " + std::to_string(bad) + " of " + Quote(name));
+    throw InvalidInputError(where + ": expected UTF-8, got another byte at offset " + std::to_string(bad) + " of " +
+                            Quote(name));
 }
 
 void CheckNode(std::size_t node, std::size_t num_nodes, const std::string& where) {
   if (node >= num_nodes)
-    throw InvalidInputError(where + ": expected a node id below " + std::to_string(num_nodes) + ", got " + std::to_string(node));
+    throw InvalidInputError(where + ": expected a node id below " + std::to_string(num_nodes) + ", got " +
+                            std::to_string(node));
 }
 
 void ThrowForgotten(std::size_t node, const std::string& where) {
@@ -89,8 +92,13 @@ KnowledgeGraph::KnowledgeGraph() : state_(nullptr), published_(0) {
 }
 
 KnowledgeGraph::KnowledgeGraph(const KnowledgeGraph& other)
-    : edges_(other.edges_), facts_(other.facts_), nodes_(other.nodes_), names_(other.names_),
-      vocabulary_(std::make_unique<const Vocabulary>(*other.vocabulary_)), state_(nullptr), published_(other.published_.load()) {
+    : edges_(other.edges_),
+      facts_(other.facts_),
+      nodes_(other.nodes_),
+      names_(other.names_),
+      vocabulary_(std::make_unique<const Vocabulary>(*other.vocabulary_)),
+      state_(nullptr),
+      published_(other.published_.load()) {
   auto* state = new GraphState(*other.state_.load());
   state->vocabulary = vocabulary_.get();
   state_.store(state);
@@ -101,7 +109,9 @@ KnowledgeGraph::~KnowledgeGraph() { delete state_.load(); }
 std::unique_ptr<KnowledgeGraph> KnowledgeGraph::Fork() const {
   const std::lock_guard<std::mutex> lock(writer_);
   if (broken_)
-    throw InternalError("the knowledge graph cannot be forked, since a batch ended half way for want of memory");
+    throw InternalError(
+        "the knowledge graph cannot be forked, since a batch ended half way, for want of memory or by a fork "
+        "of the process");
   return std::unique_ptr<KnowledgeGraph>(new KnowledgeGraph(*this));
 }
 
@@ -164,7 +174,8 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
     applied.nodes[i] = batch.FindNode(changes.nodes[i].name, hashes[i]);
     if (applied.nodes[i] == kNoNode) fresh[num_fresh++] = hashes[i];
   }
-  const bool named_twice = FindTwice(fresh.begin(), fresh.begin() + num_fresh) != fresh.begin() + num_fresh;  // it may be
+  const bool named_twice =
+      FindTwice(fresh.begin(), fresh.begin() + num_fresh) != fresh.begin() + num_fresh;  // it may be
   if (named_twice) {
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < num_named; ++i)
@@ -179,22 +190,24 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
     if (fact.subject >= num_nodes) CheckNode(fact.subject, num_nodes, At("add", i, "subject"));
     if (fact.object >= num_nodes) CheckNode(fact.object, num_nodes, At("add", i, "object"));
     if (state.num_forgotten_nodes > 0) {
-      if (fact.subject < state.num_nodes && batch.node(fact.subject).name.empty()) ThrowForgotten(fact.subject, At("add", i, "subject"));
-      if (fact.object < state.num_nodes && batch.node(fact.object).name.empty()) ThrowForgotten(fact.object, At("add", i, "object"));
+      if (fact.subject < state.num_nodes && batch.node(fact.subject).name.empty())
+        ThrowForgotten(fact.subject, At("add", i, "subject"));
+      if (fact.object < state.num_nodes && batch.node(fact.object).name.empty())
+        ThrowForgotten(fact.object, At("add", i, "object"));
     }
     if (fact.relation >= relations.size())
-      throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " + std::to_string(relations.size()) +
-                              ", got " + std::to_string(fact.relation));
+      throw InvalidInputError(At("add", i, "relation") + ": expected a relation id below " +
+                              std::to_string(relations.size()) + ", got " + std::to_string(fact.relation));
     if (relations[fact.relation].empty())
-      throw InvalidInputError(At("add", i, "relation") + ": expected a known relation, got " + std::to_string(fact.relation) +
-                              ", which was forgotten; intern its word again");
+      throw InvalidInputError(At("add", i, "relation") + ": expected a known relation, got " +
+                              std::to_string(fact.relation) + ", which was forgotten; intern its word again");
     if (fact.valid_at == kStillValid)
       throw InvalidInputError(At("add", i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
   }
   for (std::size_t i = 0; i < changes.end.size(); ++i) {
     const Changes::Ending& end = changes.end[i];
-    if (end.subject >= state.num_nodes) CheckNode(end.subject, state.num_nodes, At("end", i, "subject"));
-    if (end.object >= state.num_nodes) CheckNode(end.object, state.num_nodes, At("end", i, "object"));
+    if (end.subject >= state.num_nodes) CheckNode(end.subject, state.num_nodes, At("invalidate", i, "subject"));
+    if (end.object >= state.num_nodes) CheckNode(end.object, state.num_nodes, At("invalidate", i, "object"));
   }
   batch.FindFacts(changes.end, &applied.ended);
   Room<FactId> ended(changes.invalidate.size() + changes.end.size());
@@ -203,37 +216,38 @@ void KnowledgeGraph::Apply(const Changes& changes, Applied* result) {
     const Changes::Ending& end = changes.end[i];
     const FactId id = applied.ended[i];
     if (id == kNoFact)
-      throw InvalidInputError("end[" + std::to_string(i) + "]: expected a current fact, got (" + std::to_string(end.subject) + ", " +
-                              (end.relation < relations.size() ? Quote(relations[end.relation]) : std::to_string(end.relation)) +
-                              ", " + std::to_string(end.object) + ")");
+      throw InvalidInputError(
+          "invalidate[" + std::to_string(i) + "]: expected a current fact, got (" + std::to_string(end.subject) + ", " +
+          (end.relation < relations.size() ? Quote(relations[end.relation]) : std::to_string(end.relation)) + ", " +
+          std::to_string(end.object) + ")");
     const FactRecord& fact = batch.fact(id);
     if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
-      throw InvalidInputError(At("end", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
-                              " on, since when the fact is valid, got " + std::to_string(end.invalid_at));
+      throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " +
+                              std::to_string(fact.valid_at) + " on, since when the fact is valid, got " +
+                              std::to_string(end.invalid_at));
     ended[num_ended++] = id;
   }
   for (std::size_t i = 0; i < changes.invalidate.size(); ++i) {
     const Changes::Invalidation& end = changes.invalidate[i];
     if (end.fact >= state.num_facts)
-      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a fact id below " + std::to_string(state.num_facts) +
-                              ", got " + std::to_string(end.fact));
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a fact id below " +
+                              std::to_string(state.num_facts) + ", got " + std::to_string(end.fact));
     const FactRecord& fact = batch.fact(end.fact);
     if (fact.subject == kNoNode)
-      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
-                              ", which was forgotten");
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " +
+                              std::to_string(end.fact) + ", which was forgotten");
     if (const std::int64_t ended_at = fact.InvalidAt(state.version); ended_at != kStillValid)
-      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " + std::to_string(end.fact) +
-                              ", which ended at " + std::to_string(ended_at));
+      throw InvalidInputError(At("invalidate", i, "fact") + ": expected a current fact, got " +
+                              std::to_string(end.fact) + ", which ended at " + std::to_string(ended_at));
     if (end.invalid_at < fact.valid_at || end.invalid_at == kStillValid)
-      throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " + std::to_string(fact.valid_at) +
-                              " on, since when fact " + std::to_string(end.fact) + " is valid, got " +
-                              std::to_string(end.invalid_at));
+      throw InvalidInputError(At("invalidate", i, "invalid_at") + ": expected a time from " +
+                              std::to_string(fact.valid_at) + " on, since when fact " + std::to_string(end.fact) +
+                              " is valid, got " + std::to_string(end.invalid_at));
     ended[num_ended++] = end.fact;
   }
   const FactId* const twice = FindTwice(ended.begin(), ended.begin() + num_ended);
   if (twice != ended.begin() + num_ended)
-    throw InvalidInputError(std::string(changes.end.empty() ? "invalidate" : "end") + ": expected each fact once, got " +
-                            std::to_string(*twice) + " twice");
+    throw InvalidInputError("invalidate: expected each fact once, got " + std::to_string(*twice) + " twice");
 
   for (std::size_t i = 0; i < num_named; ++i) {
     const std::string& type = changes.nodes[i].type;

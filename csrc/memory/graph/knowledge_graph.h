@@ -27,8 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "memory/conflict_rules.h"
-#include "memory/versioned.h"
+#include "core/fork_hook.h"
+#include "memory/graph/conflict_rules.h"
+#include "memory/versioned/versioned.h"
 
 namespace embodied_mem {
 
@@ -91,10 +92,10 @@ struct Changes {
 };
 
 struct Applied {
-  std::vector<NodeId> nodes;          // of each of Changes::nodes
-  std::vector<FactId> facts;          // of each of Changes::add
-  std::vector<std::uint8_t> repeated; // whether that fact was current already and has got a source instead of a copy
-  std::vector<FactId> ended;          // of each of Changes::end
+  std::vector<NodeId> nodes;           // of each of Changes::nodes
+  std::vector<FactId> facts;           // of each of Changes::add
+  std::vector<std::uint8_t> repeated;  // whether that fact was current already and has got a source instead of a copy
+  std::vector<FactId> ended;           // of each of Changes::end
 
   void Clear() {
     nodes.clear();
@@ -175,7 +176,7 @@ struct GraphState : Pooled {
   std::uint64_t version = 0;
   std::size_t num_nodes = 0, num_facts = 0, num_current_facts = 0, num_buckets = 1;
   std::size_t num_forgotten_nodes = 0, num_erased_facts = 0;  // ids that stay empty
-  const Vocabulary* vocabulary = nullptr;  // the graph's, or one that it retired
+  const Vocabulary* vocabulary = nullptr;                     // the graph's, or one that it retired
 };
 
 class KnowledgeGraph;
@@ -190,7 +191,7 @@ class Snapshot {
 
   std::uint64_t version() const;
   std::size_t num_nodes() const;
-  std::size_t num_facts() const;          // past ones too
+  std::size_t num_facts() const;  // past ones too
   std::size_t num_current_facts() const;
   std::size_t num_forgotten_nodes() const;
   std::size_t num_erased_facts() const;
@@ -217,12 +218,14 @@ class Snapshot {
   std::vector<FactId> AllFacts(std::optional<std::int64_t> as_of) const;
 
   // What lies within `hops` of the sources. Cost: the edges of the nodes visited; with `as_of` their past facts too.
-  void KHop(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch, Subgraph* result) const;
+  void KHop(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch,
+            Subgraph* result) const;
 
  private:
   enum class WalkKind { kAll, kFiltered, kAsOf };
   template <WalkKind kKind, int kFirstSide, int kLastSide>
-  void Walk(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch, Subgraph* result) const;
+  void Walk(const std::vector<NodeId>& sources, const KHopOptions& options, KHopScratch* scratch,
+            Subgraph* result) const;
   SeenVersion Seen() const;
   void CheckKnown(NodeId node, const std::string& where) const;
   void AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const;
@@ -234,9 +237,9 @@ class Snapshot {
 
 // What Forget removed.
 struct Forgotten {
-  std::vector<NodeId> nodes;     // those named, and those that nothing was left of
-  std::vector<FactId> erased;    // facts of these nodes, and facts that only the forgotten sources supported
-  std::vector<FactId> unsourced; // facts that lost a source and have others
+  std::vector<NodeId> nodes;      // those named, and those that nothing was left of
+  std::vector<FactId> erased;     // facts of these nodes, and facts that only the forgotten sources supported
+  std::vector<FactId> unsourced;  // facts that lost a source and have others
 };
 
 struct Triple;
@@ -265,7 +268,8 @@ class KnowledgeGraph {
   }
   void Apply(const Changes& changes, Applied* applied);
   // Algorithm 1 of RoboMemory in one call, see graph_update.h.
-  void Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch, UpdateResult* result);
+  void Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch,
+              UpdateResult* result);
 
   // Removes nodes with their facts, past ones too, and sources (episodes): a fact that no other source supports is
   // erased, not invalidated; a node that has lost its last fact and has no attributes goes too; and so do words that
@@ -283,14 +287,15 @@ class KnowledgeGraph {
 
   mutable std::mutex writer_;
   mutable Versions versions_;
-  VersionedTable<EdgeList> edges_;   // facts out of node n at 2n, into n at 2n + 1
+  VersionedTable<EdgeList> edges_;  // facts out of node n at 2n, into n at 2n + 1
   VersionedTable<FactRecord> facts_;
   VersionedTable<NodeRecord> nodes_;
   VersionedTable<NameBucket> names_;
   std::unique_ptr<const Vocabulary> vocabulary_;  // of the newest version
-  std::atomic<const GraphState*> state_;        // the newest version, published last but one ...
-  std::atomic<std::uint64_t> published_;   // ... and its number, so that a reader pins no later one than it reads
-  bool broken_ = false;                    // a batch ended half way, for want of memory
+  std::atomic<const GraphState*> state_;          // the newest version, published last but one ...
+  std::atomic<std::uint64_t> published_;  // ... and its number, so that a reader pins no later one than it reads
+  bool broken_ = false;  // a batch ended half way: for want of memory, or in the parent of this process
+  ForkHook hook_{[this] { broken_ = RenewMutex(&writer_) || broken_; }};
 };
 
 }  // namespace embodied_mem

@@ -1,11 +1,11 @@
-#include "memory/similar_nodes.h"
+#include "memory/graph/similar_nodes.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "memory/graph_records.h"
+#include "memory/graph/graph_records.h"
 
 namespace embodied_mem {
 namespace {
@@ -60,8 +60,8 @@ void SimilarNodes::Search(std::vector<std::size_t> rows, const GraphBatch& batch
       for (std::size_t j = i * options.k; j < (i + 1) * options.k; ++j) {
         if (found[j].id == kNoVector || !(found[j].score > vectors_.theta)) break;
         if (static_cast<std::uint64_t>(found[j].id) >= batch.state().num_nodes)
-          throw InvalidInputError("index: expected ids of nodes, below " + std::to_string(batch.state().num_nodes) + ", got " +
-                                  std::to_string(found[j].id) + "; an index belongs to one graph");
+          throw InvalidInputError("index: expected ids of nodes, below " + std::to_string(batch.state().num_nodes) +
+                                  ", got " + std::to_string(found[j].id) + "; an index belongs to one graph");
         row.found.push_back(found[j]);
       }
       if (row.found.size() == options.k && !Satisfied(row, batch)) again.push_back(rows[i]);
@@ -78,7 +78,8 @@ bool SimilarNodes::Suits(const Neighbour& neighbour, const std::string& type, co
 
 bool SimilarNodes::Satisfied(const Row& row, const GraphBatch& batch) const {
   return std::all_of(row.types.begin(), row.types.end(), [&](const std::string& type) {
-    return std::any_of(row.found.begin(), row.found.end(), [&](const Neighbour& found) { return Suits(found, type, batch); });
+    return std::any_of(row.found.begin(), row.found.end(),
+                       [&](const Neighbour& found) { return Suits(found, type, batch); });
   });
 }
 
@@ -87,8 +88,8 @@ void SimilarNodes::Begin(std::size_t num_nodes, std::size_t max_new) {
   addition_ = std::make_unique<VectorIndex::Addition>(vectors_.index, rows_.size());
   for (std::size_t id = num_nodes; id < num_nodes + max_new; ++id) {
     if (addition_->Contains(static_cast<VectorId>(id)))
-      throw InvalidInputError("index: expected ids of nodes, below " + std::to_string(num_nodes) + ", got " + std::to_string(id) +
-                              "; an index belongs to one graph");
+      throw InvalidInputError("index: expected ids of nodes, below " + std::to_string(num_nodes) + ", got " +
+                              std::to_string(id) + "; an index belongs to one graph");
   }
 }
 
@@ -108,7 +109,8 @@ NodeId SimilarNodes::Find(const Mention& mention, const GraphBatch& batch) const
     double product = 0;
     for (std::size_t d = 0; d < dim; ++d) product += static_cast<double>(mine[d]) * static_cast<double>(other[d]);
     const Neighbour made{static_cast<float>(product), rows_[row].node};
-    if (made.score > vectors_.theta && (best.id == kNoVector || Before(made, best)) && Suits(made, mention.type, batch)) best = made;
+    if (made.score > vectors_.theta && (best.id == kNoVector || Before(made, best)) && Suits(made, mention.type, batch))
+      best = made;
   }
   return best.id == kNoVector ? kNoNode : static_cast<NodeId>(best.id);
 }

@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory/graph_batch.h"
-#include "memory/graph_update.h"
-#include "memory/vector_index.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_update.h"
+#include "memory/vectors/vector_index.h"
 
 namespace embodied_mem {
 

@@ -4,10 +4,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "memory/graph_batch.h"
-#include "memory/graph_checks.h"
-#include "memory/graph_records.h"
-#include "memory/knowledge_graph.h"
+#include "memory/graph/graph_batch.h"
+#include "memory/graph/graph_checks.h"
+#include "memory/graph/graph_records.h"
+#include "memory/graph/knowledge_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -44,7 +44,8 @@ bool Snapshot::HasNode(NodeId node) const {
 
 bool Snapshot::HasFact(FactId fact) const {
   if (fact >= num_facts())
-    throw InvalidInputError("fact: expected a fact id below " + std::to_string(num_facts()) + ", got " + std::to_string(fact));
+    throw InvalidInputError("fact: expected a fact id below " + std::to_string(num_facts()) + ", got " +
+                            std::to_string(fact));
   return graph_.facts_.Read(fact, state_->version)->subject != kNoNode;
 }
 
@@ -57,7 +58,9 @@ NodeId Snapshot::FindNode(std::string_view name) const {
   return FindName(graph_.names_, graph_.nodes_, name, NameHash(name), Seen());
 }
 
-RelationId Snapshot::KnownRelation(std::string_view relation) const { return state_->vocabulary->relations->Find(relation); }
+RelationId Snapshot::KnownRelation(std::string_view relation) const {
+  return state_->vocabulary->relations->Find(relation);
+}
 
 RelationId Snapshot::FindRelation(std::string_view relation) const {
   const RelationId id = KnownRelation(relation);
@@ -66,16 +69,16 @@ RelationId Snapshot::FindRelation(std::string_view relation) const {
   for (std::size_t i = 0; i < relations().size() && i < 20; ++i)
     if (!relations()[i].empty()) known += (known.empty() ? "" : ", ") + relations()[i];
   if (relations().size() > 20) known += ", ... (" + std::to_string(relations().size()) + " in all)";
-  throw InvalidInputError("relation: expected one that the graph knows, got " + Quote(relation) + "; known: " +
-                          (known.empty() ? "none yet, add a fact first" : known));
+  throw InvalidInputError("relation: expected one that the graph knows, got " + Quote(relation) +
+                          "; known: " + (known.empty() ? "none yet, add a fact first" : known));
 }
 
 FactId Snapshot::FindFact(NodeId subject, RelationId relation, NodeId object) const {
   CheckKnown(subject, "subject");
   CheckKnown(object, "object");
   return FindEdge(graph_.edges_.Read(2 * static_cast<std::size_t>(subject), state_->version),
-                  graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation, object,
-                  Seen());
+                  graph_.edges_.Read(2 * static_cast<std::size_t>(object) + 1, state_->version), subject, relation,
+                  object, Seen());
 }
 
 Node Snapshot::GetNode(NodeId node) const {
@@ -85,13 +88,15 @@ Node Snapshot::GetNode(NodeId node) const {
 }
 
 Fact Snapshot::GetFact(FactId fact) const {
-  if (!HasFact(fact)) throw InvalidInputError("fact: expected a known one, got " + std::to_string(fact) + ", which was forgotten");
+  if (!HasFact(fact))
+    throw InvalidInputError("fact: expected a known one, got " + std::to_string(fact) + ", which was forgotten");
   const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
-  return {record.subject, relations()[record.relation()], record.object, record.valid_at,
-          record.InvalidAt(state_->version), record.Sources()};
+  return {record.subject,  relations()[record.relation()],    record.object,
+          record.valid_at, record.InvalidAt(state_->version), record.Sources()};
 }
 
-void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const {
+void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of,
+                           std::vector<FactId>* facts) const {
   const EdgeList* list = graph_.edges_.Read(2 * static_cast<std::size_t>(node) + (incoming ? 1 : 0), state_->version);
   if (list == nullptr) return;
   const SeenVersion seen = Seen();
@@ -99,9 +104,12 @@ void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_
   const auto past = [&](FactId id) {
     if (as_of && TrueAt(seen.fact(id), *as_of, seen.version)) facts->push_back(id);
   };
-  seen.VisitEdges(*list, [&](const Edge& edge) {
-    if (!as_of || seen.fact(edge.fact).valid_at <= *as_of) facts->push_back(edge.fact);
-  }, past);
+  seen.VisitEdges(
+      *list,
+      [&](const Edge& edge) {
+        if (!as_of || seen.fact(edge.fact).valid_at <= *as_of) facts->push_back(edge.fact);
+      },
+      past);
   if (!as_of) return;
   SeenVersion::VisitMoved(*list, *as_of, past);
   std::sort(facts->begin() + begin, facts->end());
@@ -124,7 +132,8 @@ std::vector<FactId> Snapshot::AllFacts(std::optional<std::int64_t> as_of) const 
   std::vector<FactId> facts;
   for (std::size_t fact = 0; fact < num_facts(); ++fact) {
     const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
-    if (as_of ? TrueAt(record, *as_of, state_->version) : record.InvalidAt(state_->version) == kStillValid) facts.push_back(static_cast<FactId>(fact));
+    if (as_of ? TrueAt(record, *as_of, state_->version) : record.InvalidAt(state_->version) == kStillValid)
+      facts.push_back(static_cast<FactId>(fact));
   }
   return facts;
 }

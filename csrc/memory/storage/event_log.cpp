@@ -1,7 +1,8 @@
-#include "memory/event_log.h"
+#include "memory/storage/event_log.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,8 +36,12 @@ bool ParseSegmentName(const std::string& name, std::uint64_t* first) {
 }  // namespace
 
 EventLog::EventLog(std::string folder, std::string scope, const LogOptions& options, FileOps* ops)
-    : folder_(std::move(folder)), scope_(std::move(scope)), options_(options),
-      ops_(ops == nullptr ? FileOps::System() : ops) {
+    : folder_(std::move(folder)),
+      scope_(std::move(scope)),
+      options_(options),
+      ops_(ops == nullptr ? FileOps::System() : ops),
+      process_(::getpid()),
+      hook_([this] { InChild(); }) {
   if (!options_.read_only) lock_file_ = std::make_unique<FolderLock>(folder_);
 }
 
@@ -45,6 +50,22 @@ EventLog::~EventLog() {
     Close();
   } catch (const std::exception&) {  // a destructor has nobody to tell; what was acknowledged is as safe as promised
   }
+}
+
+// The descriptors are closed so that the parent's lock goes with the parent.
+void EventLog::InChild() {
+  forked_ = true;
+  new (&background_) std::thread;  // to destroy these would mean to wait for the thread
+  new (&changed_) std::condition_variable;
+  file_.Reset(-1);
+  lock_file_.reset();
+}
+
+std::unique_lock<std::mutex> EventLog::Lock() const {
+  if (forked_)
+    throw StorageError(folder_ + ": opened in process " + std::to_string(process_) + ", used in " +
+                       std::to_string(::getpid()) + "; open it again after a fork");
+  return std::unique_lock<std::mutex>(mutex_);
 }
 
 std::vector<EventLog::Segment> EventLog::List() const {
@@ -71,8 +92,8 @@ void EventLog::Recover(std::uint64_t covered) {
   std::size_t begin = 0;
   while (begin + 1 < found.size() && found[begin + 1].first <= covered + 1) ++begin;
   if (begin < found.size() && found[begin].first > covered + 1)
-    throw StorageError(folder_ + ": expected records from " + std::to_string(covered + 1) + " on, got a log that begins with " +
-                       std::to_string(found[begin].first) + "; a file is missing");
+    throw StorageError(folder_ + ": expected records from " + std::to_string(covered + 1) +
+                       " on, got a log that begins with " + std::to_string(found[begin].first) + "; a file is missing");
   std::uint64_t last = covered;
   for (std::size_t i = begin; i < found.size(); ++i) {
     Segment& segment = found[i];
@@ -95,12 +116,14 @@ void EventLog::Recover(std::uint64_t covered) {
     // A later file was begun only after all records of this one were acknowledged.
     const bool promised = !is_last || scan.promised > last;
     if (promised && !options_.repair)
-      throw StorageError(segment.path + ": damaged at offset " + std::to_string(scan.valid_bytes) + " (" + reason + "), and " +
-                         "records that were acknowledged lie behind; restore the file from a copy, or open the store with " +
-                         "repair=True to cut everything from record " + std::to_string(last + 1) + " on");
+      throw StorageError(
+          segment.path + ": damaged at offset " + std::to_string(scan.valid_bytes) + " (" + reason + "), and " +
+          "records that were acknowledged lie behind; restore the file from a copy, or open the store with " +
+          "repair=True to cut everything from record " + std::to_string(last + 1) + " on");
     damage_.push_back({segment.path, scan.valid_bytes, bytes.size() - scan.valid_bytes, reason, !options_.read_only});
     for (std::size_t later = i + 1; later < found.size(); ++later)
-      damage_.push_back({found[later].path, 0, ReadFile(found[later].path).size(), "lies behind the damage", !options_.read_only});
+      damage_.push_back(
+          {found[later].path, 0, ReadFile(found[later].path).size(), "lies behind the damage", !options_.read_only});
     if (!options_.read_only) {
       while (found.size() > i + 1) {  // from the end, so that a crash leaves no gap
         Drop(found.back());
@@ -151,7 +174,7 @@ EventLog::Ticket EventLog::Enqueue(std::uint32_t kind, std::string_view payload)
   if (payload.size() > kMaxPayloadBytes)
     throw InvalidInputError("event: expected at most " + std::to_string(kMaxPayloadBytes) + " bytes, got " +
                             std::to_string(payload.size()));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> lock = Lock();
   if (!closed_.empty()) throw StorageError(closed_ + "; the event was not recorded");
   CheckOpen();
   pending_.push_back({kind, std::string(payload)});
@@ -159,7 +182,7 @@ EventLog::Ticket EventLog::Enqueue(std::uint32_t kind, std::string_view payload)
 }
 
 std::uint64_t EventLog::Wait(const Ticket& ticket) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock = Lock();
   for (;;) {
     if (ticket.generation < failures_.size() && ticket.sequence > failures_[ticket.generation].acknowledged)
       throw StorageError(failures_[ticket.generation].message);
@@ -203,12 +226,14 @@ void EventLog::WriteBatch(const std::vector<Item>& batch, std::uint64_t first) {
   if (batch.empty()) return;
   if (segments_.back().bytes >= options_.segment_bytes && segments_.back().first < first) BeginSegment(first);
   std::string bytes;
-  for (std::size_t i = 0; i < batch.size(); ++i) PutRecord(&bytes, {first + i, first - 1, batch[i].kind, batch[i].payload});
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    PutRecord(&bytes, {first + i, first - 1, batch[i].kind, batch[i].payload});
   Segment& segment = segments_.back();
   const auto take_back = [&] {
     if (ops_->Truncate(file_.get(), segment.bytes) == 0) return;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed_.empty()) closed_ = FileProblem("take back an unfinished write to", segment.path) + "; open the store again";
+    if (closed_.empty())
+      closed_ = FileProblem("take back an unfinished write to", segment.path) + "; open the store again";
   };
   try {
     WriteAll(ops_, file_.get(), bytes, segment.path);
@@ -284,7 +309,7 @@ void EventLog::SyncInBackground() {
 }
 
 void EventLog::Sync() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock = Lock();
   CheckOpen();
   changed_.wait(lock, [this] { return !leading_; });
   const std::size_t generation = failures_.size();
@@ -306,12 +331,12 @@ void EventLog::Sync() {
 }
 
 std::uint64_t EventLog::acknowledged() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> lock = Lock();
   return acknowledged_;
 }
 
 void EventLog::Roll() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock = Lock();
   CheckOpen();
   changed_.wait(lock, [this] { return !leading_; });
   const std::size_t generation = failures_.size();
@@ -335,7 +360,7 @@ void EventLog::Roll() {
 }
 
 bool EventLog::RemoveOldest(std::uint64_t covered) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock = Lock();
   CheckOpen();
   changed_.wait(lock, [this] { return !leading_; });
   if (!stale_.empty()) {
@@ -350,7 +375,7 @@ bool EventLog::RemoveOldest(std::uint64_t covered) {
 }
 
 std::vector<std::string> EventLog::segments() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> lock = Lock();
   std::vector<std::string> paths;
   for (const Segment& segment : segments_) paths.push_back(segment.path);
   return paths;
@@ -359,9 +384,10 @@ std::vector<std::string> EventLog::segments() const {
 void EventLog::Read(std::size_t index, const std::function<void(const LogRecord&)>& visit) const {
   Segment segment;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::unique_lock<std::mutex> lock = Lock();
     if (index >= segments_.size())
-      throw InvalidInputError("segment: expected a number below " + std::to_string(segments_.size()) + ", got " + std::to_string(index));
+      throw InvalidInputError("segment: expected a number below " + std::to_string(segments_.size()) + ", got " +
+                              std::to_string(index));
     segment = segments_[index];
   }
   std::string bytes = ReadFile(segment.path);
@@ -370,11 +396,12 @@ void EventLog::Read(std::size_t index, const std::function<void(const LogRecord&
   const SegmentHeader header = ReadSegmentHeader(bytes, segment.path);
   const SegmentScan scan = ScanSegment(bytes, header, visit);
   if (!scan.damage.empty())
-    throw StorageError(segment.path + ": damaged at offset " + std::to_string(scan.valid_bytes) + " since the log was opened (" +
-                       scan.damage + ")");
+    throw StorageError(segment.path + ": damaged at offset " + std::to_string(scan.valid_bytes) +
+                       " since the log was opened (" + scan.damage + ")");
 }
 
 void EventLog::Close() {
+  if (forked_) return;
   if (background_.joinable()) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -3,7 +3,8 @@
 // One writer per folder (an flock), any number of read-only logs beside it. A writer's calls may come from any thread;
 // threads that append at the same time share one write and one fsync (group commit). A record is acknowledged once it is
 // written and, with SyncPolicy::kAlways, on the disk. A failed write is taken back and the log goes on; after a failed
-// fsync nobody can know what is on the disk, so the log is closed for writing until it is opened again.
+// fsync nobody can know what is on the disk, so the log is closed for writing until it is opened again. A forked child has
+// no part in the log of its parent: all calls but Close throw StorageError there, and the lock stays with the parent.
 //
 // Files: FOLDER/events-<first record, 16 hex digits>.log, see log_segment.h and docs/formats.md.
 #pragma once
@@ -18,8 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "memory/file_ops.h"
-#include "memory/log_segment.h"
+#include "core/fork_hook.h"
+#include "memory/storage/file_ops.h"
+#include "memory/storage/log_segment.h"
 
 namespace embodied_mem {
 
@@ -106,6 +108,8 @@ class EventLog {
   void Drop(const Segment& segment);
   void OpenLast();
   void CheckOpen() const;
+  void InChild();
+  std::unique_lock<std::mutex> Lock() const;  // throws StorageError in a forked child
   void Lead(std::unique_lock<std::mutex>* lock);
   void WriteBatch(const std::vector<Item>& batch, std::uint64_t first);
   void BeginSegment(std::uint64_t first);
@@ -134,6 +138,10 @@ class EventLog {
   std::vector<Segment> stale_;     // files before them that a snapshot covers
   OwnedFile file_;                 // the last one
   bool unsynced_ = false;
+
+  const int process_;
+  bool forked_ = false;  // this is a child of that process
+  ForkHook hook_;
 };
 
 }  // namespace embodied_mem

@@ -1,4 +1,4 @@
-#include "memory/file_ops.h"
+#include "memory/storage/file_ops.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -60,7 +60,7 @@ void SyncFolder(FileOps* ops, const std::string& folder) {
 std::string ReadFile(const std::string& path) {
   const OwnedFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) throw StorageError(FileProblem("open", path));
-  struct stat about {};
+  struct stat about{};
   if (::fstat(file.get(), &about) != 0) throw StorageError(FileProblem("look at", path));
   std::string bytes(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t have = 0;
@@ -75,7 +75,7 @@ std::string ReadFile(const std::string& path) {
   return bytes;
 }
 
-FolderLock::FolderLock(const std::string& folder) {
+FolderLock::FolderLock(const std::string& folder) : process_(::getpid()) {
   const std::string path = folder + "/LOCK";
   file_.Reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (file_.get() < 0) throw StorageError(FileProblem("open", path));
@@ -84,12 +84,18 @@ FolderLock::FolderLock(const std::string& folder) {
     char text[32] = {};
     const ssize_t count = ::pread(file_.get(), text, sizeof(text) - 1, 0);
     const std::string owner(text, count > 0 ? std::strcspn(text, "\n") : 0);
-    throw StorageError(folder + ": expected no other writer, got one in process " + (owner.empty() ? "(unknown)" : owner) +
+    throw StorageError(folder + ": expected no other writer, got one in process " +
+                       (owner.empty() ? "(unknown)" : owner) +
                        "; close it there, or open the store with read_only=True");
   }
   const std::string text = std::to_string(::getpid()) + "\n";
   if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0)
     throw StorageError(FileProblem("write", path));
+}
+
+// Not by closing alone, since a child that was forked a moment ago may still have its copy.
+FolderLock::~FolderLock() {
+  if (::getpid() == process_) ::flock(file_.get(), LOCK_UN);
 }
 
 }  // namespace embodied_mem

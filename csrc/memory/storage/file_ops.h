@@ -56,13 +56,17 @@ void SyncFolder(FileOps* ops, const std::string& folder);
 std::string ReadFile(const std::string& path);
 
 // The only writer of a folder: holds an flock on FOLDER/LOCK, which holds the writer's process id as text. The lock goes
-// with the process, however it ends.
+// with the process, however it ends, if its forked children let go of their copies; a copy that goes takes nothing away.
 class FolderLock {
  public:
   // Throws StorageError that names the process that has it.
   explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
+  const pid_t process_;
   OwnedFile file_;
 };
 

@@ -1,4 +1,4 @@
-#include "memory/log_segment.h"
+#include "memory/storage/log_segment.h"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace embodied_mem {
 namespace {
 
 constexpr std::string_view kMagic = "EMEMLOG\n";
-constexpr std::size_t kFixedHeader = 24;  // magic, version, scope's length, first sequence number
+constexpr std::size_t kFixedHeader = 24;   // magic, version, scope's length, first sequence number
 constexpr std::size_t kRecordHeader = 28;  // length, checksum, sequence, acknowledged, kind
 
 // The record at `offset`, or why there is none.
@@ -62,13 +62,14 @@ SegmentHeader ReadSegmentHeader(std::string_view bytes, const std::string& path)
                        Quote(bytes.substr(0, kMagic.size())));
   const auto version = NumberAt<std::uint32_t>(bytes, 8);
   if (version != kLogVersion)
-    throw StorageError(path + ": expected format version " + std::to_string(kLogVersion) + ", got " + std::to_string(version) +
-                       "; open it with the release of embodied_mem that wrote it");
+    throw StorageError(path + ": expected format version " + std::to_string(kLogVersion) + ", got " +
+                       std::to_string(version) + "; open it with the release of embodied_mem that wrote it");
   const auto length = NumberAt<std::uint32_t>(bytes, 12);
   if (bytes.size() - kFixedHeader < std::size_t{length} + 4 ||
       Crc32c(bytes.substr(0, kFixedHeader + length)) != NumberAt<std::uint32_t>(bytes, kFixedHeader + length))
     throw StorageError(path + ": the header at offset 0 is damaged");
-  return {std::string(bytes.substr(kFixedHeader, length)), NumberAt<std::uint64_t>(bytes, 16), kFixedHeader + length + 4};
+  return {std::string(bytes.substr(kFixedHeader, length)), NumberAt<std::uint64_t>(bytes, 16),
+          kFixedHeader + length + 4};
 }
 
 SegmentScan ScanSegment(std::string_view bytes, const SegmentHeader& header,
@@ -80,7 +81,8 @@ SegmentScan ScanSegment(std::string_view bytes, const SegmentHeader& header,
   while (scan.valid_bytes < bytes.size()) {
     scan.damage = Parse(bytes, scan.valid_bytes, &record);
     if (scan.damage.empty() && record.sequence != scan.last_sequence + 1)
-      scan.damage = "expected record " + std::to_string(scan.last_sequence + 1) + ", got " + std::to_string(record.sequence);
+      scan.damage =
+          "expected record " + std::to_string(scan.last_sequence + 1) + ", got " + std::to_string(record.sequence);
     if (!scan.damage.empty()) break;
     visit(record);
     ++scan.last_sequence;

@@ -1,4 +1,4 @@
-#include "memory/code_list.h"
+#include "memory/vectors/code_list.h"
 
 #include <algorithm>
 #include <cmath>
@@ -90,8 +90,8 @@ void CodeList::Remove(std::size_t position) {
 
 void CodeList::Score(const QueryCode& query, std::size_t begin, float* scores) const {
   const std::size_t blocks = std::min(kGroup, size_ - begin + kCodeRows - 1) / kCodeRows;
-  Kernels().score_codes(lines_[begin / kCodeRows * (padded_dim_ / 4)].bytes, blocks, query.codes.data(), padded_dim_, query.offset,
-                        scales_.data() + begin, query.scale, scores);
+  Kernels().score_codes(lines_[begin / kCodeRows * (padded_dim_ / 4)].bytes, blocks, query.codes.data(), padded_dim_,
+                        query.offset, scales_.data() + begin, query.scale, scores);
 }
 
 }  // namespace embodied_mem

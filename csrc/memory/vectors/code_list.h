@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/vector_store.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 

@@ -1,4 +1,4 @@
-#include "memory/exact_store.h"
+#include "memory/vectors/exact_store.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "memory/vector_store.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 

@@ -1,4 +1,4 @@
-#include "memory/hnsw_graph.h"
+#include "memory/vectors/hnsw_graph.h"
 
 #include <algorithm>
 #include <cmath>
@@ -74,7 +74,8 @@ HnswGraph::HnswGraph(std::size_t dim, std::size_t connectivity, std::size_t ef_c
 void HnswGraph::Reserve(std::size_t slots) {
   if (slots <= max_elements_) return;
   slots = std::max(slots, max_elements_ + max_elements_ / 2);
-  auto* memory = static_cast<char*>(std::aligned_alloc(kAlignment, slots * size_data_per_element_));  // freed by hnswlib
+  auto* memory =
+      static_cast<char*>(std::aligned_alloc(kAlignment, slots * size_data_per_element_));  // freed by hnswlib
   if (memory == nullptr) throw std::bad_alloc();
   if (cur_element_count > 0) std::memcpy(memory, data_level0_memory_, cur_element_count * size_data_per_element_);
   std::free(data_level0_memory_);
@@ -91,7 +92,8 @@ void HnswGraph::Reserve(std::size_t slots) {
 void HnswGraph::MakeUpperLinks(Slot slot, int level) {
   element_levels_[slot] = 0;
   if (level > 0) {
-    const std::size_t bytes = size_links_per_element_ * static_cast<std::size_t>(level) + sizeof(Slot);  // one past, see above
+    const std::size_t bytes =
+        size_links_per_element_ * static_cast<std::size_t>(level) + sizeof(Slot);  // one past, see above
     linkLists_[slot] = static_cast<char*>(std::calloc(bytes, 1));
     if (linkLists_[slot] == nullptr) throw std::bad_alloc();
   }
@@ -159,7 +161,8 @@ void HnswGraph::Link(Slot slot) {
   }
   // The lowest level first: whoever comes down through the slot finds it linked already. So, unlike in hnswlib, no lock
   // is held while another one is waited for.
-  for (int at = 0; at <= linked; ++at) mutuallyConnectNewElement(row, slot, candidates[static_cast<std::size_t>(at)], at, false);
+  for (int at = 0; at <= linked; ++at)
+    mutuallyConnectNewElement(row, slot, candidates[static_cast<std::size_t>(at)], at, false);
   if (level > max_level) {
     enterpoint_node_ = slot;
     maxlevel_ = level;
@@ -179,7 +182,8 @@ struct HnswGraph::Scratch {
   std::vector<float> distances;
 };
 
-void HnswGraph::SearchPool(const float* query, std::size_t ef, Slot start, std::vector<std::pair<float, Slot>>* found) const {
+void HnswGraph::SearchPool(const float* query, std::size_t ef, Slot start,
+                           std::vector<std::pair<float, Slot>>* found) const {
   thread_local Scratch scratch;
   const SimdKernels& kernels = Kernels();
   const std::size_t row_bytes = padded_dim_ * sizeof(float);
@@ -209,7 +213,8 @@ void HnswGraph::SearchPool(const float* query, std::size_t ef, Slot start, std::
       if (marks[links[i]] == mark) continue;
       marks[links[i]] = mark;
       const float* row = Row(links[i]);
-      for (std::size_t byte = 0; byte < ahead_bytes; byte += kAlignment) __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
+      for (std::size_t byte = 0; byte < ahead_bytes; byte += kAlignment)
+        __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
       scratch.fresh[fresh] = links[i];
       scratch.rows[fresh++] = row;
     }
@@ -322,7 +327,8 @@ std::vector<Slot> HnswGraph::Compact(std::size_t num_threads) {
     element_levels_[to] = element_levels_[slot];
   }
   // What was removed is gone from memory, too.
-  std::memset(data_level0_memory_ + before.size() * size_data_per_element_, 0, (slots - before.size()) * size_data_per_element_);
+  std::memset(data_level0_memory_ + before.size() * size_data_per_element_, 0,
+              (slots - before.size()) * size_data_per_element_);
   std::fill(element_levels_.begin() + static_cast<std::ptrdiff_t>(before.size()), element_levels_.end(), 0);
   cur_element_count = before.size();
   num_deleted_ = 0;
@@ -333,7 +339,8 @@ std::vector<Slot> HnswGraph::Compact(std::size_t num_threads) {
       for (std::size_t i = 1; i <= count; ++i) list[i] = now[list[i]];
     }
   }
-  const auto highest = std::max_element(element_levels_.begin(), element_levels_.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  const auto highest =
+      std::max_element(element_levels_.begin(), element_levels_.begin() + static_cast<std::ptrdiff_t>(before.size()));
   const bool keep = enterpoint_node_ != kNoSlot && now[enterpoint_node_] != kNoSlot;
   if (before.empty()) {
     enterpoint_node_ = kNoSlot;

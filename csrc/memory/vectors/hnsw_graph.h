@@ -2,9 +2,11 @@
 // insertion, search and repair around them.
 //
 // What differs from hnswlib's own: levels are drawn from the number of the insertion and not from a generator shared by
-// threads; a slot is linked from the lowest level up, with one lock at a time; vectors are aligned to cache lines; search keeps one sorted pool, asks memory for the neighbours of a node
-// before it scores them, and scores four at a time; removed slots are repaired away: each node that pointed at one gets
-// links to what that one pointed at, chosen by the same heuristic.
+// threads; a slot is linked from the lowest level up, with one lock at a time; vectors are aligned to cache lines;
+// search keeps one sorted pool, asks memory for the neighbours of a node before it scores them, and scores four at a
+// time; removed slots are repaired away: each node that pointed at one gets links to what that one pointed at, chosen
+// by the same heuristic. So it derives from hnswlib's class: the public calls (addPoint, searchKnn, markDelete) neither
+// take nor give the links that files hold, and keep the rows of what was removed.
 //
 // Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using hierarchical navigable
 // small world graphs"; the repair follows Singh et al., "FreshDiskANN".
@@ -18,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/vector_store.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 
@@ -40,7 +42,8 @@ class HnswGraph : private hnswlib::HierarchicalNSW<float> {
   std::vector<Slot> Compact(std::size_t num_threads);
 
   // The nearest by distance (minus the dot product) that are not removed and, where given, allowed; up to `ef`, unordered.
-  void Search(const float* query, std::size_t ef, const std::uint8_t* allowed, std::vector<std::pair<float, Slot>>* found) const;
+  void Search(const float* query, std::size_t ef, const std::uint8_t* allowed,
+              std::vector<std::pair<float, Slot>>* found) const;
 
   int Level(Slot slot) const { return element_levels_[slot]; }
   std::vector<Slot> Links(Slot slot, int level) const;

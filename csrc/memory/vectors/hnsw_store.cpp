@@ -1,11 +1,11 @@
-#include "memory/hnsw_store.h"
+#include "memory/vectors/hnsw_store.h"
 
 #include <algorithm>
 #include <string>
 
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "memory/hnsw_graph.h"
+#include "memory/vectors/hnsw_graph.h"
 
 namespace embodied_mem {
 namespace {
@@ -50,7 +50,8 @@ HnswStore::HnswStore(std::size_t dim, std::size_t connectivity, std::size_t ef_c
       const std::size_t links = parts.links[at++];
       require(links <= graph_->MaxLinks(level) && links <= parts.links.size() - at, "too many links in a list");
       for (std::size_t i = at; i < at + links; ++i)
-        require(parts.links[i] < count && parts.links[i] != slot && parts.levels[parts.links[i]] >= level, "a link leads nowhere");
+        require(parts.links[i] < count && parts.links[i] != slot && parts.levels[parts.links[i]] >= level,
+                "a link leads nowhere");
       graph_->SetLinks(slot, level, parts.links.data() + at, links);
       at += links;
     }
@@ -128,7 +129,8 @@ void HnswStore::Search(const Queries& queries, const SearchOptions& options, Nei
     if (scan) {
       ScanSlots(*graph_, allowed, query, dim_, &found);
     } else {
-      graph_->Search(query, std::min(ef, std::max<std::size_t>(size(), 1)), options.allowed == nullptr ? nullptr : allowed.data(), &found);
+      graph_->Search(query, std::min(ef, std::max<std::size_t>(size(), 1)),
+                     options.allowed == nullptr ? nullptr : allowed.data(), &found);
     }
     TopK best(options.k);
     for (const auto& [distance, slot] : found) best.Offer({-distance, ids_[slot]});

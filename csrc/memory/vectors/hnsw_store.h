@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "memory/vector_store.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 
@@ -12,8 +12,8 @@ class HnswGraph;
 
 // The graph as numbers, for files.
 struct HnswParts {
-  std::vector<std::uint8_t> levels;   // by slot
-  std::vector<std::uint32_t> links;   // by slot, by level: how many, then which
+  std::vector<std::uint8_t> levels;  // by slot
+  std::vector<std::uint32_t> links;  // by slot, by level: how many, then which
   Slot entry = 0;
   std::uint64_t num_insertions = 0;  // levels of slots to come are drawn from it
 };

@@ -1,4 +1,4 @@
-#include "memory/ivf_centroids.h"
+#include "memory/vectors/ivf_centroids.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,8 @@ constexpr int kRounds = 6;
 
 }  // namespace
 
-Centroids::Centroids(std::size_t padded_dim, const std::vector<const float*>& rows, std::size_t count, std::size_t num_threads)
+Centroids::Centroids(std::size_t padded_dim, const std::vector<const float*>& rows, std::size_t count,
+                     std::size_t num_threads)
     : Centroids(padded_dim) {
   for (std::size_t i = 0; i < count; ++i) Append(rows[i * rows.size() / count]);
   for (int round = 0; round < kRounds; ++round) {

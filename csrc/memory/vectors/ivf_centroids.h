@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "memory/code_list.h"
+#include "memory/vectors/code_list.h"
 
 namespace embodied_mem {
 

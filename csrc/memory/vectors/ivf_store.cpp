@@ -1,4 +1,4 @@
-#include "memory/ivf_store.h"
+#include "memory/vectors/ivf_store.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,8 @@ std::uint32_t Largest(const std::vector<float>& values) {
   std::fill_n(lanes, kLanes, -__builtin_inff());
   std::size_t i = 0;
   for (; i + kLanes <= values.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
   }
   for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
   const auto at = std::find(values.begin(), values.end(), *std::max_element(lanes, lanes + kLanes));
@@ -101,7 +102,8 @@ void IvfStore::List::UpdateSpread() {
   spread = members.empty() ? 0 : std::sqrt(sum / static_cast<float>(members.size()));
 }
 
-IvfStore::IvfStore(std::size_t dim, std::vector<VectorId> ids, const IvfParts& parts, const float* rows) : IvfStore(dim) {
+IvfStore::IvfStore(std::size_t dim, std::vector<VectorId> ids, const IvfParts& parts, const float* rows)
+    : IvfStore(dim) {
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw InvalidInputError(std::string("the lists of the file do not hold together: ") + what);
   };
@@ -111,7 +113,8 @@ IvfStore::IvfStore(std::size_t dim, std::vector<VectorId> ids, const IvfParts& p
     require(slots_.emplace(ids[slot], slot).second, "an id is there twice");
   }
   ids_ = std::move(ids);
-  require((parts.num_lists == 0) == (parts.num_trained == 0) && parts.num_trained <= ~Slot{0}, "a wrong number of lists");
+  require((parts.num_lists == 0) == (parts.num_trained == 0) && parts.num_trained <= ~Slot{0},
+          "a wrong number of lists");
   num_trained_ = parts.num_trained;
   std::vector<float> centroid(padded_dim_, 0.0F);
   std::size_t at = 0;
@@ -123,7 +126,8 @@ IvfStore::IvfStore(std::size_t dim, std::vector<VectorId> ids, const IvfParts& p
     const std::size_t count = parts.lists[at++];
     require(count <= parts.lists.size() - at, "a list is too long");
     for (; lists_.back().members.size() < count; ++at) {
-      require(parts.lists[at] < ids_.size() && places_[parts.lists[at]].list == kNowhere, "a vector is nowhere or twice in lists");
+      require(parts.lists[at] < ids_.size() && places_[parts.lists[at]].list == kNowhere,
+              "a vector is nowhere or twice in lists");
       Put(parts.lists[at], list, centroids_, &lists_, &places_);
     }
     lists_.back().UpdateSpread();
@@ -138,7 +142,8 @@ void IvfStore::AppendRow() {
 }
 
 // The caller brings the list's spread up to date.
-void IvfStore::Put(Slot slot, std::uint32_t list, const Centroids& centroids, std::vector<List>* lists, std::vector<Place>* places) const {
+void IvfStore::Put(Slot slot, std::uint32_t list, const Centroids& centroids, std::vector<List>* lists,
+                   std::vector<Place>* places) const {
   List& to = (*lists)[list];
   to.members.push_back({ids_[slot], slot, SquaredDistance(Row(slot), centroids.Row(list), padded_dim_)});
   try {
@@ -233,7 +238,8 @@ void IvfStore::Train(std::size_t num_threads) {
   const auto num_lists = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(rows.size()))));
   const std::size_t num_sampled = std::min(rows.size(), kTrainingRows * num_lists);
   for (std::size_t i = 0; i < num_sampled; ++i) sample.push_back(rows[i * rows.size() / num_sampled]);
-  Centroids centroids = num_lists == 0 ? Centroids(padded_dim_) : Centroids(padded_dim_, sample, num_lists, num_threads);
+  Centroids centroids =
+      num_lists == 0 ? Centroids(padded_dim_) : Centroids(padded_dim_, sample, num_lists, num_threads);
   std::vector<List> lists(num_lists, List(padded_dim_));
   std::vector<Place> places(rows.size(), {kNowhere, 0});
   const std::vector<std::uint32_t> nearest = centroids.Nearest(rows, num_threads);
@@ -318,11 +324,13 @@ void IvfStore::SearchOne(Query* query, std::size_t k, const std::uint8_t* allowe
   rows.clear();
   for (const Candidate& candidate : found) {
     rows.push_back(Row(candidate.slot));
-    for (std::size_t d = 0; d < std::min<std::size_t>(padded_dim_, 128); d += kLanes) __builtin_prefetch(rows.back() + d);
+    for (std::size_t d = 0; d < std::min<std::size_t>(padded_dim_, 128); d += kLanes)
+      __builtin_prefetch(rows.back() + d);
   }
   while (rows.size() % 4 != 0) rows.push_back(rows.back());
   distances.resize(rows.size());
-  for (std::size_t i = 0; i < rows.size(); i += 4) kernels.distance4(query->row, rows.data() + i, padded_dim_, distances.data() + i);
+  for (std::size_t i = 0; i < rows.size(); i += 4)
+    kernels.distance4(query->row, rows.data() + i, padded_dim_, distances.data() + i);
   for (std::size_t i = 0; i < found.size(); ++i) found[i].score = -distances[i];
   std::sort(found.begin(), found.end(), Better);
   for (std::size_t i = 0; i < k; ++i) out[i] = i < found.size() ? Neighbour{found[i].score, found[i].id} : Neighbour{};
@@ -349,10 +357,12 @@ void IvfStore::Search(const Queries& queries, const SearchOptions& options, Neig
     // Those that search the same list first come one after the other, while it is in the cache.
     order.resize(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return batch[a].first < batch[b].first; });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return batch[a].first < batch[b].first; });
     in_shares([&](std::size_t i) {
       const std::size_t q = order[i];
-      SearchOne(&batch[q], options.k, options.allowed == nullptr ? nullptr : allowed.data(), out + (from + q) * options.k);
+      SearchOne(&batch[q], options.k, options.allowed == nullptr ? nullptr : allowed.data(),
+                out + (from + q) * options.k);
     });
   }
 }

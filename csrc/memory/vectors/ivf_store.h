@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "memory/code_list.h"
-#include "memory/ivf_centroids.h"
-#include "memory/vector_store.h"
+#include "memory/vectors/code_list.h"
+#include "memory/vectors/ivf_centroids.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 
@@ -26,7 +26,7 @@ struct IvfParts {
   std::vector<std::uint32_t> lists;  // by list: how many, then which slots
   std::vector<float> centroids;      // float[lists][dim]
   std::size_t num_lists = 0;
-  std::uint64_t num_trained = 0;     // vectors at the last training
+  std::uint64_t num_trained = 0;  // vectors at the last training
 };
 
 class IvfStore : public VectorStore {
@@ -65,7 +65,8 @@ class IvfStore : public VectorStore {
 
   float* Row(Slot slot) const { return blocks_[slot / kBlockRows].get() + slot % kBlockRows * padded_dim_; }
   void AppendRow();
-  void Put(Slot slot, std::uint32_t list, const Centroids& centroids, std::vector<List>* lists, std::vector<Place>* places) const;
+  void Put(Slot slot, std::uint32_t list, const Centroids& centroids, std::vector<List>* lists,
+           std::vector<Place>* places) const;
   void TakeOut(Slot slot);
   void AddRow(VectorId id, const float* row, float scale);
   void RemoveOne(VectorId id);

@@ -1,20 +1,22 @@
-#include "memory/vector_file.h"
+#include "memory/vectors/vector_file.h"
 
-#include <fcntl.h>
+#include <dirent.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
+#include "core/atomic_file.h"
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/exact_store.h"
-#include "memory/hnsw_store.h"
-#include "memory/ivf_store.h"
+#include "memory/storage/file_ops.h"
+#include "memory/vectors/exact_store.h"
+#include "memory/vectors/hnsw_store.h"
+#include "memory/vectors/ivf_store.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little-endian and written as memory has it");
 
@@ -31,79 +33,51 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64, "no padding");
 
-[[noreturn]] void Fail(const std::string& what, const std::string& path) {
-  throw StorageError("cannot " + what + " " + path + ": " + std::strerror(errno));
+// What killed writers of an earlier release left beside the file, `NAME.partial-PID`: it may hold vectors removed since.
+void RemoveOldLeftovers(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+  const std::string start = path.substr(slash + 1) + ".partial-";
+  DIR* const listed = opendir(folder.c_str());
+  if (listed == nullptr) return;
+  while (const dirent* entry = readdir(listed)) {
+    const std::string name = entry->d_name;
+    const std::string digits = name.substr(std::min(name.size(), start.size()));
+    if (name.compare(0, start.size(), start) != 0 || digits.empty() || digits.size() > 7 ||
+        digits.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    const long writer = std::stol(digits);
+    const bool alive = writer != getpid() && (kill(static_cast<pid_t>(writer), 0) == 0 || errno == EPERM);
+    if (!alive) unlink((folder + name).c_str());
+  }
+  closedir(listed);
 }
 
-// A new file beside the one wanted; gone again unless it is finished.
 class Writer {
  public:
-  explicit Writer(const std::string& path)
-      : path_(path), partial_(path + ".partial-" + std::to_string(getpid())),
-        file_(open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (file_ < 0) Fail("write", partial_);
-  }
-  ~Writer() {
-    if (file_ >= 0) close(file_);
-    if (!partial_.empty()) unlink(partial_.c_str());
-  }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  explicit Writer(const std::string& path) : file_(path) {}
 
   void Put(const void* data, std::size_t bytes) {
     const std::string_view text(static_cast<const char*>(data), bytes);
     crc_ = Crc32c(text, crc_);
-    Raw(text);
+    file_.Write(text);
   }
   // The checksum of what was put since the last one.
   void EndSection() {
     const std::uint32_t crc = crc_;
-    Raw({reinterpret_cast<const char*>(&crc), sizeof(crc)});
+    file_.Write({reinterpret_cast<const char*>(&crc), sizeof(crc)});
     crc_ = 0;
   }
-  void Finish() {
-    if (fsync(file_) != 0) Fail("sync", partial_);
-    const int file = file_;
-    file_ = -1;
-    if (close(file) != 0) Fail("close", partial_);
-    if (rename(partial_.c_str(), path_.c_str()) != 0) Fail("rename " + partial_ + " to", path_);
-    partial_.clear();
-    const std::size_t slash = path_.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int opened = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-    if (opened < 0) Fail("open", folder);
-    const int synced = fsync(opened);
-    close(opened);
-    if (synced != 0) Fail("sync", folder);
-  }
+  void Finish() { file_.Commit(); }
 
  private:
-  void Raw(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = write(file_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) Fail("write", partial_);
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
-  std::string path_, partial_;
-  int file_;
+  AtomicFile file_;
   std::uint32_t crc_ = 0;
 };
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) Fail("read", path);
-    file.seekg(0, std::ios::end);
-    const std::streamoff size = file.tellg();
-    if (size < 0) Fail("read", path);
-    bytes_.resize(static_cast<std::size_t>(size));
-    file.seekg(0);
-    if (!file.read(bytes_.data(), size)) Fail("read", path);
-  }
+  explicit Reader(const std::string& path) : path_(path), bytes_(ReadFile(path)) {}
   std::size_t size() const { return bytes_.size(); }
   std::string_view bytes() const { return bytes_; }
 
@@ -116,7 +90,9 @@ class Reader {
     const std::string_view section = std::string_view(bytes_).substr(at_, bytes);
     std::uint32_t crc = 0;
     std::memcpy(&crc, bytes_.data() + at_ + bytes, sizeof(crc));
-    if (crc != Crc32c(section)) Bad(std::string("its ") + what + " are damaged: the checksum at byte " + std::to_string(at_ + bytes) + " does not hold");
+    if (crc != Crc32c(section))
+      Bad(std::string("its ") + what + " are damaged: the checksum at byte " + std::to_string(at_ + bytes) +
+          " does not hold");
     if (bytes > 0) std::memcpy(values, section.data(), bytes);
     at_ += bytes + sizeof(crc);
   }
@@ -125,7 +101,7 @@ class Reader {
   }
 
  private:
-  std::string path_, bytes_;
+  const std::string path_, bytes_;
   std::size_t at_ = 0;
 };
 
@@ -136,17 +112,22 @@ Header ReadHeader(Reader* reader) {
     reader->Bad("it does not begin with EMVECTOR");
   std::uint32_t version = 0;
   std::memcpy(&version, reader->bytes().data() + sizeof(kMagic), sizeof(version));
-  if (version != kVersion) reader->Bad("its format is version " + std::to_string(version) + ", this release reads " + std::to_string(kVersion));
+  if (version != kVersion)
+    reader->Bad("its format is version " + std::to_string(version) + ", this release reads " +
+                std::to_string(kVersion));
   reader->Section("first 64 bytes", &header, 1);
-  const bool fits = header.kind >= 1 && header.kind <= 3 && header.metric <= 1 && header.automatic <= 1 && header.dim >= 1 &&
-                    header.dim <= 65536 && header.connectivity >= 2 && header.connectivity <= 256 &&
-                    header.ef_construction >= 1 && header.ef_construction <= 65536 && header.count <= VectorIndex::kMaxSize;
+  const bool fits = header.kind >= 1 && header.kind <= 3 && header.metric <= 1 && header.automatic <= 1 &&
+                    header.dim >= 1 && header.dim <= 65536 && header.connectivity >= 2 && header.connectivity <= 256 &&
+                    header.ef_construction >= 1 && header.ef_construction <= 65536 &&
+                    header.count <= VectorIndex::kMaxSize;
   if (!fits) reader->Bad("its header holds a number out of range");
   // Sizes first: nothing is allocated for numbers that the file is too short for.
   const std::uint64_t more[] = {0, header.count + 4 + 4, 4 + std::uint64_t{header.entry} * header.dim * 4 + 4};
-  const std::uint64_t base = sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + more[header.kind - 1];
+  const std::uint64_t base =
+      sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + more[header.kind - 1];
   if (header.num_links > reader->size() || base + header.num_links * 4 != reader->size())
-    reader->Bad("expected " + std::to_string(base + header.num_links * 4) + " bytes by its header, got " + std::to_string(reader->size()));
+    reader->Bad("expected " + std::to_string(base + header.num_links * 4) + " bytes by its header, got " +
+                std::to_string(reader->size()));
   return header;
 }
 
@@ -177,6 +158,7 @@ void WriteVectorFile(const std::string& path, const VectorFileHead& head, const 
   header.count = store.size();
   header.num_insertions = ivf == nullptr ? graph.num_insertions : lists.num_trained;
   header.num_links = graph.links.size() + lists.lists.size();
+  RemoveOldLeftovers(path);
   Writer writer(path);
   writer.Put(&header, sizeof(header));
   writer.EndSection();
@@ -248,7 +230,8 @@ std::unique_ptr<VectorStore> ReadVectorFile(const std::string& path, VectorFileH
     parts.links.resize(header.num_links);
     reader.Section("levels", parts.levels.data(), parts.levels.size());
     reader.Section("links", parts.links.data(), parts.links.size());
-    return std::make_unique<HnswStore>(header.dim, header.connectivity, header.ef_construction, std::move(ids), parts, rows.data());
+    return std::make_unique<HnswStore>(header.dim, header.connectivity, header.ef_construction, std::move(ids), parts,
+                                       rows.data());
   } catch (const InvalidInputError& error) {
     reader.Bad(error.what());
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "memory/vector_index.h"
+#include "memory/vectors/vector_index.h"
 
 namespace embodied_mem {
 

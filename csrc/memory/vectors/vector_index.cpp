@@ -1,4 +1,4 @@
-#include "memory/vector_index.h"
+#include "memory/vectors/vector_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "memory/exact_store.h"
-#include "memory/hnsw_store.h"
-#include "memory/ivf_store.h"
-#include "memory/vector_file.h"
+#include "memory/vectors/exact_store.h"
+#include "memory/vectors/hnsw_store.h"
+#include "memory/vectors/ivf_store.h"
+#include "memory/vectors/vector_file.h"
 
 namespace embodied_mem {
 namespace {
@@ -20,15 +20,16 @@ constexpr double kMinNorm = 1e-30, kMaxNorm = 1e18;
 
 void CheckRange(const char* name, std::size_t value, std::size_t low, std::size_t high) {
   if (value < low || value > high)
-    throw InvalidInputError(std::string(name) + ": expected " + std::to_string(low) + " to " + std::to_string(high) + ", got " +
-                            std::to_string(value));
+    throw InvalidInputError(std::string(name) + ": expected " + std::to_string(low) + " to " + std::to_string(high) +
+                            ", got " + std::to_string(value));
 }
 
 void CheckDifferent(const VectorId* ids, std::size_t count) {
   std::unordered_set<VectorId> seen;
   seen.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    if (ids[i] < 0) throw InvalidInputError("ids[" + std::to_string(i) + "]: expected 0 or more, got " + std::to_string(ids[i]));
+    if (ids[i] < 0)
+      throw InvalidInputError("ids[" + std::to_string(i) + "]: expected 0 or more, got " + std::to_string(ids[i]));
     if (!seen.insert(ids[i]).second)
       throw InvalidInputError("ids[" + std::to_string(i) + "]: " + std::to_string(ids[i]) + " is in the batch twice");
   }
@@ -39,6 +40,7 @@ void CheckDifferent(const VectorId* ids, std::size_t count) {
 // Whoever waits to write holds the gate, so that readers who come later wait too.
 struct VectorIndex::ReadLock {
   explicit ReadLock(const VectorIndex& index) {
+    index.CheckWhole();
     const std::lock_guard<std::mutex> gate(index.gate_);
     lock = std::shared_lock<std::shared_mutex>(index.mutex_);
   }
@@ -47,6 +49,7 @@ struct VectorIndex::ReadLock {
 
 struct VectorIndex::WriteLock {
   explicit WriteLock(VectorIndex& index) {
+    index.CheckWhole();
     const std::lock_guard<std::mutex> gate(index.gate_);
     lock = std::unique_lock<std::shared_mutex>(index.mutex_);
   }
@@ -54,11 +57,29 @@ struct VectorIndex::WriteLock {
 };
 
 VectorIndex::VectorIndex(const VectorIndexOptions& options)
-    : options_(options), kind_(options.kind.value_or(IndexKind::kExact)) {
+    : options_(options), kind_(options.kind.value_or(IndexKind::kExact)), hook_([this] { InChild(); }) {
   CheckRange("dim", options.dim, 1, 65536);
   CheckRange("connectivity", options.connectivity, 2, 256);
   CheckRange("ef_construction", options.ef_construction, 1, 65536);
   store_ = MakeStore(kind_);
+}
+
+void VectorIndex::InChild() {
+  RenewMutex(&gate_);
+  torn_ = !mutex_.try_lock_shared();
+  if (torn_) {
+    (void)store_.release();  // nothing in it can be relied on
+  } else {
+    mutex_.unlock_shared();
+  }
+  RenewMutex(&mutex_);
+}
+
+void VectorIndex::CheckWhole() const {
+  if (torn_)
+    throw InvalidInputError(
+        "vector index: another thread was changing it when this process was forked; load or build it "
+        "again here, or fork while no thread writes");
 }
 
 std::unique_ptr<VectorStore> VectorIndex::MakeStore(IndexKind kind) const {
@@ -95,7 +116,8 @@ std::size_t VectorIndex::num_removed() const {
 void VectorIndex::Copy(VectorId id, float* out) const {
   const ReadLock lock(*this);
   if (!store_->Contains(id))
-    throw InvalidInputError("id " + std::to_string(id) + ": no such vector among the " + std::to_string(store_->size()) + " of the index");
+    throw InvalidInputError("id " + std::to_string(id) + ": no such vector among the " +
+                            std::to_string(store_->size()) + " of the index");
   store_->Copy(id, out);
 }
 
@@ -114,11 +136,13 @@ float VectorIndex::Scale(const float* row, std::size_t i, const char* what) cons
     throw InvalidInputError(where + "expected finite numbers, got " + std::to_string(*bad) + " at position " +
                             std::to_string(bad - row));
   }
-  if (norm > kMaxNorm) throw InvalidInputError(where + "expected a length of at most 1e18, got " + std::to_string(norm));
+  if (norm > kMaxNorm)
+    throw InvalidInputError(where + "expected a length of at most 1e18, got " + std::to_string(norm));
   if (options_.metric == Metric::kInnerProduct) return 1;
   if (norm < kMinNorm)
-    throw InvalidInputError(where + "its length is 0 (below 1e-30), so it has no cosine with anything; leave it out, or use "
-                                    "metric=\"inner_product\"");
+    throw InvalidInputError(where +
+                            "its length is 0 (below 1e-30), so it has no cosine with anything; leave it out, or use "
+                            "metric=\"inner_product\"");
   return static_cast<float>(1 / norm);
 }
 
@@ -137,7 +161,8 @@ void VectorIndex::CheckRoom(std::size_t count) const {
 }
 
 // With the write lock held.
-void VectorIndex::AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads) {
+void VectorIndex::AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales,
+                           std::size_t num_threads) {
   if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToIvf(num_threads);
   store_->Add({ids, rows, scales.data(), scales.size()}, num_threads);
 }
@@ -190,13 +215,14 @@ void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num
   const WriteLock lock(*this);
   for (std::size_t i = 0; i < count; ++i) {
     if (!store_->Contains(ids[i]))
-      throw InvalidInputError("ids[" + std::to_string(i) + "]: no vector " + std::to_string(ids[i]) + " in the index; nothing was removed");
+      throw InvalidInputError("ids[" + std::to_string(i) + "]: no vector " + std::to_string(ids[i]) +
+                              " in the index; nothing was removed");
   }
   store_->Remove({ids, ids + count}, num_threads);
 }
 
 void VectorIndex::Search(const float* queries, std::size_t count, const SearchOptions& asked, Neighbour* out) const {
-  CheckRange("k", asked.k, 1, kMaxSize);
+  CheckRange("k", asked.k, 1, kMaxAnswers / std::max<std::size_t>(1, count));
   if (!(asked.slack >= 0 && asked.slack <= 100))
     throw InvalidInputError("slack: expected 0 to 100, got " + std::to_string(asked.slack));
   SearchOptions options = asked;

@@ -2,7 +2,8 @@
 // file; or by size, exactly until there are kAutoLimit and through an inverted file from then on.
 //
 // Any number of threads search at a time, beside each other; one adds or removes, alone. A writer that waits lets no new
-// readers in before it. Calls check all of their input before they change anything.
+// readers in before it. Calls check all of their input before they change anything. A forked child has an index of its own;
+// one that another thread was changing at that moment throws InvalidInputError there, whatever is called.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/vector_store.h"
+#include "core/fork_hook.h"
+#include "memory/vectors/vector_store.h"
 
 namespace embodied_mem {
 
@@ -33,6 +35,7 @@ class VectorIndex {
   // that nothing is missed is worth it.
   static constexpr std::size_t kAutoLimit = 20000;
   static constexpr std::size_t kMaxSize = 0x7FFFFFFF;
+  static constexpr std::size_t kMaxAnswers = std::size_t{1} << 27U;  // of one search: k for each query
 
   explicit VectorIndex(const VectorIndexOptions& options);
 
@@ -49,7 +52,7 @@ class VectorIndex {
   // rows: float[count][dim]. Ids that exist are replaced.
   void Add(const VectorId* ids, const float* rows, std::size_t count, std::size_t num_threads);
   void Remove(const VectorId* ids, std::size_t count, std::size_t num_threads);
-  // queries: float[count][dim]; to out[count][k]. ef_search 0: DefaultEfSearch(k). slack: 0 to 100.
+  // queries: float[count][dim]; to out[count][k], at most kMaxAnswers. ef_search 0: DefaultEfSearch(k). slack: 0 to 100.
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
   static std::size_t DefaultEfSearch(std::size_t k) { return k < 32 ? 64 : 2 * k; }
 
@@ -69,6 +72,8 @@ class VectorIndex {
   struct ReadLock;
   struct WriteLock;
 
+  void InChild();
+  void CheckWhole() const;
   void CheckRoom(std::size_t count) const;
   void AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads);
   float Scale(const float* row, std::size_t i, const char* what) const;
@@ -80,6 +85,8 @@ class VectorIndex {
   std::unique_ptr<VectorStore> store_;
   mutable std::mutex gate_;
   mutable std::shared_mutex mutex_;
+  bool torn_ = false;  // a writer was in it when this process was forked
+  ForkHook hook_;
 };
 
 class VectorIndex::Addition {

@@ -1,4 +1,4 @@
-#include "memory/vector_store.h"
+#include "memory/vectors/vector_store.h"
 
 #include <algorithm>
 
@@ -22,7 +22,8 @@ std::vector<Neighbour> TopK::Take() {
 }
 
 AlignedFloats MakeAlignedFloats(std::size_t count) {
-  auto* at = static_cast<float*>(::operator new[](std::max<std::size_t>(count, 1) * sizeof(float), std::align_val_t{kAlignment}));
+  auto* at = static_cast<float*>(
+      ::operator new[](std::max<std::size_t>(count, 1) * sizeof(float), std::align_val_t{kAlignment}));
   std::fill_n(at, count, 0.0F);
   return AlignedFloats(at);
 }

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory/simd.h"
+#include "simd/simd.h"
 
 namespace embodied_mem {
 
@@ -23,7 +23,9 @@ struct Neighbour {
   VectorId id = kNoVector;
 };
 // The order of all results: high scores first, equal ones by id.
-inline bool Before(const Neighbour& a, const Neighbour& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; }
+inline bool Before(const Neighbour& a, const Neighbour& b) {
+  return a.score != b.score ? a.score > b.score : a.id < b.id;
+}
 
 // The best k of what it is offered.
 class TopK {

@@ -1,9 +1,11 @@
-#include "memory/block_pool.h"
+#include "memory/versioned/block_pool.h"
 
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <mutex>
+
+#include "core/fork_hook.h"
 
 namespace embodied_mem {
 
@@ -60,7 +62,8 @@ class BlockStore {
       ++num_segments_;
     }
     BlockPool::Stack stack;
-    for (std::size_t i = kCut; i-- > 0;) stack = {new (next_ + i * bytes) BlockPool::Block{stack.top, nullptr, 0}, stack.count + 1};
+    for (std::size_t i = kCut; i-- > 0;)
+      stack = {new (next_ + i * bytes) BlockPool::Block{stack.top, nullptr, 0}, stack.count + 1};
     next_ += kCut * bytes;
     left_ -= kCut * bytes;
     return stack;
@@ -70,6 +73,11 @@ class BlockStore {
   std::array<BlockPool::Block*, BlockPool::kClasses> tops_{};
   char* next_ = nullptr;
   std::size_t left_ = 0, num_segments_ = 0;
+  ForkHook hook_{[this] {  // what another thread was changing is left alone
+    if (!RenewMutex(&mutex_)) return;
+    tops_ = {};
+    left_ = 0;
+  }};
 };
 
 BlockPool::Stack BlockPool::Take(std::size_t index) { return BlockStore::Get().Take(index); }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "memory/block_pool.h"
+#include "memory/versioned/block_pool.h"
 
 namespace embodied_mem {
 

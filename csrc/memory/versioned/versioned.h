@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "memory/block_pool.h"
-#include "memory/shared_list.h"
+#include "memory/versioned/block_pool.h"
+#include "memory/versioned/shared_list.h"
 
 namespace embodied_mem {
 
@@ -45,7 +45,8 @@ class Versions {
   Pin* Acquire(std::uint64_t version) const {
     for (Pin* pin = pins_.load(std::memory_order_acquire); pin != nullptr; pin = pin->next) {
       std::uint64_t expected = kFree;
-      if (pin->version.load(std::memory_order_relaxed) == kFree && pin->version.compare_exchange_strong(expected, version))
+      if (pin->version.load(std::memory_order_relaxed) == kFree &&
+          pin->version.compare_exchange_strong(expected, version))
         return pin;
     }
     auto* pin = new Pin;

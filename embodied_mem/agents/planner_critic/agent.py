@@ -1,12 +1,13 @@
-"""RoboMemory's agent: preprocess, remember, retrieve, plan several steps, criticise each but the first, replan.
+"""RoboMemory's agent: remembers, retrieves, plans several steps, criticises each but the first, and replans.
 
-    agent = PlannerCriticAgent()                          # rules only: no model, no server
+    agent = PlannerCriticAgent.for_world("alfworld")      # by rules: no model, no server; an `agents.agent.Agent`
+    rollout(envs, [agent], [[0, 1, 2]])                   # or by hand:
     action = agent.begin("task 1", goal, first_observation)
     while not over:
         action = agent.act(answer_to_the_last_action)
     agent.end(won)                                        # episodic and semantic memory learn; the next task may begin
 
-Everything it knows comes through these calls, as text. One agent lives through tasks one after the other.
+Everything it knows comes through these calls, as text. One agent plays tasks in sequence without clearing memory.
 
 Source: RoboMemory 3.1, 3.3. A plan's first step is carried out without criticism, so that a critic who always objects
 slows the agent down but cannot stop it: per action there is at most one replanning.
@@ -17,14 +18,16 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from embodied_mem.agents.beliefs import AlfworldRules
-from embodied_mem.agents.plans import Critic, Plan, Planner, PlanStep, Preprocessor, Situation, WorldRules
-from embodied_mem.agents.symbolic_planner import SymbolicCritic, SymbolicPlanner
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Preprocessor, Situation, WorldRules
+from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
+from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
 
@@ -114,14 +117,15 @@ class RulePreprocessor:
         return goal
 
 
-class PlannerCriticAgent:
+class PlannerCriticAgent(Agent):
     """One agent with its memories.
 
     Args:
         config: what it has.
         memory: to go on with; None for empty memories as `config` says.
-        planner, critic, preprocessor: None for those by rules, which are ALFWorld's.
-        world: how the world's texts are read; None for ALFWorld's.
+        planner, critic: make plans and judge their steps.
+        rules: how the world's texts become memories and beliefs.
+        preprocessor: None for the one by rules.
         threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
             caller's, which may wait for a model.
     """
@@ -131,24 +135,36 @@ class PlannerCriticAgent:
         config: PlannerCriticConfig | None = None,
         memory: LifelongMemory | None = None,
         *,
-        planner: Planner | None = None,
-        critic: Critic | None = None,
+        planner: Planner,
+        critic: Critic,
+        rules: WorldRules,
         preprocessor: Preprocessor | None = None,
-        world: WorldRules | None = None,
         threads: bool | None = None,
     ):
         self.config = config or PlannerCriticConfig()
         self.memory = memory if memory is not None else LifelongMemory(modules=self.config.modules)
         self._fresh = memory is None
-        self._planner = planner or SymbolicPlanner(self.config.grammar, self.config.max_plan_steps)
-        self._critic = critic or SymbolicCritic()
+        self._planner, self._critic, self._rules = planner, critic, rules
         self._preprocessor = preprocessor or RulePreprocessor()
-        self._world = world or AlfworldRules()
         self._threads = preprocessor is not None if threads is None else threads
         self.record = TaskRecord()
         self.plan: Plan | None = None
+        self._first: str | None = None  # command that was decided on by `reset`
+
+    @classmethod
+    def for_world(
+        cls, world: str, config: PlannerCriticConfig | None = None, memory: LifelongMemory | None = None, **parts: Any
+    ) -> PlannerCriticAgent:
+        """The agent for a world, by its rules: `parts` replace what the world's card names as its agent."""
+        config = config or PlannerCriticConfig()
+        return cls(config, memory, **{**load(world, "agent")(config), **parts})
 
     # One task.
+
+    def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
+        """As `Agent.reset`."""
+        commands = info.get("admissible_commands", ())
+        self._first = self.begin(info.get("task_id", ""), goal, observation, commands)
 
     def begin(self, task_id: str, goal: str, observation: str, commands: Sequence[str] = ()) -> str:
         """Starts a task and returns the first command.
@@ -163,15 +179,19 @@ class PlannerCriticAgent:
             self.memory = LifelongMemory(modules=self.config.modules)
         self.record = TaskRecord()
         start = time.perf_counter()
-        self._working = self._world.begin(self.memory, task_id, goal, observation, commands)
+        self._working = self._rules.begin(self.memory, task_id, goal, observation, commands)
         self.record.memory_s += time.perf_counter() - start
+        self._first = None
         self._query = goal
         self._steps: list[PlanStep] = []
         self._step = PlanStep("")
         return self._decide()
 
-    def act(self, observation: str) -> str:
-        """The next command; `observation` answers the last one."""
+    def act(self, observation: str, info: Mapping[str, Any] | None = None) -> str:
+        """The next command; `observation` answers the last one. After `reset` the first is the one decided there."""
+        if self._first is not None:
+            command, self._first = self._first, None
+            return command
         self._take_note(self._working.action, observation)
         return self._decide()
 
@@ -192,7 +212,7 @@ class PlannerCriticAgent:
         summary, self._query = self._preprocess(action, observation)
         working.summaries = [*working.summaries[-MAX_SUMMARIES + 1 :], summary]
         middle = time.perf_counter()
-        self._world.note(self.memory, working, self._step, observation)
+        self._rules.note(self.memory, working, self._step, observation)
         self.record.think_s += middle - start
         self.record.memory_s += time.perf_counter() - middle
 
@@ -240,7 +260,7 @@ class PlannerCriticAgent:
     def _look(self, retrieve: bool, known: Situation | None = None, objection: str = "") -> Situation:
         """The situation now; what `known` has is not read again."""
         start = time.perf_counter()
-        beliefs = known.beliefs if known is not None else self._world.beliefs(self.memory, self._working)
+        beliefs = known.beliefs if known is not None else self._rules.beliefs(self.memory, self._working)
         found: Recollection | None = known.recollection if known is not None else None
         if retrieve and found is None:
             found = self.memory.retrieve(self._query, self.config.budget_tokens)

@@ -1,43 +1,35 @@
 """Planner, critic and preprocessor by a chat model; the prompts are text files in `prompts/`.
 
     chat = OpenAIChatModel("http://localhost:8000/v1", "qwen2.5-7b-instruct", max_cost=1.0, prices={...})
-    agent = PlannerCriticAgent(
-        planner=ChatPlanner(chat), critic=ChatCritic(chat), preprocessor=ChatPreprocessor(chat)
+    agent = PlannerCriticAgent.for_world(
+        "alfworld", planner=ChatPlanner(chat, put="move THING to PLACE"), critic=ChatCritic(chat),
+        preprocessor=ChatPreprocessor(chat),
     )
 
 An answer that cannot be used is counted and replaced by what does no harm: a plan by looking around, a verdict by
-consent, a summary and a query by rules. A used-up budget is not: it ends the run.
+consent, a summary and a query by rules. A used-up budget is not: it ends the run, and so do `MAX_UNUSABLE_PLANS` in a
+row.
 """
 
 from __future__ import annotations
 
-import importlib.resources
-import threading
+from collections.abc import Callable
+from typing import Any
 
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
-from embodied_mem.envs.alfworld_text import put_command
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.agents.planner_critic.interfaces import Situation
+from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.forks import forking_lock
 from embodied_mem.language.chat import ChatError, ChatModel
 from embodied_mem.language.json_answers import complete_json
+from embodied_mem.language.prompt_files import prompt
 
+_PACKAGE = "embodied_mem.agents.planner_critic"
+MAX_UNUSABLE_PLANS = 5
+"""So many in a row are an error: the model, or the server, does not do what it is asked for."""
 _MAX_SUMMARIES = 8
 
 
-def prompt(name: str) -> str:
-    """The text of `prompts/<name>.txt`.
-
-    Raises:
-        InvalidInputError: there is none; the known ones are listed.
-    """
-    folder = importlib.resources.files("embodied_mem.agents") / "prompts"
-    file = folder / f"{name}.txt"
-    if not file.is_file():
-        known = sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.name.endswith(".txt"))
-        raise InvalidInputError(f"prompt: expected one of {', '.join(known)}, got {name!r}")
-    return file.read_text(encoding="utf-8").strip()
-
-
-def plan_schema(max_steps: int) -> dict:
+def plan_schema(max_steps: int) -> dict[str, Any]:
     """What a plan looks like as JSON."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     step = {
@@ -54,12 +46,16 @@ def plan_schema(max_steps: int) -> dict:
     }
 
 
-VERDICT_SCHEMA = {
+VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string", "maxLength": 300}},
     "required": ["ok", "reason"],
     "additionalProperties": False,
 }
+
+
+def _messages(system: str, user: str) -> list[dict[str, object]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 class _Asking:
@@ -72,20 +68,28 @@ class _Asking:
 
     def __init__(self, model: ChatModel, max_tokens: int):
         self._model, self._max_tokens = model, max_tokens
-        self._lock = threading.Lock()
-        self.answers = self.unusable = 0
+        self._lock = forking_lock()
+        self.answers = self.unusable = self._in_a_row = 0
 
-    def _ask(self, ask, otherwise):
+    def _ask(self, ask: Callable[[], Any], otherwise: Any, max_in_a_row: float = float("inf")) -> Any:
         with self._lock:
             self.answers += 1
         try:
-            return ask()
+            answer = ask()
         except ChatError as error:
             if error.kind == "budget":
                 raise
             with self._lock:
                 self.unusable += 1
+                self._in_a_row += 1
+                in_a_row = self._in_a_row
+            if in_a_row >= max_in_a_row:
+                problem = f"expected usable answers, got {in_a_row} in a row that are not; the last: {error}"
+                raise ChatError(f"{self._model.name}: {problem}", error.kind) from error
             return otherwise
+        with self._lock:
+            self._in_a_row = 0
+        return answer
 
 
 def describe(situation: Situation, step: PlanStep | None = None) -> str:
@@ -109,24 +113,26 @@ class ChatPlanner(_Asking):
     Args:
         model: asked.
         max_steps: longest plan.
-        grammar: wording of commands, "0.4" or "0.3".
+        put: the command that puts THING to PLACE, as the world reads it.
         max_tokens: of an answer.
     """
 
-    def __init__(self, model: ChatModel, *, max_steps: int = 8, grammar: str = "0.4", max_tokens: int = 512):
+    def __init__(self, model: ChatModel, *, put: str, max_steps: int = 8, max_tokens: int = 512):
         super().__init__(model, max_tokens)
-        self._instruction = prompt("plan").format(max_steps=max_steps, put=put_command("THING", "PLACE", grammar))
+        self._instruction = prompt(_PACKAGE, "plan").format(max_steps=max_steps, put=put)
         self._schema = plan_schema(max_steps)
 
     def plan(self, situation: Situation) -> Plan:
-        """As `Planner.plan`; the step `look` if the model has no usable answer."""
-        messages = [
-            {"role": "system", "content": self._instruction},
-            {"role": "user", "content": describe(situation)},
-        ]
+        """As `Planner.plan`; the step `look` if the model has no usable answer.
+
+        Raises:
+            ChatError: a budget is used up, or this is the last of `MAX_UNUSABLE_PLANS` unusable answers in a row.
+        """
+        messages = _messages(self._instruction, describe(situation))
         value = self._ask(
             lambda: complete_json(self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens),
             {"steps": [{"action": "look", "why": "the planner had no usable answer"}]},
+            MAX_UNUSABLE_PLANS,
         )
         steps = [PlanStep(" ".join(s["action"].split()) or "look", (), s.get("why", "")) for s in value["steps"]]
         return Plan(tuple(steps), steps[0].why)
@@ -147,10 +153,7 @@ class ChatCritic(_Asking):
 
     def review(self, step: PlanStep, situation: Situation) -> str:
         """As `Critic.review`; consent if the model has no usable answer."""
-        messages = [
-            {"role": "system", "content": prompt("critic")},
-            {"role": "user", "content": describe(situation, step)},
-        ]
+        messages = _messages(prompt(_PACKAGE, "critic"), describe(situation, step))
         value = self._ask(
             lambda: complete_json(self._model, messages, VERDICT_SCHEMA, name="verdict", max_tokens=self._max_tokens),
             {"ok": True, "reason": ""},
@@ -179,6 +182,6 @@ class ChatPreprocessor(_Asking):
 
     def _line(self, name: str, goal: str, action: str, observation: str) -> str:
         told = f"Task: {goal}\nAction: {action}\nAnswer of the world: {observation}"
-        messages = [{"role": "system", "content": prompt(name)}, {"role": "user", "content": told}]
-        text = self._ask(lambda: self._model.complete(messages, max_tokens=self._max_tokens).text, "")
+        messages = _messages(prompt(_PACKAGE, name), told)
+        text: str = self._ask(lambda: self._model.complete(messages, max_tokens=self._max_tokens).text, "")
         return " ".join(text.split())

@@ -1,15 +1,17 @@
 """A real simulator in a process of its own, as seen from here: opened, asked, ended with the program.
 
-    simulator = SimulatorProcess("eb_alfred", {"eval_set": "base", ...}, python="/envs/embench/bin/python", folder=".")
+    program = Program(file, {"eval_set": "base", ...}, python="/envs/embench/bin/python", folder=".")
+    simulator = SimulatorProcess(program)
     print(simulator.num_tasks, simulator.ask(do="reset", task=0)["text"])
     simulator.close()
 
-`simulator_worker.py` is the other side.
+`worker.py` is the other side.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -24,8 +26,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from embodied_mem.envs.processes import own
-from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError, SimulatorError
+from embodied_mem.envs.process_env import own
+from embodied_mem.errors import (
+    DataNotFoundError,
+    InternalError,
+    InvalidInputError,
+    MissingDependencyError,
+    SimulatorError,
+)
 
 ANSWER_TIMEOUT_S = 600
 """Seconds after which a program that does not answer counts as dead; loading a scene takes minutes on some machines."""
@@ -33,22 +41,33 @@ ANSWER_TIMEOUT_S = 600
 END_TIMEOUT_S = 10
 """Seconds that a program has to close its windows and children."""
 
-_WORKER = Path(__file__).with_name("simulator_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"  # this folder stays off the path
 _ERRORS = {"missing": MissingDependencyError, "data": DataNotFoundError, "input": InvalidInputError}
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program, and where it runs.
+
+    Attributes:
+        file: with a class `PROGRAM`, beside which nothing of this package can be imported.
+        options: what that class takes.
+        python: the interpreter of the program's own environment; None takes this one.
+        folder: the program's checkout; None takes the present folder.
+    """
+
+    file: Path
+    options: dict[str, Any]
+    python: str | None = None
+    folder: str | os.PathLike[str] | None = None
 
 
 class SimulatorProcess:
     """One program in one process. One thread at a time may use it."""
 
-    def __init__(self, program: str, options: dict[str, Any], python: str | None, folder: str | os.PathLike | None):
+    def __init__(self, program: Program):
         """Start the process and open the program.
-
-        Args:
-            program: `eb_alfred`, `eb_habitat` or `partnr`.
-            options: what the worker's class takes.
-            python: the interpreter of the program's own environment; None takes this one.
-            folder: where it runs, the program's checkout; None takes the present one.
 
         Raises:
             MissingDependencyError: the interpreter, or a module that it needs, is not there.
@@ -58,17 +77,20 @@ class SimulatorProcess:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
             self.process = subprocess.Popen(
-                [python or sys.executable, "-c", _RUN, str(_WORKER)],
+                [program.python or sys.executable, "-c", _RUN, str(_WORKER)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                cwd=folder,
+                cwd=program.folder,
                 start_new_session=True,  # so that what it starts can be ended with it
             )
         except OSError as error:
-            raise MissingDependencyError(f"{program}: the interpreter cannot be started: {error}") from error
+            world = program.file.parent.name
+            raise MissingDependencyError(f"{world}: the interpreter cannot be started: {error}") from error
+        self._requests, self._answers = _pipes(self.process)
         self._stop = own(self, self.process, _stop, self._log)
-        self.num_tasks: int = self.ask(do="open", program=program, options=options)["num_tasks"]
+        opened = self.ask(do="open", program=str(program.file), options=program.options)
+        self.num_tasks: int = opened["num_tasks"]
 
     def close(self) -> None:
         """End the process; a second call does nothing."""
@@ -84,10 +106,10 @@ class SimulatorProcess:
         if not self._stop.alive:
             raise SimulatorError("the simulator's process was closed")
         try:
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
+            self._requests.write(json.dumps(request).encode() + b"\n")
+            self._requests.flush()
             until = time.monotonic() + ANSWER_TIMEOUT_S
-            answer = json.loads(self._read(struct.unpack(">I", self._read(4, until))[0], until))
+            answer: dict[str, Any] = json.loads(self._read(struct.unpack(">I", self._read(4, until))[0], until))
             if "image" in answer:
                 shape = tuple(answer["image"])
                 pixels = self._read(int(np.prod(shape)), until)
@@ -104,7 +126,7 @@ class SimulatorProcess:
         return answer
 
     def _read(self, size: int, until: float) -> bytes:
-        parts, pipe = [], self.process.stdout.fileno()
+        parts, pipe = [], self._answers.fileno()
         while size:
             if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
                 raise TimeoutError(f"no answer within {ANSWER_TIMEOUT_S} s")
@@ -122,14 +144,21 @@ class SimulatorProcess:
         return self._log.read().decode("utf-8", "replace").strip() or "it printed nothing"
 
 
-def _stop(process: subprocess.Popen, log: IO[bytes]) -> None:
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
+        raise InternalError("a process: expected the pipes that were asked for, got none")
+    return process.stdin, process.stdout
+
+
+def _stop(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     """Let the program close itself, then end it and all that it started."""
+    requests, answers = _pipes(process)
     with contextlib.suppress(OSError):
-        process.stdin.close()
+        requests.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(END_TIMEOUT_S)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    process.stdout.close()
+    answers.close()
     log.close()

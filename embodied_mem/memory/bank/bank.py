@@ -1,8 +1,8 @@
-"""Experience across episodes: raw successful trajectories, each with the reason why it succeeded, found by goal.
+"""Memory bank: raw successful trajectories, each with the reason for its success, retrieved by goal.
 
     bank = MemoryBank()
     bank.add(episode)                                        # the rationale is written by rules unless given
-    experiences = bank.retrieve("put a clean apple in fridge.", top_k=2, context=first_observation,
+    experiences = bank.retrieve("put a clean apple in fridge.", k=2, context=first_observation,
                                 exclude_task_ids=(task_id,))
     experiences[0].render()        # "here: heat some apple ...; apple 1 was in fridge 1; ...\\nacts: go to ..."
     bank.save("bank.jsonl.gz"); bank = MemoryBank.load("bank.jsonl.gz")
@@ -16,42 +16,46 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import re
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from ..types import Episode, Step
-from .lexical import Embedder, LexicalEmbedder
-from .rationale import goal_object, key_actions, rationale_for, relevant_events, room_text
+from ...atomic_file import write_bytes
+from ...errors import InvalidInputError, StorageError
+from ...packed_file import read_packed
+from ...types import Episode, Step
+from ..arguments import (
+    checked_call,
+    checked_episode,
+    checked_flag,
+    checked_number,
+    checked_real,
+    checked_text,
+    checked_texts,
+    shown,
+)
+from ..readers import DEFAULT, Reader
+from ..vectors.lexical import Embedder, LexicalEmbedder
+from .rationale import key_actions, rationale_for, relevant_events
 
 FORMAT = "embodied_mem.memory_bank"
+_OLD = {"format", "version", "records", "bytes", "sha256", "embedder", "context_weight", "object_weight"}
+_HEADER = _OLD | {"checksum"}  # which older files do not have
 VERSION = 1
 
-_TRIAL = re.compile(r"trial_T\w+")
+MAX_PACKED_BYTES = 512 << 20
+"""Unpacked size above which a `.gz` file is neither written nor read: some 60,000 episodes of ALFWorld."""
+
 _NUMBER = re.compile(
     r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= (?:was|placed|cleaned|heated|cooled|in) |\Z)"
 )
 _STEPS = re.compile(r"; \d+ steps?\Z")
-_GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
-
-
-def trial_key(task_id: str) -> str:
-    """What identifies the task behind a task id in any of its spellings.
-
-    The trial's own name (`trial_T...`) if there is one, else the last two parts of the path without a game file's name.
-    So `a/b/trial_T1/game.tw-pddl`, `b/trial_T1` and `trial_T1` are one task.
-    """
-    found = _TRIAL.search(task_id)
-    if found:
-        return found[0]
-    path = _GAME_FILE.sub("", task_id.replace("\\", "/")).strip("/")
-    return "/".join(path.split("/")[-2:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Experience:
         room_similarity: cosine of the rooms' vectors; 0 without a context.
         same_object: whether both goals are about the same kind of object.
         same_room: whether the room descriptions are the same text; None without a context.
+        number: its place among those of an episode, from 1, where guidance names its source; 0 is not written.
     """
 
     episode: Episode
@@ -75,6 +80,7 @@ class Experience:
     room_similarity: float = 0.0
     same_object: bool = False
     same_room: bool | None = None
+    number: int = 0
 
     @property
     def why_found(self) -> str:
@@ -95,7 +101,7 @@ class Experience:
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
         goal = " ".join(self.episode.goal.split()).rstrip(".")
         text = f"{label}: {goal}; {self.rationale}"
-        actions = key_actions(self.episode)[: max(max_actions, 0)]
+        actions = key_actions(self.episode)[: max(checked_number("max_actions", max_actions), 0)]
         return f"{text}\nacts: {'; '.join(actions)}" if actions else text
 
     def brief(self) -> str:
@@ -105,6 +111,7 @@ class Experience:
         Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
         """
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
+        label = f"{self.number} {label}" if self.number else label
         clauses = (_NUMBER.sub(r"\1", clause) for clause in _STEPS.sub("", self.rationale).split("; "))
         what = "; ".join(dict.fromkeys(clauses))
         goal = " ".join(self.episode.goal.split()).rstrip(".")
@@ -137,13 +144,17 @@ class _Texts:
             self._index.update(zip(new, range(size, size + len(new))))
         return [self._index[text] for text in texts]
 
+    def known(self, text: str) -> int:
+        """Index of `text`; -1 if it is none of these texts."""
+        return self._index.get(text, -1)
+
     def similarities(self, text: str) -> np.ndarray:
         """Cosines float32[n] of `text` with all distinct texts, in the order in which they came."""
         size = len(self._index)
         known = self._index.get(text)
         vector = self._vectors[known] if known is not None else self._embedder.embed([text])[0]
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
-        return np.einsum("nd,d->n", self._vectors[:size], vector)
+        return np.asarray(np.einsum("nd,d->n", self._vectors[:size], vector))
 
 
 class MemoryBank:
@@ -155,19 +166,32 @@ class MemoryBank:
         embedder: texts to unit vectors; None for `LexicalEmbedder()`.
         context_weight: weight of the room in the score, see `retrieve`.
         object_weight: weight of the goal's object in the score.
+        reader: of the episodes' texts.
+        task_key: what identifies the task behind an id, where a world has several spellings; `str` takes ids as they
+            are.
     """
 
-    def __init__(self, embedder: Embedder | None = None, *, context_weight: float = 4.0, object_weight: float = 8.0):
+    def __init__(
+        self,
+        embedder: Embedder | None = None,
+        *,
+        context_weight: float = 4.0,
+        object_weight: float = 8.0,
+        reader: Reader = DEFAULT,
+        task_key: Callable[[str], str] = str,
+    ):
+        self.reader = reader
+        self.task_key = checked_call("task_key", task_key)
         self.embedder = embedder if embedder is not None else LexicalEmbedder()
-        self.context_weight = float(context_weight)
-        self.object_weight = float(object_weight)
+        self.context_weight = checked_real("context_weight", context_weight)
+        self.object_weight = checked_real("object_weight", object_weight)
         self._episodes: list[Episode] = []
         self._rationales: list[str] = []
         self._known: dict[Episode, int] = {}
         self._goals = _Texts(self.embedder)
         self._rooms = _Texts(self.embedder)
         self._objects: dict[str, int] = {}
-        self._by_trial: dict[str, list[int]] = {}
+        self._by_task: dict[str, list[int]] = {}
         self._columns: list[tuple[int, int, int]] = []
         self._places: list[frozenset[str]] = []
         self._table: np.ndarray | None = None
@@ -190,30 +214,38 @@ class MemoryBank:
 
     def add_many(self, episodes: Sequence[Episode], rationales: Sequence[str | None] | None = None) -> list[int]:
         """Indices of the records of `episodes`; on an error none is stored. Texts are embedded in one call."""
+        if not isinstance(episodes, Sequence) or not isinstance(rationales, Sequence | None):
+            got = f"{shown(episodes)} and {shown(rationales)}"
+            raise InvalidInputError(f"expected lists of episodes and rationales, got {got}")
         if rationales is None:
             rationales = [None] * len(episodes)
         if len(rationales) != len(episodes):
             raise InvalidInputError(f"rationales: expected {len(episodes)}, one per episode, got {len(rationales)}")
         for episode in episodes:
-            if not episode.won:
+            if not checked_episode(episode).won:
                 raise InvalidInputError(f"episode {episode.task_id!r}: expected a successful one, got won=False")
-        texts = [" ".join(rationale.split()) if rationale is not None else None for rationale in rationales]
-        texts = [rationale_for(episode) if text is None else text for episode, text in zip(episodes, texts)]
+        for rationale in rationales:
+            if rationale is not None:
+                checked_text("rationale", rationale)
+        texts = [
+            rationale_for(episode, self.reader) if rationale is None else " ".join(rationale.split())
+            for episode, rationale in zip(episodes, rationales)
+        ]
         goals = self._goals.indices([episode.goal for episode in episodes])
-        rooms = self._rooms.indices([room_text(episode.first_observation) for episode in episodes])
+        rooms = self._rooms.indices([self.reader.room(episode.first_observation) for episode in episodes])
         indices = []
-        for episode, rationale, goal, room in zip(episodes, texts, goals, rooms):
+        for episode, text, goal, room in zip(episodes, texts, goals, rooms):
             index = self._known.get(episode)
             if index is None:
                 index = self._known[episode] = len(self._episodes)
                 self._episodes.append(episode)
-                self._rationales.append(rationale)
-                kind = goal_object(episode.goal)
+                self._rationales.append(text)
+                kind = self.reader.goal_object(episode.goal)
                 self._columns.append((goal, room, self._objects.setdefault(kind, len(self._objects)) if kind else -1))
                 self._places.append(
-                    frozenset(place for _, what, _, place in relevant_events(episode) if what == "take")
+                    frozenset(place for _, what, _, place in relevant_events(episode, self.reader) if what == "take")
                 )
-                self._by_trial.setdefault(trial_key(episode.task_id), []).append(index)
+                self._by_task.setdefault(self.task_key(episode.task_id), []).append(index)
                 self._table = None
             indices.append(index)
         return indices
@@ -221,13 +253,15 @@ class MemoryBank:
     def retrieve(
         self,
         goal: str,
-        top_k: int = 1,
+        k: int = 1,
         context: str = "",
         exclude_task_ids: Iterable[str] = (),
         *,
         distinct: bool = True,
+        other_rooms: bool = False,
+        other_objects: bool = False,
     ) -> list[Experience]:
-        """The `top_k` best experiences for `goal`, best first; fewer if the bank has fewer that are not excluded.
+        """The `k` best experiences for `goal`, best first; fewer if the bank has fewer that are not excluded.
 
             score = cos(goal, goal_i) + object_weight * [same object] + context_weight * max(0, cos(room, room_i))^8
 
@@ -238,35 +272,41 @@ class MemoryBank:
 
         Args:
             goal: the instruction.
-            top_k: number of experiences, >= 0.
+            k: number of experiences, >= 0.
             context: the first observation of the episode; empty if the room should not count.
-            exclude_task_ids: tasks whose experiences must not appear, in any spelling (`trial_key`).
+            exclude_task_ids: tasks whose experiences must not appear, in any spelling that `task_key` knows.
             distinct: prefer other places to more of the same; without effect if `object_weight` is 0.
+            other_rooms: leave out experiences of the room that `context` describes.
+            other_objects: leave out experiences whose goal is about the same kind of object.
 
         Raises:
-            InvalidInputError: `top_k` is negative, or `exclude_task_ids` is one text.
+            InvalidInputError: `k` is negative, or `exclude_task_ids` is one text.
         """
-        if top_k < 0:
-            raise InvalidInputError(f"top_k: expected >= 0, got {top_k}")
+        k = checked_number("k", k, least=0)
+        checked_text("goal", goal), checked_text("context", context)
+        distinct = checked_flag("distinct", distinct)
         if isinstance(exclude_task_ids, str):
             raise InvalidInputError("exclude_task_ids: expected a sequence of task ids, got one text; pass (task_id,)")
-        if not self._episodes or top_k == 0:
+        exclude_task_ids = checked_texts("exclude_task_ids", exclude_task_ids)
+        if not self._episodes or k == 0:
             return []
         if self._table is None:
             self._table = np.array(self._columns, np.int64).T.copy()
         goals, rooms, objects = self._table
         goal_similarity = self._goals.similarities(goal)[goals]
-        same_object = objects == self._objects.get(goal_object(goal), -2)
+        same_object = objects == self._objects.get(self.reader.goal_object(goal), -2)
         score = goal_similarity + self.object_weight * same_object
-        room = room_text(context)
+        room = self.reader.room(context)
         if room:
             similarities = self._rooms.similarities(room)
             score = score + (self.context_weight * np.maximum(similarities, 0) ** 8)[rooms]
-        excluded: list[int] = []
         for task_id in exclude_task_ids:
-            excluded.extend(self._by_trial.get(trial_key(task_id), ()))
-        score[excluded] = -np.inf
-        count = min(top_k, len(score) - len(set(excluded)))
+            score[self._by_task.get(self.task_key(task_id), [])] = -np.inf
+        if other_objects:
+            score[same_object] = -np.inf
+        if other_rooms and room:
+            score[rooms == self._rooms.known(room)] = -np.inf
+        count = min(k, int((score > -np.inf).sum()))
         return [
             Experience(
                 self._episodes[i],
@@ -275,7 +315,7 @@ class MemoryBank:
                 float(goal_similarity[i]),
                 float(similarities[rooms[i]]) if room else 0.0,
                 bool(same_object[i]),
-                room_text(self._episodes[i].first_observation) == room if room else None,
+                self.reader.room(self._episodes[i].first_observation) == room if room else None,
             )
             for i in self._choose(score, count, same_object if distinct and self.object_weight > 0 else None)
         ]
@@ -302,27 +342,20 @@ class MemoryBank:
         rest[near] = -np.inf
         return chosen + list(_best(rest, count - len(chosen)))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write all records to the file `path`, whole or not at all; a name that ends in `.gz` is compressed.
 
         Format: UTF-8 lines. The first is a JSON header {format, version, records, bytes, sha256, embedder,
-        context_weight, object_weight}, where bytes and sha256 are of everything after it; then one JSON object per
+        context_weight, object_weight, checksum}, where bytes and sha256 are of everything after it and checksum is of
+        the rest of the header (older files have none); then one JSON object per
         record in order of insertion: {task_id, goal, rationale, steps: [[observation, action], ...],
         final_observation}. Vectors are not stored. The same bank always gives the same bytes.
+
+        Raises:
+            InvalidInputError: the path is none, or ends in `.gz` and the bank is larger than `MAX_PACKED_BYTES`.
+            StorageError: the disk refused; the file is as it was.
         """
-        body = "".join(
-            json.dumps(
-                {
-                    "task_id": episode.task_id,
-                    "goal": episode.goal,
-                    "rationale": rationale,
-                    "steps": [[step.observation, step.action] for step in episode.steps],
-                    "final_observation": episode.final_observation,
-                }
-            )
-            + "\n"
-            for episode, rationale in self.records
-        ).encode()
+        body = "".join(itertools.starmap(_line, self.records)).encode()
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -333,35 +366,54 @@ class MemoryBank:
             "context_weight": self.context_weight,
             "object_weight": self.object_weight,
         }
+        header["checksum"] = _checksum(header)
         data = json.dumps(header).encode() + b"\n" + body
-        path = pathlib.Path(path)
-        _write_atomically(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+        path = _checked_path(path)
+        if path.suffix == ".gz" and len(data) > MAX_PACKED_BYTES:
+            raise InvalidInputError(
+                f"{path}: expected at most {MAX_PACKED_BYTES >> 20} MiB in a .gz file, got {len(data) >> 20}; give a "
+                "name without .gz"
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+        except OSError as error:
+            raise StorageError(f"{path}: cannot write the memory bank: {error}") from error
 
     @classmethod
-    def load(cls, path: str | os.PathLike, embedder: Embedder | None = None) -> MemoryBank:
+    def load(
+        cls, path: str | os.PathLike[str], embedder: Embedder | None = None, task_key: Callable[[str], str] = str
+    ) -> MemoryBank:
         """The bank written to `path` by `save`, with the weights that it had; texts are embedded anew.
 
         Args:
             path: the file.
             embedder: None for the lexical one; must have the name that the file tells.
+            task_key: as for the bank.
 
         Raises:
             InvalidInputError: not such a file, damaged or cut short, or written with another embedder.
+            StorageError: it cannot be read.
         """
-        header, lines = _read(pathlib.Path(path))
-        bank = cls(embedder, context_weight=header["context_weight"], object_weight=header["object_weight"])
+        path = _checked_path(path)
+        header, lines = _read(path)
+        weights = {name: header[name] for name in ("context_weight", "object_weight")}
+        bank = cls(embedder, **weights, task_key=task_key)
         if header["embedder"] != bank.embedder.name:
             raise InvalidInputError(
                 f"{path}: expected embedder {header['embedder']!r}, with which it was written, got "
                 f"{bank.embedder.name!r}; pass embedder=..."
             )
         episodes, rationales = [], []
-        for line in lines:
-            record = json.loads(line)
-            steps = tuple(Step(observation, action) for observation, action in record["steps"])
-            final = record["final_observation"]
-            episodes.append(Episode(record["task_id"], record["goal"], steps, True, final))
-            rationales.append(record["rationale"])
+        for number, line in enumerate(lines, 2):
+            try:
+                record = json.loads(line)
+                steps = tuple(Step(observation, action) for observation, action in record["steps"])
+                final = record["final_observation"]
+                episodes.append(checked_episode(Episode(record["task_id"], record["goal"], steps, True, final)))
+                rationales.append(checked_text("rationale", record["rationale"]))
+            except (InvalidInputError, LookupError, RecursionError, TypeError, ValueError) as error:
+                raise InvalidInputError(f"{path}: expected a record in line {number}, got {shown(line)}") from error
         bank.add_many(episodes, rationales)
         return bank
 
@@ -375,21 +427,18 @@ def _best(score: np.ndarray, count: int) -> np.ndarray:
     return candidates[np.argsort(-score[candidates], kind="stable")][:count]
 
 
-def _read(path: pathlib.Path) -> tuple[dict, list[bytes]]:
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, ValueError) as error:
-            raise InvalidInputError(f"{path}: expected a whole gzip file, got {error}; it is damaged or cut") from error
-        except Exception as error:  # zlib.error, which derives from Exception only
-            raise InvalidInputError(f"{path}: expected gzip data, got {error}; the file is damaged") from error
+def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
+    try:
+        data = read_packed(path, MAX_PACKED_BYTES) if path.suffix == ".gz" else path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot read the memory bank: {error}") from error
     head, newline, body = data.partition(b"\n")
     try:
         header = json.loads(head)
         known = newline == b"\n" and header["format"] == FORMAT
         version, size, digest, count = (header[name] for name in ("version", "bytes", "sha256", "records"))
         _ = header["embedder"], float(header["context_weight"]), float(header["object_weight"])
+        known &= header.get("checksum") == _checksum(header) if header.keys() == _HEADER else header.keys() == _OLD
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(f"{path}: expected a memory bank's header in line 1, got {head[:80]!r}") from error
     if not known or version != VERSION:
@@ -404,22 +453,22 @@ def _read(path: pathlib.Path) -> tuple[dict, list[bytes]]:
     return header, lines
 
 
-def _write_atomically(path: pathlib.Path, data: bytes) -> None:
-    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+def _line(episode: Episode, rationale: str) -> str:
+    """A record as it stands in a file."""
+    record = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
+    steps = [[step.observation, step.action] for step in episode.steps]
+    return json.dumps({**record, "steps": steps, "final_observation": episode.final_observation}) + "\n"
+
+
+def _checksum(header: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits over everything in a header but `checksum`."""
+    rest = {name: value for name, value in header.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        os.fsencode(path)
+        return pathlib.Path(path)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"path: expected the path of a file, got {shown(path)} ({error})") from None

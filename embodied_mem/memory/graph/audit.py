@@ -1,6 +1,6 @@
-"""What is wrong with a graph: duplicates, contradictions, orphans, facts without source, self-loops.
+"""Audits a graph: duplicates, contradictions, orphans, facts without source, self-loops.
 
-    report = graph.audit()
+    report = audit(graph)
     report.counts          # {"near_names": 1, ...}
     print(report.text)     # the same with names
 
@@ -12,12 +12,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .facts import ConflictRule, Fact
-
-if TYPE_CHECKING:
-    from .graph import KnowledgeGraph
+from .graph import KnowledgeGraph
+from .records import ConflictRule, Fact
 
 _SHOWN = 20
 _ARTICLES = {"a", "an", "the"}
@@ -78,7 +77,7 @@ def plain_name(name: str) -> str:
 def audit(graph: KnowledgeGraph) -> Audit:
     """Return what is wrong with the newest version of the graph. Takes time in proportion to its size."""
     with graph.snapshot() as now:
-        nodes = [now.node(i) for i in range(now.num_nodes) if now.has_node(i)]
+        nodes = [now.node(i) for i in now.node_ids()]
         facts = [now.fact(i) for i in range(now.num_facts) if now.has_fact(i)]
     names = {node.id: node.name for node in nodes}
     current = [fact for fact in facts if fact.invalid_at is None]
@@ -89,7 +88,7 @@ def audit(graph: KnowledgeGraph) -> Audit:
     for node in nodes:
         near[plain_name(node.name)].append(node.id)
     used = {node for fact in facts for node in (fact.subject, fact.object)}
-    found = {
+    found: dict[str, Any] = {
         "duplicate_facts": _several(same),
         "near_names": _several(near),
         "contradictions": tuple(_contradictions(current, graph.rules, names)),
@@ -100,11 +99,13 @@ def audit(graph: KnowledgeGraph) -> Audit:
     return Audit(len(nodes), len(facts), **found, text=_text(len(nodes), facts, found, names))
 
 
-def _several(groups: dict) -> tuple[tuple[int, ...], ...]:
+def _several(groups: Mapping[Any, list[int]]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(tuple(ids) for ids in groups.values() if len(ids) > 1))
 
 
-def _contradictions(facts: list[Fact], rules: tuple[ConflictRule, ...], names: dict[int, str]):
+def _contradictions(
+    facts: list[Fact], rules: tuple[ConflictRule, ...], names: dict[int, str]
+) -> Iterator[Contradiction]:
     for rule in rules:
         slots: dict[int, set[int]] = collections.defaultdict(set)
         members = [(member[0], member[1], member[2] if len(member) > 2 else ()) for member in rule.members]
@@ -117,10 +118,10 @@ def _contradictions(facts: list[Fact], rules: tuple[ConflictRule, ...], names: d
                 yield Contradiction(rule.name, node, tuple(sorted(slots[node])))
 
 
-def _text(num_nodes: int, facts: list[Fact], found: dict[str, tuple], names: dict[int, str]) -> str:
+def _text(num_nodes: int, facts: list[Fact], found: Mapping[str, tuple[Any, ...]], names: dict[int, str]) -> str:
     by_id = {fact.id: fact for fact in facts}
 
-    def say(item: object, kind: str) -> str:
+    def say(item: Any, kind: str) -> str:
         if isinstance(item, Contradiction):
             return f"{item.rule} of {names[item.node]!r}: " + "; ".join(say(fact, "") for fact in item.facts)
         if isinstance(item, tuple):

@@ -1,4 +1,4 @@
-"""A second opinion on contradictions: a resolver sees what lies around them and says which facts end.
+"""Reviews contradictions: a resolver sees their neighbourhood and decides which facts end.
 
     review = ConflictReview(graph, ChatResolver(ChatWriter(chat)), timeout_s=2.0)
     change = graph.update(triples)          # by rules: of two facts that exclude each other the older one has ended
@@ -17,16 +17,20 @@ from __future__ import annotations
 import dataclasses
 import queue
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, cast, get_args
 
-from ..errors import EmbodiedMemError, InvalidInputError
-from .chat_writing import ChatWriter
-from .facts import Applied, Change, Ended, Fact, NewFact, NewNode
-from .graph import Snapshot
+from ...errors import EmbodiedMemError, InvalidInputError
+from ..arguments import checked_number, checked_real, shown
+from ..chat_writer import ChatWriter, checked_writer
+from .graph import GraphWriter
+from .records import Applied, Change, Ended, Fact, NewFact
+from .snapshot import Snapshot
 
 Verdict = Literal["old", "new", "neither"]
 """Which of the two ends: the fact that was there, the one that contradicts it (it never held), or none."""
+
+_VERDICTS = get_args(Verdict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +49,6 @@ class ConflictResolver(Protocol):
         """Return a verdict for each conflict; None if there is none to be had. Called in a thread of its own."""
 
 
-class ReviewedGraph(Protocol):
-    """A `KnowledgeGraph` or a `DurableGraph`."""
-
-    def snapshot(self) -> Snapshot: ...
-
-    def apply(
-        self, nodes: Iterable[NewNode] = ..., invalidate: Iterable[tuple[int, int]] = ..., add: Iterable[NewFact] = ...
-    ) -> Applied: ...
-
-
 class ConflictReview:
     """Asks a resolver about the conflicts of a change and puts into the graph what it says.
 
@@ -66,14 +60,14 @@ class ConflictReview:
         stale: conflicts that had changed before the answer came.
     """
 
-    def __init__(
-        self, graph: ReviewedGraph, resolver: ConflictResolver, *, timeout_s: float = 2.0, max_facts: int = 64
-    ):
+    def __init__(self, graph: GraphWriter, resolver: ConflictResolver, *, timeout_s: float = 2.0, max_facts: int = 64):
         """Review changes of `graph`; `max_facts`: of those around a conflict that the resolver is shown."""
-        if not timeout_s > 0:
+        if not 0 < checked_real("timeout_s", timeout_s) <= threading.TIMEOUT_MAX:
             raise InvalidInputError(f"timeout_s: expected more than 0, got {timeout_s}")
-        if max_facts < 1:
+        if checked_number("max_facts", max_facts) < 1:
             raise InvalidInputError(f"max_facts: expected at least 1, got {max_facts}")
+        if not callable(resolver) or not callable(getattr(graph, "snapshot", None)):
+            raise InvalidInputError(f"expected a graph and a resolver, got {shown(graph)} and {shown(resolver)}")
         self._graph, self._resolver = graph, resolver
         self._timeout_s, self._max_facts = timeout_s, max_facts
         self._thread: threading.Thread | None = None
@@ -84,6 +78,8 @@ class ConflictReview:
 
         A fact that should not have ended holds again from the moment of its end on, as a new fact with its last source.
         """
+        if not isinstance(change, Change):
+            raise InvalidInputError(f"change: expected what an update returned, got {shown(change)}")
         if not change.ended:
             return None
         verdicts = self._ask(*self._question(change))
@@ -122,11 +118,10 @@ class ConflictReview:
             return None
         if error is not None and not isinstance(error, (EmbodiedMemError, OSError)):
             raise error
-        known = isinstance(verdicts, Sequence) and all(verdict in ("old", "new", "neither") for verdict in verdicts)
-        if not known or len(verdicts) != len(conflicts):
-            self.malformed += 1
-            return None
-        return verdicts
+        if isinstance(verdicts, Sequence) and len(verdicts) == len(conflicts) and all(v in _VERDICTS for v in verdicts):
+            return verdicts
+        self.malformed += 1
+        return None
 
     def _corrections(
         self, now: Snapshot, conflicts: Sequence[Ended], verdicts: Sequence[Verdict]
@@ -151,12 +146,14 @@ class ChatResolver:
     """A `ConflictResolver` that asks a chat model; `writer` counts what it did not answer well."""
 
     def __init__(self, writer: ChatWriter):
+        if checked_writer(writer) is None:
+            raise InvalidInputError("writer: expected a ChatWriter, got None")
         self.writer = writer
 
     def __call__(self, facts: Sequence[str], conflicts: Sequence[Conflict]) -> Sequence[Verdict] | None:
         lines = [f"{i}. old: {c.old}; new: {c.new}; rule: {c.rule}" for i, c in enumerate(conflicts, start=1)]
         question = "\n".join(["What is known:", *(facts or ["nothing"]), "", "Conflicts:", *lines])
-        return self.writer.ask(_INSTRUCTION, question, lambda value: [str(word) for word in value["ends"]])
+        return self.writer.ask(_INSTRUCTION, question, lambda value: cast(list[Verdict], list(map(str, value["ends"]))))
 
 
 _INSTRUCTION = (

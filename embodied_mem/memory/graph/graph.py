@@ -1,4 +1,4 @@
-"""The knowledge graph: what is where, what is known, since when, and from which episodes.
+"""The knowledge graph: facts with validity times and the episodes they come from.
 
     graph = KnowledgeGraph(Scope(user="ann", environment="kitchen"), rules=HOUSEHOLD_RULES)
     change = graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)])
@@ -11,7 +11,8 @@
     graph = KnowledgeGraph(index=VectorIndex(384), theta=0.9)                   # names that mean the same are one node
     graph.update(triples, vectors={"apple 1": vector})                          # float32[384]
 
-Facts that stop being true are invalidated and kept: every reading takes `as_of`, a time on the caller's own clock.
+Writes are `update` (by names, with rules and an extraction), `apply` (a raw batch) and `forget`. Facts that stop being
+true are invalidated and kept: every reading takes `as_of`, a time on the caller's own clock.
 Readers see one version, whole, and never wait for a writer; the native part works without the GIL.
 
 A graph belongs to one scope, given when it is made. No method takes a scope: what is in another graph cannot be named.
@@ -22,67 +23,106 @@ subgraph that `update` returns is taken after the merge.
 
 from __future__ import annotations
 
-import math
+import abc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from ..native import part
-from .facts import (
-    HOUSEHOLD_RULES,
+from ...errors import InvalidInputError
+from ...forks import forking_lock
+from ...native import part
+from ..arguments import checked_number, checked_real, native_call, shown
+from .records import (
     Applied,
     Change,
     ConflictRule,
     Ended,
-    Fact,
     Forgotten,
     NewFact,
     NewNode,
-    Node,
-    Related,
     Scope,
     Subgraph,
     Triple,
+    checked_scope,
     scope_from_text,
     scope_text,
 )
-from .graph_snapshot import Direction, Snapshot, checked_id, khop_options, word_list
-from .observation_buffer import ObservationBuffer
+from .snapshot import Direction, Snapshot, checked_id, khop_options
 
 if TYPE_CHECKING:
-    from .audit import Audit
-    from .vectors import VectorIndex
-
-__all__ = [
-    "HOUSEHOLD_RULES",
-    "Applied",
-    "Change",
-    "ConflictRule",
-    "Direction",
-    "Ended",
-    "Fact",
-    "Forgotten",
-    "KnowledgeGraph",
-    "NewFact",
-    "NewNode",
-    "Node",
-    "Related",
-    "Scope",
-    "Snapshot",
-    "Subgraph",
-    "Triple",
-]
+    from ..vectors.vector_index import VectorIndex
 
 Vectors = Mapping[str, np.ndarray]
-Rows = Iterable[tuple[int, int] | tuple[int, str | int, int]] | np.ndarray
 
 _native = part("memory")
-_NO_ROWS = np.zeros((0, 0), np.float32)
+_NOT_SIMILAR: tuple[Any, float, list[str], np.ndarray] = (None, 0.0, [], np.zeros((0, 0), np.float32))
+_REPORTED = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
 
 
-class KnowledgeGraph:
+class GraphWriter(abc.ABC):
+    """What a graph is told, whether each change is recorded first (`DurableGraph`) or not."""
+
+    @abc.abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Return the newest version to read. Never waits for a writer."""
+
+    @native_call
+    def apply(
+        self,
+        nodes: Iterable[NewNode] = (),
+        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
+        add: Iterable[NewFact] = (),
+    ) -> Applied:
+        """Do one batch as given, without rules: nodes, then (fact, invalid_at), then facts.
+
+        Args:
+            nodes: made, or changed if the name is known.
+            invalidate: the fact is an id, or (subject, relation, object) of a current one.
+            add: plain tuples with the fields of `NewFact` do too, and are what costs least; so for `nodes`.
+
+        Raises:
+            InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
+        """
+        return self._apply(_listed(nodes), _listed(invalidate), _listed(add))
+
+    @native_call
+    def update(
+        self,
+        triples: Iterable[Triple],
+        *,
+        vectors: Vectors | None = None,
+        hops: int = 2,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+        extract: bool = True,
+    ) -> Change:
+        """Link, merge and resolve conflicts by the rules in one native call (Algorithm 1); return what changed.
+
+        Args:
+            triples: what was observed, in its order.
+            vectors: name to float32[dim], with an index only. A name that no node has is linked to its candidates, else
+                to the most similar node above theta, made by an earlier triple or there before, else to a new node. The
+                nodes named get these vectors in the index, where they have none.
+            hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
+            extract: whether to return a subgraph.
+
+        Raises:
+            InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
+                neither the graph nor the index has changed.
+        """
+        options = khop_options(hops, direction, max_nodes)
+        return self._update(_listed(triples), vectors, options if extract else None)
+
+    @abc.abstractmethod
+    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied: ...
+
+    @abc.abstractmethod
+    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
+        """`update`, with an extraction by these native options unless they are None."""
+
+
+class KnowledgeGraph(GraphWriter):
     """The facts of one scope. Batches are all or nothing; any number of threads may read, writers take turns."""
 
     def __init__(
@@ -108,11 +148,10 @@ class KnowledgeGraph:
             InvalidInputError: a rule without members, or given twice; a capacity below 1; ids in the index that are
                 no nodes.
         """
-        if buffer_capacity < 1:
-            raise InvalidInputError(f"buffer_capacity: expected at least 1, got {buffer_capacity}")
-        self._scope = Scope() if scope is None else scope
+        buffer_capacity = checked_number("buffer_capacity", buffer_capacity, least=1)
+        self._scope = checked_scope(scope)
         self._native = _native.KnowledgeGraph()
-        self._buffer = ObservationBuffer(buffer_capacity)
+        self._buffer = _ObservationBuffer(buffer_capacity)
         self._set_rules(rules)
         self._link_with(index, theta)
 
@@ -128,10 +167,9 @@ class KnowledgeGraph:
     def index(self) -> VectorIndex | None:
         return self._index
 
+    @native_call
     def _link_with(self, index: VectorIndex | None, theta: float) -> None:
-        if not math.isfinite(theta):
-            raise InvalidInputError(f"theta: expected a number, got {theta}")
-        self._index, self._theta = index, float(theta)
+        self._index, self._theta = index, checked_real("theta", theta)
         if index is None:
             return
         with self.snapshot() as now:
@@ -139,13 +177,13 @@ class KnowledgeGraph:
                 if id >= now.num_nodes or not now.has_node(id):
                     raise InvalidInputError(f"index: expected ids of nodes, got {id}; an index belongs to one graph")
 
+    @native_call
     def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
         rules = tuple(rules)
         self._native.set_rules([(rule.name, [_member(*member) for member in rule.members]) for rule in rules])
         self._rules = rules
 
     def snapshot(self) -> Snapshot:
-        """Return the newest version to read. Never waits for a writer."""
         return Snapshot(self._native.snapshot())
 
     def fork(self) -> KnowledgeGraph:
@@ -165,7 +203,8 @@ class KnowledgeGraph:
 
         What `observe` has not integrated is in it as facts; the report of it is not. Format: docs/formats.md.
         """
-        return self._native.snapshot().to_bytes(scope_text(self._scope))
+        data: bytes = self._native.snapshot().to_bytes(scope_text(self._scope))
+        return data
 
     @classmethod
     def from_bytes(
@@ -177,7 +216,9 @@ class KnowledgeGraph:
             InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`, an
                 index of another graph.
         """
-        graph = cls()
+        graph = cls(checked_scope(scope))
+        if not isinstance(data, bytes):
+            raise InvalidInputError(f"graph: expected bytes, got {shown(data)}")
         graph._native, label = _native.KnowledgeGraph.from_bytes(data)
         graph._scope = scope_from_text(label)
         if scope is not None and scope != graph._scope:
@@ -189,6 +230,7 @@ class KnowledgeGraph:
         graph._link_with(index, theta)
         return graph
 
+    @native_call
     def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
         """Remove nodes with their facts, and episodes with what only they support; nothing of it is in `to_bytes`.
 
@@ -211,73 +253,7 @@ class KnowledgeGraph:
             self._buffer.clear()
         return gone
 
-    def apply(
-        self,
-        nodes: Iterable[NewNode] = (),
-        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
-        add: Iterable[NewFact] = (),
-    ) -> Applied:
-        """Do one batch as given, without rules: nodes, then (fact, invalid_at), then facts.
-
-        Args:
-            nodes: made, or changed if the name is known.
-            invalidate: the fact is an id, or (subject, relation, object) of a current one.
-            add: plain tuples with the fields of `NewFact` do too, and are what costs least; so for `nodes`.
-
-        Raises:
-            InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
-        """
-        return Applied(*self._native.apply(_listed(nodes), _listed(invalidate), _listed(add)))
-
-    def relate(
-        self,
-        relation: str = "",
-        *,
-        add: Rows = (),
-        end: Rows = (),
-        nodes: Iterable[str | NewNode] = (),
-        node_type: str = "",
-        at: int = 0,
-        source: int | None = None,
-        hops: int | None = None,
-        direction: Direction = "both",
-        max_nodes: int | None = None,
-    ) -> Related:
-        """Do one batch of facts between ids, without rules, and extract what lies around it, in one native call.
-
-        What `apply` and `khop` do, for many facts with one relation, time and source: nodes first, then `end`, then
-        `add`. It is what costs least.
-
-            got = graph.relate("on", add=[(mug, shelf)], end=[(mug, table)], at=7, hops=2)
-            got.facts, got.ended, got.around.nodes
-
-        Args:
-            relation: of all rows that are (subject, object).
-            add, end: facts that are true from `at` on, and current ones that end then: pairs (subject, object), or rows
-                (subject, relation, object) with a word or a number of `relation_ids`; tuples in a list, or an integer
-                array [E, 2] or [E, 3]. Ids of new nodes count on from `num_nodes`.
-            nodes: names of nodes that are made unless they exist, of type `node_type`; or as for `apply`.
-            hops: how far to extract around `nodes` and both ends of all facts in `add`; None: not at all.
-            direction, max_nodes: of the extraction, see `Snapshot.khop`.
-
-        Raises:
-            InvalidInputError: as `apply`; nothing has changed.
-        """
-        return self._native.relate(
-            relation,
-            add,
-            end,
-            nodes,
-            node_type,
-            at,
-            source,
-            None if hops is None else khop_options(hops, direction, max_nodes),
-        )
-
-    def relation_ids(self, words: Iterable[str]) -> list[int]:
-        """Return the numbers of relations, for `relate`; new words are added. A forgotten word loses its number."""
-        return self._native.relation_ids(word_list(words))
-
+    @native_call
     def khop(
         self,
         sources: Iterable[int] | np.ndarray,
@@ -286,34 +262,13 @@ class KnowledgeGraph:
         max_nodes: int | None = None,
     ) -> Subgraph:
         """As `Snapshot.khop` of the newest version, in one native call."""
-        return self._native.khop(sources, khop_options(hops, direction, max_nodes))
+        return self._around(sources, khop_options(hops, direction, max_nodes))
 
-    def update(
-        self,
-        triples: Iterable[Triple],
-        *,
-        vectors: Vectors | None = None,
-        hops: int = 2,
-        direction: Direction = "both",
-        max_nodes: int | None = None,
-        extract: bool = True,
-    ) -> Change:
-        """Link, merge and resolve conflicts by the rules in one native call (Algorithm 1); return what changed.
+    def _around(self, sources: Iterable[int] | np.ndarray, options: Any) -> Subgraph:
+        found: Subgraph = self._native.khop(sources, options)
+        return found
 
-        Args:
-            triples: what was observed, in its order.
-            vectors: name to float32[dim], with an index only. A name that no node has is linked to its candidates, else
-                to the most similar node above theta, made by an earlier triple or there before, else to a new node. The
-                nodes named get these vectors in the index, where they have none.
-            hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
-            extract: whether to return a subgraph.
-
-        Raises:
-            InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
-                neither the graph nor the index has changed.
-        """
-        return Change(**self._update(triples, vectors, extract, khop_options(hops, direction, max_nodes)))
-
+    @native_call
     def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
         """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
 
@@ -332,31 +287,26 @@ class KnowledgeGraph:
             InvalidInputError: as `update`; nothing has changed.
         """
         with self._buffer.lock:
-            got = self._update(triples, vectors, False, _NO_HOPS)
+            got = self._reported(_listed(triples), vectors)
             self._buffer.add(got)
-            return self.integrate() if got["ended"] or self._buffer.full else None
+            return self.integrate() if got["ended"] or self._buffer.count >= self._buffer.capacity else None
 
     @property
     def num_waiting(self) -> int:
         """Observations that were not integrated yet."""
         return self._buffer.count
 
+    @native_call
     def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
         """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
         options = khop_options(hops, direction, max_nodes)
         with self._buffer.lock:
             got = self._buffer.take()
-            with self.snapshot() as now:
-                got["subgraph"] = now._native.khop(got["subjects"] + got["objects"], options)
+            got["subgraph"] = self._around(got["subjects"] + got["objects"], options)
             return Change(**got)
 
-    def audit(self) -> Audit:
-        """Return duplicates, contradictions, orphans and what has no source, see `embodied_mem.memory.audit`."""
-        from .audit import audit
-
-        return audit(self)
-
-    def _vectors(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[list[str], np.ndarray]:
+    def _similar(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[Any, float, list[str], np.ndarray]:
+        """What the native update links names by: index, theta, names with vectors, float32[N, dim]."""
         if self._index is None:
             raise InvalidInputError("vectors: expected a graph with an index, see KnowledgeGraph(index=...)")
         names = dict.fromkeys(name for t in triples for name in (t.subject, t.object) if name in vectors)
@@ -367,25 +317,60 @@ class KnowledgeGraph:
                 expected = f"expected float32[{self._index.dim}]"
                 raise InvalidInputError(f"vectors[{name!r}]: {expected}, got {vector.dtype}{list(vector.shape)}")
             row[:] = vector
-        return list(names), rows
+        return self._index._native, self._theta, list(names), rows
 
-    def _update(
-        self, triples: Iterable[Triple], vectors: Vectors | None, extract: bool, options: Any
-    ) -> dict[str, Any]:
-        if vectors is None:
-            similar = (None, 0.0, [], _NO_ROWS)
-        else:
-            triples = list(triples)
-            rows = self._vectors(triples, vectors)
-            similar = (self._index._native, self._theta, *rows)
-        got = self._native.update(_listed(triples), extract, options, *similar)
+    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
+        return Applied(*self._native.apply(nodes, invalidate, add))
+
+    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
+        return Change(**self._reported(triples, vectors, options))
+
+    def _reported(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any = None) -> dict[str, Any]:
+        """The fields of a `Change`."""
+        similar = _NOT_SIMILAR if vectors is None else self._similar(triples, vectors)
+        got: dict[str, Any] = self._native.update(triples, options is not None, options or _NO_HOPS, *similar)
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         return got
 
     @property
     def num_retired(self) -> int:
         """Replaced records that are kept for open snapshots."""
-        return self._native.num_retired
+        return int(self._native.num_retired)
+
+
+class _ObservationBuffer:
+    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write.
+
+    Adding keeps the native report as it is, since it is on the way of every observation; putting together is for
+    `take`.
+
+    Attributes:
+        count: triples that wait.
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.lock = forking_lock()
+        self.clear()
+
+    def clear(self) -> None:
+        self._reports: list[dict[str, Any]] = []
+        self.count = 0
+
+    def copy(self) -> _ObservationBuffer:
+        other = _ObservationBuffer(self.capacity)
+        other._reports, other.count = list(self._reports), self.count
+        return other
+
+    def add(self, report: dict[str, Any]) -> None:
+        self._reports.append(report)
+        self.count += len(report["facts"])
+
+    def take(self) -> dict[str, Any]:
+        got = {name: [value for report in self._reports for value in report[name]] for name in _REPORTED}
+        got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
+        self.clear()
+        return got
 
 
 def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, str, list[str]]:

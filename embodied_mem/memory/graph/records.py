@@ -1,4 +1,4 @@
-"""What the knowledge graph takes and gives: scopes, rules, nodes, facts, observations and reports of changes.
+"""Records of the knowledge graph: scopes, rules, nodes, facts, observations and reports of changes.
 
     Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)
 
@@ -14,7 +14,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
+from ..arguments import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,18 @@ class Scope:
     robot: str = ""
     environment: str = ""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, str):
+                raise InvalidInputError(f"scope: {name}: expected text, got {shown(value)}")
+
+
+def checked_scope(scope: Scope | None) -> Scope:
+    """The scope; that of everybody for None."""
+    if scope is not None and not isinstance(scope, Scope):
+        raise InvalidInputError(f"scope: expected a Scope, e.g. Scope(user='ann'), or None, got {shown(scope)}")
+    return Scope() if scope is None else scope
+
 
 def scope_text(scope: Scope) -> str:
     """Return the scope as it stands in files: JSON with sorted keys, ASCII."""
@@ -38,7 +51,7 @@ def scope_from_text(text: str) -> Scope:
     """Return the scope that `scope_text` wrote. Raises InvalidInputError for another text."""
     try:
         scope = Scope(**json.loads(text))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}") from error
     if scope_text(scope) != text:
         raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}")
@@ -159,28 +172,6 @@ class Subgraph(Protocol):
     def num_facts(self) -> int: ...
     @property
     def truncated(self) -> bool: ...
-
-
-class Related(Protocol):
-    """What `relate` did. Arrays as in `Subgraph`.
-
-    Attributes:
-        nodes: uint32[N] ids of the nodes given.
-        ended, facts: uint32[E] ids of the facts ended, and of the facts given to add.
-        repeated: bool[E] whether that fact was current and has got a source, not a copy.
-        around: what lies around them now; None if not asked for.
-    """
-
-    @property
-    def nodes(self) -> np.ndarray: ...
-    @property
-    def ended(self) -> np.ndarray: ...
-    @property
-    def facts(self) -> np.ndarray: ...
-    @property
-    def repeated(self) -> np.ndarray: ...
-    @property
-    def around(self) -> Subgraph | None: ...
 
 
 @dataclasses.dataclass(frozen=True)

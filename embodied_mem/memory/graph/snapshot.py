@@ -1,4 +1,4 @@
-"""One version of a knowledge graph, to read, while others write.
+"""A read-only version of a knowledge graph, unaffected by later writes.
 
 with graph.snapshot() as now:
     near = now.khop([now.find("apple 1")], hops=2)
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from ..native import part
-from .facts import Fact, Node, Subgraph
+from ...errors import InvalidInputError
+from ...native import part
+from ..arguments import checked_number, native_call, shown
+from .records import Fact, Node, Subgraph
 
 Direction = Literal["out", "in", "both"]
 
@@ -35,9 +35,7 @@ class Snapshot:
     def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -47,74 +45,90 @@ class Snapshot:
     @property
     def version(self) -> int:
         """Number of the last batch in it."""
-        return self._native.version
+        return int(self._native.version)
 
     @property
     def num_nodes(self) -> int:
-        return self._native.num_nodes
+        return int(self._native.num_nodes)
 
     @property
     def num_facts(self) -> int:
         """Facts that are or were true; ids are below it."""
-        return self._native.num_facts
+        return int(self._native.num_facts)
 
     @property
     def num_current_facts(self) -> int:
-        return self._native.num_current_facts
+        return int(self._native.num_current_facts)
 
     @property
     def num_forgotten_nodes(self) -> int:
         """Ids below `num_nodes` that nothing is behind any more."""
-        return self._native.num_forgotten_nodes
+        return int(self._native.num_forgotten_nodes)
 
     @property
     def num_erased_facts(self) -> int:
         """Ids below `num_facts` that nothing is behind any more."""
-        return self._native.num_erased_facts
+        return int(self._native.num_erased_facts)
 
+    @native_call
     def has_node(self, node: int) -> bool:
         """Return whether something is behind the id, that is, whether the node was not forgotten."""
-        return self._native.has_node(checked_id(node, "node"))
+        return bool(self._native.has_node(checked_id(node, "node")))
 
+    def node_ids(self) -> list[int]:
+        """Return the ids of the nodes that were not forgotten."""
+        return [node for node in range(self.num_nodes) if self._native.has_node(node)]
+
+    @native_call
     def has_fact(self, fact: int) -> bool:
         """Return whether something is behind the id, that is, whether the fact was not erased."""
-        return self._native.has_fact(checked_id(fact, "fact"))
+        return bool(self._native.has_fact(checked_id(fact, "fact")))
 
     @property
     def relations(self) -> list[str]:
         return [word for word in self._native.relations if word]
 
+    @native_call
     def find(self, name: str) -> int | None:
         """Return the id of the node of exactly this name, or None."""
-        return self._native.find_node(name)
+        found: int | None = self._native.find_node(name)
+        return found
 
+    @native_call
     def find_fact(self, subject: int, relation: str, object: int) -> int | None:
         """Return the id of the current fact that says so, or None."""
-        return self._native.find_fact(subject, self._native.find_relation(relation), object)
+        found: int | None = self._native.find_fact(subject, self._native.find_relation(relation), object)
+        return found
 
+    @native_call
     def node(self, node: int) -> Node:
         """Return all about a node. Raises InvalidInputError for an unknown id."""
         name, type_, attributes, embedding = self._native.node(checked_id(node, "node"))
         return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
 
+    @native_call
     def name(self, node: int) -> str:
         """Return the name of a node. Raises InvalidInputError for an unknown id."""
-        return self._native.node(checked_id(node, "node"))[0]
+        return str(self._native.node(checked_id(node, "node"))[0])
 
+    @native_call
     def fact(self, fact: int) -> Fact:
         """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
         subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(checked_id(fact, "fact"))
         end = None if invalid_at == _STILL_VALID else invalid_at
         return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
 
+    @native_call
     def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
         """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
-        return self._native.facts_of(checked_id(node, "node"), direction, as_of)
+        return np.asarray(self._native.facts_of(checked_id(node, "node"), direction, as_of))
 
+    @native_call
     def facts(self, as_of: int | None = None) -> np.ndarray:
         """Return uint32[E] ids of all facts that are true now or were true at `as_of`. Reads the whole graph."""
-        return self._native.all_facts(as_of)
+        return np.asarray(self._native.all_facts(as_of))
 
+    @native_call
     def khop(
         self,
         sources: Iterable[int],
@@ -137,21 +151,25 @@ class Snapshot:
         Raises:
             InvalidInputError: an unknown node, relation or direction, or a number out of range.
         """
-        numbers = None if relations is None else tuple(map(self._native.find_relation, word_list(relations)))
+        numbers = None if relations is None else tuple(map(self._native.find_relation, _words(relations)))
         if numbers == ():
             raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
-        return self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
+        found: Subgraph = self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
+        return found
 
 
 def checked_id(value: int, where: str) -> int:
     """The id as an int. Raises InvalidInputError for what cannot be one."""
-    number = int(value)
+    try:
+        number = int(value)
+    except (OverflowError, TypeError, ValueError):
+        number = -1
     if not 0 <= number < 2**32:
-        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {value}")
+        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {shown(value)}")
     return number
 
 
-def word_list(words: Iterable[str]) -> list[str]:
+def _words(words: Iterable[str]) -> list[str]:
     """The words. Raises InvalidInputError for a single text."""
     if isinstance(words, str):
         raise InvalidInputError(f"relations: expected a list of words, got the one str {words!r}")
@@ -160,15 +178,11 @@ def word_list(words: Iterable[str]) -> list[str]:
 
 @functools.lru_cache(256)
 def khop_options(
-    hops: int,
-    direction: str,
-    max_nodes: int | None,
-    relations: tuple[int, ...] | None = None,
-    as_of: int | None = None,
+    hops: int, direction: str, max_nodes: int | None, relations: tuple[int, ...] | None = None, as_of: int | None = None
 ) -> Any:
     """The native options of an extraction, the last ones kept. Raises InvalidInputError for a number out of range."""
-    if hops < 0:
-        raise InvalidInputError(f"hops: expected 0 to {_native.MAX_HOPS}, got {hops}")
-    if max_nodes is not None and max_nodes < 1:
+    if checked_number("hops", hops) < 0:
+        raise InvalidInputError(f"hops: expected 0 to {MAX_HOPS}, got {hops}")
+    if max_nodes is not None and checked_number("max_nodes", max_nodes) < 1:
         raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
     return _native.KHopOptions(hops, direction, None if relations is None else list(relations), max_nodes, as_of)

@@ -1,4 +1,4 @@
-"""A knowledge graph in a store: the same calls as on `KnowledgeGraph`, each change an event that survives a crash.
+"""A knowledge graph in a store: the calls of `KnowledgeGraph`, each change an event that survives a crash.
 
     module = GraphModule()
     with MemoryStore("memory/ann", {"graph": module}, scope=Scope(user="ann")) as store:
@@ -17,19 +17,38 @@ import base64
 import dataclasses
 import pathlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from .durable import Selector, read_state, write_state
-from .facts import Applied, Change, ConflictRule, NewFact, NewNode, Related, Subgraph, Triple
-from .graph import Direction, KnowledgeGraph, Rows, Snapshot, Vectors
-from .store import MemoryStore
-from .vectors import VectorIndex
+from ...errors import InvalidInputError
+from ..arguments import (
+    Fields,
+    checked_event,
+    checked_mapping,
+    checked_number,
+    checked_rows,
+    checked_text,
+    native_call,
+    shown,
+)
+from ..graph.graph import GraphWriter, KnowledgeGraph, Vectors
+from ..graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Triple
+from ..graph.snapshot import Snapshot
+from ..store.module import Selector, read_state, restoring, write_state
+from ..store.store import MemoryStore
+from ..vectors.vector_index import VectorIndex
 
 _FORMAT = "embodied_mem.graph_with_vectors"
+_NEEDED = {
+    "update": ("triples",),
+    "observe": ("triples",),
+    "apply": ("nodes", "invalidate", "add"),
+    "relate": ("relation", "add", "end", "nodes", "node_type", "at", "source"),  # in older logs only
+    "rules": ("rules",),
+}
+_LISTS = ("triples", "nodes", "invalidate", "add", "end", "rules")
 
 
 class GraphModule:
@@ -47,22 +66,27 @@ class GraphModule:
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Do one of the operations that the functions below write. Raises InvalidInputError for any other event."""
-        operations = {
-            "update": self._update,
-            "observe": self._observe,
-            "apply": self._apply,
-            "relate": self._relate,
-            "rules": self._set_rules,
-        }
-        operation = operations.get(event.get("op"))
-        if operation is None:
-            raise InvalidInputError(f"event: expected op {', '.join(operations)}, got {event.get('op')!r}")
+        self.check(event)
         try:
-            return operation(event)
+            return getattr(self, f"_{event['op']}")(event)
         except InvalidInputError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInputError(f"event: expected all that {event['op']!r} needs, got {error!r}") from error
+
+    def check(self, event: dict[str, Any]) -> None:
+        """Raise InvalidInputError for an event that lacks something or has it of another type."""
+        op = checked_event("event", event, dict.fromkeys(_NEEDED, Fields()))
+        if missing := set(_NEEDED[op]) - event.keys():
+            raise InvalidInputError(f"event: expected {sorted(missing)} in {op!r}, got {shown(sorted(event))}")
+        for name in _NEEDED[op]:
+            if name in _LISTS:
+                checked_rows(f"event: {name}", event[name])
+        for triple in event.get("triples", ()):
+            _check_row(triple)
+        if event.get("vectors") is not None:
+            for name, text in checked_mapping("event: vectors", event["vectors"]).items():
+                checked_text(f"event: vector of {name!r}", text)
 
     def _update(self, event: dict[str, Any]) -> Change:
         return self.graph.update(
@@ -75,10 +99,16 @@ class GraphModule:
     def _apply(self, event: dict[str, Any]) -> Applied:
         return self.graph.apply(event["nodes"], event["invalidate"], event["add"])
 
-    def _relate(self, event: dict[str, Any]) -> Related:
-        return self.graph.relate(**{name: value for name, value in event.items() if name != "op"})
+    def _relate(self, event: dict[str, Any]) -> Applied:
+        """An operation of older logs: facts between ids that begin or end at one time, and names of nodes."""
+        nodes = [
+            NewNode(node, event["node_type"]) if isinstance(node, str) else NewNode(*node) for node in event["nodes"]
+        ]
+        at, source = event["at"], event["source"]
+        end, add = ([_fact(row, event["relation"]) for row in event[name]] for name in ("end", "add"))
+        return self.graph.apply(nodes, [(fact, at) for fact in end], [NewFact(*fact, at, source) for fact in add])
 
-    def _set_rules(self, event: dict[str, Any]) -> None:
+    def _rules(self, event: dict[str, Any]) -> None:
         members = [(name, [tuple(map(_frozen, member)) for member in rule]) for name, rule in event["rules"]]
         self.graph._set_rules(ConflictRule(name, tuple(rule)) for name, rule in members)
 
@@ -88,6 +118,7 @@ class GraphModule:
             return self.graph.to_bytes()
         return write_state(_FORMAT, {}, self.graph.to_bytes(), _index_bytes(self.graph.index))
 
+    @restoring
     def restore(self, state: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes, or another kind of index."""
         capacity, theta, mine = self.graph._buffer.capacity, self.graph._theta, self.graph.index
@@ -104,18 +135,21 @@ class GraphModule:
         self.graph._buffer.capacity = capacity
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the node of exactly that name, or the episode of that number, see `KnowledgeGraph.forget`."""
+        """Remove the nodes of that name, in any Unicode form and case, or the episode of that number.
+
+        See `KnowledgeGraph.forget`.
+        """
+        nodes, sources = [], []
         if selector.kind == "episode":
-            nodes, sources = [], [int(selector.value)]
+            sources = [int(selector.value)]
         else:
             with self.graph.snapshot() as now:
-                node = now.find(str(selector.value))
-            nodes, sources = [] if node is None else [node], []
+                nodes = [number for number in now.node_ids() if selector.is_name(now.name(number))]
         gone = self.graph.forget(nodes, sources)
         return {"nodes": len(gone.nodes), "facts": len(gone.erased), "facts_that_lost_a_source": len(gone.unsourced)}
 
 
-class DurableGraph:
+class DurableGraph(GraphWriter):
     """The calls of a `KnowledgeGraph`, recorded in a store."""
 
     def __init__(
@@ -128,7 +162,9 @@ class DurableGraph:
     ):
         """Take the module that `store` has under `name`; `rules` other than its own are recorded (None: keep them)."""
         self._store, self._module, self._name = store, module, name
-        rules = None if rules is None else tuple(rules)
+        if not isinstance(store, MemoryStore) or not isinstance(module, GraphModule):
+            raise InvalidInputError(f"expected a MemoryStore and its GraphModule, got {shown(store)}, {shown(module)}")
+        rules = None if rules is None else _checked_rules(rules)
         if rules is not None and rules != module.graph.rules:
             store.record(name, {"op": "rules", "rules": [(rule.name, rule.members) for rule in rules]})
 
@@ -148,72 +184,39 @@ class DurableGraph:
         """Return an independent graph, which is not recorded."""
         return self.graph.fork()
 
-    def apply(
-        self,
-        nodes: Iterable[NewNode] = (),
-        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
-        add: Iterable[NewFact] = (),
-    ) -> Applied:
-        """As `KnowledgeGraph.apply`."""
+    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
         event = {
             "op": "apply",
             "nodes": [(name, kind, dict(attributes), embedding) for name, kind, attributes, embedding in nodes],
             "invalidate": [(fact if isinstance(fact, tuple) else int(fact), int(at)) for fact, at in invalidate],
             "add": [(int(s), relation, int(o), *rest) for s, relation, o, *rest in add],
         }
-        return self._store.record(self._name, event)
+        applied: Applied = self._store.record(self._name, event)
+        return applied
 
-    def relate(
-        self,
-        relation: str = "",
-        *,
-        add: Rows = (),
-        end: Rows = (),
-        nodes: Iterable[str | NewNode] = (),
-        node_type: str = "",
-        at: int = 0,
-        source: int | None = None,
-    ) -> Related:
-        """As `KnowledgeGraph.relate`, without an extraction. Relations in rows are words."""
-        event = {
-            "op": "relate",
-            "relation": relation,
-            "add": _rows(add),
-            "end": _rows(end),
-            "nodes": [node if isinstance(node, str) else (*node[:2], dict(node[2]), node[3]) for node in nodes],
-            "node_type": node_type,
-            "at": int(at),
-            "source": None if source is None else int(source),
-        }
-        return self._store.record(self._name, event)
-
-    def update(
-        self,
-        triples: Iterable[Triple],
-        *,
-        vectors: Vectors | None = None,
-        hops: int = 2,
-        direction: Direction = "both",
-        max_nodes: int | None = None,
-        extract: bool = True,
-    ) -> Change:
-        """As `KnowledgeGraph.update`; the subgraph is that of the graph afterwards."""
-        change = self._store.record(self._name, _reports("update", triples, vectors))
-        if not extract:
+    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
+        change: Change = self._store.record(self._name, _reports("update", triples, vectors))
+        if options is None:
             return change
-        return dataclasses.replace(change, subgraph=self._around(change, hops, direction, max_nodes))
+        return dataclasses.replace(change, subgraph=self.graph._around(change.subjects + change.objects, options))
 
-    def _around(self, change: Change, hops: int, direction: Direction, max_nodes: int | None) -> Subgraph:
-        with self.snapshot() as now:
-            return now.khop(change.subjects + change.objects, hops, direction, max_nodes=max_nodes)
-
+    @native_call
     def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
         """As `KnowledgeGraph.observe`. Which observations still wait for integration is not kept over a restart."""
-        return self._store.record(self._name, _reports("observe", triples, vectors))
+        change: Change | None = self._store.record(self._name, _reports("observe", triples, vectors))
+        return change
 
+    @native_call
     def integrate(self, **options: Any) -> Change:
         """As `KnowledgeGraph.integrate`; it changes no fact, so it is no event."""
         return self.graph.integrate(**options)
+
+
+def _checked_rules(rules: Any) -> tuple[ConflictRule, ...]:
+    listed = tuple(rules) if isinstance(rules, Iterable) else (rules,)
+    if not all(isinstance(rule, ConflictRule) for rule in listed):
+        raise InvalidInputError(f"rules: expected some ConflictRule, got {shown(rules)}")
+    return listed
 
 
 def _reports(operation: str, triples: Iterable[Triple], vectors: Vectors | None) -> dict[str, Any]:
@@ -235,6 +238,22 @@ def _vectors(event: dict[str, Any]) -> dict[str, np.ndarray] | None:
     return {name: np.frombuffer(base64.b64decode(text, validate=True), "<f4") for name, text in vectors.items()}
 
 
+def _check_row(triple: Any) -> None:
+    """Raise InvalidInputError for what is no row of `_row`, or the beginning of one that is long enough."""
+    row = checked_rows("event: triple", triple)
+    if not 3 <= len(row) <= 9:
+        raise InvalidInputError(f"event: expected 3 to 9 fields of a triple, got {shown(row)}")
+    for name, value in zip(Triple._fields, row):
+        if name in ("valid_at", "source"):
+            if value is not None or name == "valid_at":
+                checked_number(f"event: {name}", value)
+        elif name.endswith("_candidates"):
+            for candidate in checked_rows(f"event: {name}", value):
+                checked_number(f"event: {name}", candidate, 0, 2**32 - 1)
+        elif not checked_text(f"event: {name}", value) and not name.endswith("_type"):
+            raise InvalidInputError(f"event: {name}: expected a name, got an empty one")
+
+
 def _index_bytes(index: VectorIndex) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "index"
@@ -249,19 +268,17 @@ def _index_of(data: bytes) -> VectorIndex:
         return VectorIndex.load(path)
 
 
-def _row(triple: Triple) -> tuple:
+def _row(triple: Triple) -> tuple[Any, ...]:
     t = triple
     candidates = [int(c) for c in t.subject_candidates], [int(c) for c in t.object_candidates]
     return (t.subject, t.relation, t.object, t.valid_at, t.source, t.subject_type, t.object_type, *candidates)
 
 
-def _rows(rows: Rows) -> list[list[int | str]]:
-    """The rows as JSON holds them: a number of a relation would mean another word in a graph that is read back."""
-    listed = [list(row) for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
-    for i, row in enumerate(listed):
-        if len(row) == 3 and not isinstance(row[1], str):
-            raise InvalidInputError(f"rows[{i}]: expected the relation as a word, got {row[1]!r}")
-    return [[value if isinstance(value, str) else int(value) for value in row] for row in listed]
+def _fact(row: Sequence[Any], relation: str) -> tuple[int, str, int]:
+    """Subject, relation and object of a row that may have no relation of its own."""
+    subject, *word, object_ = row
+    (relation,) = word or (relation,)
+    return subject, relation, object_
 
 
 def _frozen(value: Any) -> Any:

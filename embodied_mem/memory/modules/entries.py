@@ -1,4 +1,4 @@
-"""Long-term memory as entries with support: what episodic and semantic memory have in common.
+"""Long-term memory as entries with support counts: the shared part of episodic and semantic memory.
 
 Extract from an episode, retrieve what is similar, decide what to add, update and delete, write back (RoboMemory 3.2.2).
 An entry says something once; what says it again adds a row to its support:
@@ -11,26 +11,43 @@ An entry says something once; what says it again adds a row to its support:
 from __future__ import annotations
 
 import abc
-import copy
 import dataclasses
 import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from ..errors import InvalidInputError
-from ..types import Episode
-from .durable import Selector, check_scope, read_state, write_state
-from .facts import Scope
-from .lexical import Embedder, LexicalEmbedder
-from .similarity import QueryEmbedder, Similarity
+from ...errors import InvalidInputError
+from ...types import Episode
+from ..arguments import (
+    Fields,
+    checked_episode,
+    checked_event,
+    checked_mapping,
+    checked_number,
+    checked_real,
+    checked_rows,
+    checked_text,
+    shown,
+)
+from ..graph.records import Scope
+from ..readers import DEFAULT, Reader
+from ..store.module import RecordedModule, Selector
+from ..vectors.lexical import Embedder
+from ..vectors.text_index import QueryEmbedder, TextIndex
 
+_ANY = -math.inf
 MAX_SOURCES = 16
 """Episodes that an item names; all are in the entry's support."""
 
-Support = list[Any]
-"""[episode, step or None, detail]: one time that this was seen."""
+
+class Support(NamedTuple):
+    """One time that something was seen: in which episode, at which step if at one, and what exactly."""
+
+    episode: int
+    step: int | None
+    detail: str
 
 
 @dataclasses.dataclass
@@ -57,35 +74,34 @@ class Entry:
     updated: int
 
 
-class EntryMemory(abc.ABC):
+class EntryMemory(RecordedModule):
     """Entries of one scope. Subclasses say what is learned from an episode."""
-
-    format_name = "embodied_mem.entries"
 
     def __init__(
         self,
         scope: Scope | None = None,
         *,
         embedder: Embedder | None = None,
+        reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make an empty memory.
 
         Args:
-            scope: whose it is.
+            scope, record: as for `RecordedModule`.
             embedder: None for the lexical one.
-            record: gets every event and must have `apply` called with it; None for `apply` itself.
+            reader: of the world's texts.
         """
-        self.scope = Scope() if scope is None else scope
-        self.embedder = QueryEmbedder.of(LexicalEmbedder() if embedder is None else embedder)
-        self._record = self.apply if record is None else record
+        super().__init__(scope, record)
+        self.embedder = QueryEmbedder.of(embedder)
+        self._reader = reader
         self._clear()
 
     def _clear(self) -> None:
         self.entries: dict[int, Entry] = {}
         self._next = 0
         self._by_key: dict[str, int] = {}
-        self._similarity = Similarity(self.embedder)
+        self._text_index = TextIndex(self.embedder)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -95,6 +111,10 @@ class EntryMemory(abc.ABC):
     @abc.abstractmethod
     def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
         """The event with all changes that an episode leads to; nothing changes yet."""
+
+    @abc.abstractmethod
+    def check_data(self, data: Mapping[str, Any], new: bool) -> None:
+        """Raise InvalidInputError for data that an entry, or a new one, cannot have."""
 
     def rendered(self, entry: Entry) -> str:
         """The text of an entry, from its data and support."""
@@ -107,26 +127,15 @@ class EntryMemory(abc.ABC):
     # Changing.
 
     def learn(self, episode: Episode, *, number: int, time: int, place: str = "") -> None:
-        """Learn from a finished episode.
-
-        Args:
-            episode: as played.
-            number: under which it is a source.
-            time: on the memories' clock.
-            place: where it was played.
-        """
+        """Learn from a finished episode, which was played in a place and is a source under a number."""
         self._record(self.propose(episode, number=number, time=time, place=place))
 
-    def apply(self, event: Mapping[str, Any]) -> None:
-        """Do what an event says: {"op": "change", "time", "changes": [{"do": "add" | "update" | "delete", ...}]}.
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of {"op": "change", "time", "changes": [{"do": "add" | "update" | "delete", ...}]} that was checked.
 
-        Raises:
-            InvalidInputError: an unknown event, entry or change; nothing has changed.
+        Raises InvalidInputError for an entry that is not there or is there already; nothing has changed then.
         """
-        if event.get("op") != "change":
-            raise InvalidInputError(f"{self.format_name}: expected op change, got {event.get('op')!r}")
-        for change in event["changes"]:
-            self._check(change)
+        self._check_keys(event["changes"])
         touched: dict[int, None] = {}
         for change in event["changes"]:
             if change["do"] == "delete":
@@ -148,75 +157,92 @@ class EntryMemory(abc.ABC):
             touched[number] = None
         self._index(number for number in touched if number in self.entries)
 
-    def _check(self, change: Mapping[str, Any]) -> None:
-        known = change["key"] in self._by_key
-        if change["do"] not in ("add", "update", "delete"):
-            raise InvalidInputError(f"{self.format_name}: expected add, update or delete, got {change['do']!r}")
-        if known == (change["do"] == "add"):
-            state = "is there already" if known else "is not there"
-            raise InvalidInputError(f"{self.format_name}: cannot {change['do']} {change['key']!r}: it {state}")
+    def check(self, event: Mapping[str, Any]) -> None:
+        where = f"{self.format_name} event"
+        checked_event(where, event, {"change": Fields(("time",))})
+        for change in checked_rows(f"{where}: changes", event.get("changes")):
+            do = checked_mapping(f"{where}: change", change).get("do")
+            if do not in ("add", "update", "delete"):
+                raise InvalidInputError(f"{where}: expected add, update or delete, got {shown(do)}")
+            for name in ("key", *(name for name in ("text", "about") if name in change)):
+                checked_text(f"{where}: {name}", change.get(name))
+            for values in checked_rows(f"{where}: support", change.get("support", ())):
+                if len(checked_rows(f"{where}: row of support", values)) != 3:
+                    raise InvalidInputError(f"{where}: expected episode, step and detail, got {shown(values)}")
+                row = Support(*values)
+                checked_number(f"{where}: episode", row.episode)
+                if row.step is not None:
+                    checked_number(f"{where}: step", row.step)
+                checked_text(f"{where}: detail", row.detail)
+            if do == "add" or "data" in change:
+                self.check_data(checked_mapping(f"{where}: data", change.get("data")), new=do == "add")
+
+    def _check_keys(self, changes: Iterable[Mapping[str, Any]]) -> None:
+        there: dict[str, bool] = {}
+        for change in changes:
+            do, key = change["do"], change["key"]
+            known = there.get(key, key in self._by_key)
+            if known == (do == "add"):
+                state = "is there already" if known else "is not there"
+                raise InvalidInputError(f"{self.format_name}: cannot {do} {shown(key)}: it {state}")
+            there[key] = do != "delete"
 
     def _index(self, numbers: Iterable[int]) -> None:
-        self._similarity.add_many((number, self.entries[number].about) for number in numbers)
+        self._text_index.add_many((number, self.entries[number].about) for number in numbers)
 
     def _remove(self, number: int) -> None:
         del self._by_key[self.entries.pop(number).key]
-        self._similarity.remove(number)
+        self._text_index.remove(number)
 
     # Reading.
 
     def get(self, key: str) -> Entry | None:
         """The entry of a key."""
-        number = self._by_key.get(key)
+        number = self._by_key.get(checked_text("key", key))
         return None if number is None else self.entries[number]
 
-    def search(self, query: str, k: int = 5, above: float = -math.inf) -> list[tuple[Entry, float]]:
+    def search(self, query: str, k: int = 5, above: float = _ANY) -> list[tuple[Entry, float]]:
         """The `k` entries most similar to a text, with their cosines, best first; only those with a cosine above."""
-        return [(self.entries[number], score) for number, score in self._similarity.search(query, k, above)]
+        query, k = checked_text("query", query), checked_number("k", k, least=0)
+        above = above if above is _ANY else checked_real("above", above)
+        return [(self.entries[number], score) for number, score in self._text_index.search(query, k, above)]
 
     # Keeping.
 
-    def state(self) -> bytes:
-        """All that is remembered, as bytes; vectors are made anew."""
+    def _state(self) -> tuple[Any, ...]:
         entries = [vars(entry) for entry in self.entries.values()]
-        scope = dataclasses.asdict(self.scope)
-        return write_state(
-            self.format_name, {"scope": scope, "embedder": self.embedder.name, "next": self._next, "entries": entries}
-        )
+        return ({"embedder": self.embedder.name, "next": self._next, "entries": entries},)
 
-    def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state, _ = read_state(self.format_name, data)
-        check_scope(state, self.scope)
-        if state["embedder"] != self.embedder.name:
-            raise InvalidInputError(
-                f"state: expected embedder {self.embedder.name!r}, got {state['embedder']!r}; pass that embedder"
-            )
-        entries = [Entry(**entry) for entry in state["entries"]]
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        self.embedder.check(state)
+        entries = [
+            Entry(**{**entry, "support": [Support(*row) for row in entry["support"]]}) for entry in state["entries"]
+        ]
+        following = int(state["next"])
+        for entry in entries:
+            self.check_data(checked_mapping("data", entry.data), new=True)
         self._clear()
-        self._next = state["next"]
+        self._next = following
         self.entries = {entry.id: entry for entry in entries}
         self._by_key = {entry.key: entry.id for entry in entries}
         self._after_restore()
         self._index(self.entries)
 
     def fork(self) -> Self:
-        """An independent copy."""
-        other = copy.copy(self)
-        other._record = other.apply
+        other = super().fork()
         other.entries = {
             number: dataclasses.replace(entry, data=dict(entry.data), support=list(entry.support))
             for number, entry in self.entries.items()
         }
         other._by_key = dict(self._by_key)
-        other._similarity = self._similarity.fork()
+        other._text_index = self._text_index.fork()
         other._after_restore()
         return other
 
-    def _after_restore(self) -> None:  # noqa: B027 (a hook, by default nothing)
+    def _after_restore(self) -> None:
         """Make what is derived from the entries anew."""
 
-    def _rows_removed(self, entry: Entry) -> None:  # noqa: B027 (a hook, by default nothing)
+    def _rows_removed(self, entry: Entry) -> None:
         """Drop what was counted over the support of an entry."""
 
     def remove(self, selector: Selector) -> dict[str, int]:
@@ -228,7 +254,11 @@ class EntryMemory(abc.ABC):
         removed_rows = 0
         doomed = []
         for entry in self.entries.values():
-            rows = [row for row in entry.support if row[0] != selector.episode and not selector.in_text(str(row[2]))]
+            rows = [
+                row
+                for row in entry.support
+                if row.episode != selector.episode and not selector.in_text(str(row.detail))
+            ]
             removed_rows += len(entry.support) - len(rows)
             emptied = bool(entry.support) and not rows
             if len(rows) != len(entry.support) and not emptied:
@@ -249,25 +279,36 @@ class EntryMemory(abc.ABC):
 def _new_rows(support: Sequence[Support], rows: Iterable[Sequence[Any]]) -> list[Support]:
     """The rows that are not there yet. An episode's rows lie together, the newest episode's last."""
     new: list[Support] = []
-    for row in map(list, rows):
-        known = itertools.takewhile(
-            lambda other, episode=row[0]: other[0] == episode, itertools.chain(reversed(new), reversed(support))
-        )
-        if row not in known:
+    for row in itertools.starmap(Support, rows):
+        for other in itertools.chain(reversed(new), reversed(support)):
+            if other == row:
+                break
+            if other.episode != row.episode:
+                new.append(row)
+                break
+        else:
             new.append(row)
     return new
+
+
+def learning(episode: Episode, number: int, time: int, place: str) -> tuple[Episode, int, int, str]:
+    """What `propose` is given, checked."""
+    numbers = checked_number("number", number), checked_number("time", time)
+    return checked_episode(episode), *numbers, checked_text("place", place)
+
+
+def check_fields(where: str, data: Mapping[str, Any], fields: Mapping[str, type], new: bool) -> None:
+    """Raise InvalidInputError unless fields of the data have these types, and for something new all are there."""
+    for name, kind in fields.items():
+        if (new or name in data) and type(data.get(name)) is not kind:
+            raise InvalidInputError(f"{where}: {name}: expected {kind.__name__}, got {shown(data.get(name))}")
 
 
 def sources_of(entry: Entry) -> tuple[int, ...]:
     """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
     found: dict[int, None] = {}
     for row in reversed(entry.support):
-        if row[0] not in found and len(found) == MAX_SOURCES:
+        if row.episode not in found and len(found) == MAX_SOURCES:
             break
-        found[row[0]] = None
+        found[row.episode] = None
     return tuple(reversed(found))
-
-
-def answers_of(episode: Episode) -> Sequence[str]:
-    """What each action of an episode was answered."""
-    return [step.observation for step in episode.steps[1:]] + [episode.final_observation]

@@ -1,4 +1,4 @@
-"""What happened in past tasks: one entry for each goal in each place and outcome, found by a goal that is similar.
+"""Episodic memory: one entry per goal, place and outcome, retrieved by similar goals.
 
     episodic = EpisodicMemory()
     episodic.learn(episode, number=3, time=120, place="kitchen 7")
@@ -14,15 +14,18 @@ Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..types import Episode
-from .entries import Entry, EntryMemory, answers_of, sources_of
-from .observations import class_of, is_refusal, read_observation
-from .rationale import events_of, goal_object, key_actions, rationale_for
-from .recollection import Item
+from ...types import Episode
+from ..arguments import checked_number, checked_text
+from ..bank.rationale import key_actions, rationale_for
+from ..readers import Reader
+from ..readers.reading import class_of
+from ..recollection import Item
+from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
+_FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24
 _SAME_PLACE = 0.25
 
@@ -34,6 +37,9 @@ class EpisodicMemory(EntryMemory):
 
     def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
         """The event that `learn` records; nothing changes."""
+        episode, number, time, place = learning(episode, number, time, place)
+        reader = self._reader
+        done = key_actions if episode.won else _actions
         goal = episode.goal.strip().rstrip(".")
         base = f"{goal.lower()}|{place}"
         key = f"{base}|{'won' if episode.won else 'failed'}"
@@ -44,7 +50,7 @@ class EpisodicMemory(EntryMemory):
         if episode.won and failures is not None:
             changes.append({"do": "delete", "key": failures.key})
         change: dict[str, Any] = {"do": "add" if known is None else "update", "key": key}
-        change["support"] = [[number, len(episode.steps), ""]]
+        change["support"] = [Support(number, len(episode.steps), "")]
         change["data"] = {"failures": tries}
         if known is None or len(episode.steps) <= known.data["steps"]:
             change["about"] = goal
@@ -53,12 +59,16 @@ class EpisodicMemory(EntryMemory):
                 "place": place,
                 "won": episode.won,
                 "steps": len(episode.steps),
-                "actions": list(key_actions(episode) if episode.won else _actions(episode))[:_MAX_ACTIONS],
-                "why": rationale_for(episode).rpartition("; ")[0] if episode.won else how_far(episode),
+                "actions": list(done(episode, reader))[:_MAX_ACTIONS],
+                "why": rationale_for(episode, reader).rpartition("; ")[0] if episode.won else how_far(episode, reader),
                 "origin": number,
             }
         changes.append(change)
         return {"op": "change", "time": time, "changes": changes}
+
+    def check_data(self, data: Mapping[str, Any], new: bool) -> None:
+        """Raise InvalidInputError for data that no entry has."""
+        check_fields(self.format_name, data, _FIELDS, new)
 
     def rendered(self, entry: Entry) -> str:
         """One line: goal, outcome, steps, how; how often."""
@@ -79,8 +89,9 @@ class EpisodicMemory(EntryMemory):
 
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
         """
+        query, place, k = checked_text("query", query), checked_text("place", place), checked_number("k", k, least=0)
         found = []
-        for entry, cosine in self.search(query, 4 * k, above=0.0):
+        for entry, cosine in self.search(query, min(4 * k, len(self)), above=0.0):
             here = bool(place) and entry.data["place"] == place
             found.append(((1 - _SAME_PLACE) * cosine + _SAME_PLACE * here, cosine, here, entry))
         found.sort(key=lambda one: -one[0])
@@ -92,24 +103,24 @@ class EpisodicMemory(EntryMemory):
         return items
 
 
-def _actions(episode: Episode) -> Iterable[str]:
+def _actions(episode: Episode, reader: Reader) -> Iterable[str]:
     """What had an effect."""
-    pairs = zip(episode.steps, answers_of(episode))
-    return dict.fromkeys(step.action for step, answer in pairs if not is_refusal(answer))
+    pairs = zip(episode.steps, episode.answers)
+    return dict.fromkeys(step.action for step, answer in pairs if not reader.read(answer).refused)
 
 
-def how_far(episode: Episode) -> str:
+def how_far(episode: Episode, reader: Reader) -> str:
     """Why an episode failed, as far as its text tells: the goal's object was not seen, not taken, or not placed."""
-    kind = goal_object(episode.goal)
-    texts = [episode.first_observation, *answers_of(episode)]
-    readings = [read_observation(text) for text in texts]
+    kind = reader.goal_object(episode.goal)
+    texts = [episode.first_observation, *episode.answers]
+    readings = [reader.read(text) for text in texts]
     refused = sum(reading.refused for reading in readings)
     looked = {name for reading in readings for name, _ in reading.complete}
     places = {
         name: place for reading in readings for name, relation, place in reading.facts if relation in ("in", "on")
     }
     seen = {name: place for name, place in places.items() if class_of(name) == kind}
-    events = [event for event in events_of(episode) if class_of(event[2]) == kind]
+    events = [event for event in reader.events(episode) if class_of(event[2]) == kind]
     if events:
         _, what, name, place = events[-1]
         did = "used" if what == "use" else {"take": "taken from", "place": "put in"}.get(what, f"{what}ed with")

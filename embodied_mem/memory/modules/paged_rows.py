@@ -1,4 +1,4 @@
-"""Rows of numbers that count up from 0, in pages that forks share until one of them writes.
+"""Copy-on-write rows of numbers: forks share pages until one of them writes.
 
 rows = PagedRows(3)
 rows.lengthen(1, (0, 0, 0))
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
 
 PAGE = 2048
 _TYPE = np.dtype("<i8")
@@ -65,12 +65,12 @@ class PagedRows:
     def _add_page(self, page: np.ndarray) -> None:
         self._own.add(len(self._pages))
         self._pages.append(page)
-        self._views.append(memoryview(page))
+        self._views.append(page.data)
 
     def _writable(self, number: int) -> memoryview:
         if number not in self._own:
             self._pages[number] = self._pages[number].copy()
-            self._views[number] = memoryview(self._pages[number])
+            self._views[number] = self._pages[number].data
             self._own.add(number)
         return self._views[number]
 

@@ -1,4 +1,4 @@
-"""What a user's sentences tell about the user, by rules: object semantics and user patterns.
+"""Parses a user's sentences into object semantics and user patterns, by rules.
 
     knowledge_in("Put the mug on the shelf. The mug is red with a dog on it. It was a gift from my sister.")
     knowledge_in("I usually keep the jug and cup on the table for my afternoon tea.")
@@ -108,7 +108,7 @@ def sentences_of(text: str) -> list[str]:
     return [part.strip().rstrip(".!?").strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
 
-def _spelled_out(found: re.Match) -> str:
+def _spelled_out(found: re.Match[str]) -> str:
     return f"{found[1]} {'is' if found[2] == 's' else 'are'}"
 
 
@@ -121,7 +121,11 @@ def names_in(text: str) -> list[str]:
 def knowledge_in(text: str) -> list[Knowledge]:
     """What the sentences of a user tell about the user, in their order."""
     sentences = sentences_of(text)
-    named, personal, described, preferences, commands = [], [], {}, [], []
+    named: list[Knowledge] = []
+    personal: list[tuple[list[str], str]] = []
+    described: dict[str, str] = {}
+    preferences: list[str] = []
+    commands: list[str] = []
     last: list[str] = []
     for position, sentence in enumerate(sentences, 1):
         if found := _ADD.match(sentence):
@@ -200,7 +204,7 @@ def _named_pattern(alias: str, text: str, sentence: str) -> Knowledge:
     return Knowledge(USER_PATTERN, alias, sentence, actions=tuple(actions))
 
 
-def _placed(found: re.Match, described: dict[str, str], last: list[str]) -> tuple[list[Action], list[str]]:
+def _placed(found: re.Match[str], described: dict[str, str], last: list[str]) -> tuple[list[Action], list[str]]:
     names = names_in(found["things"])
     if not names or names[0].lower() in _PRONOUNS:
         names = last

@@ -1,4 +1,4 @@
-"""What holds in general, learned from what happened: where things are found, what works, what had no effect and why.
+"""Semantic memory: where things are found, what works, which commands have no effect and why.
 
     semantic = SemanticMemory()
     semantic.learn(episode, number=3, time=120)
@@ -23,18 +23,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import InternalError
-from ..types import Episode
-from .chat_writing import ChatWriter, parse_text
-from .entries import Entry, EntryMemory, Support, answers_of, sources_of
-from .facts import Scope
-from .lexical import Embedder
-from .observations import AGENT, class_of, is_refusal, read_observation
-from .rationale import events_of
-from .recollection import Item
+from ...errors import InternalError, InvalidInputError
+from ...types import Episode
+from ..arguments import checked_number, checked_text, checked_texts, shown
+from ..chat_writer import ChatWriter, checked_writer, parse_text
+from ..graph.records import Scope
+from ..readers import DEFAULT, Reader
+from ..readers.reading import AGENT, class_of
+from ..recollection import Item
+from ..vectors.lexical import Embedder
+from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
+_FIELDS: dict[str, dict[str, type]] = {
+    "found": {},
+    "works": {},
+    "lesson": {"command": str, "fix": str},
+    "written": {"said": str},
+}
+_TERMS = {"found": 1, "works": 2}
 _NUMBERED = re.compile(r"\b([a-z]+) \d+\b")
 _WORD = re.compile(r"[a-z]+")
+_PLACED = re.compile(r" (?:on|in) ")
 _WORKS = {"hot": "heat", "warm": "heat", "cold": "cool", "look": "use", "examine": "use", "wash": "clean"}
 _IDLE = ("look", "inventory", "help", "examine ")
 _MAX_LESSONS = 4
@@ -66,18 +75,17 @@ class SemanticMemory(EntryMemory):
         *,
         embedder: Embedder | None = None,
         writer: ChatWriter | None = None,
+        reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make an empty memory.
 
         Args:
-            scope: whose it is.
-            embedder: None for the lexical one.
+            scope, embedder, reader, record: as for `EntryMemory`.
             writer: asked for lessons after each task; None for rules alone.
-            record: gets every event and must have `apply` called with it; None for `apply` itself.
         """
-        self._writer = writer
-        super().__init__(scope, embedder=embedder, record=record)
+        self._writer = checked_writer(writer)
+        super().__init__(scope, embedder=embedder, reader=reader, record=record)
 
     def _clear(self) -> None:
         super()._clear()
@@ -88,6 +96,7 @@ class SemanticMemory(EntryMemory):
 
     def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
         """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
+        episode, number, time, _ = learning(episode, number, time, place)
         changes = [*self._found(episode, number), *self._works(episode, number), *self._lessons(episode, number)]
         if self._writer is not None:
             changes += self._written(self._writer, episode, number, time)
@@ -102,15 +111,15 @@ class SemanticMemory(EntryMemory):
         """Where each thing was when it was first seen."""
         first: dict[str, tuple[int, str, str]] = {}
         moved: set[str] = set()
-        for step, text in enumerate([episode.first_observation, *answers_of(episode)]):
-            for subject, relation, object_ in read_observation(text).facts:
+        for step, text in enumerate([episode.first_observation, *episode.answers]):
+            for subject, relation, object_ in self._reader.read(text).facts:
                 if relation == "holds" and subject == AGENT:
                     moved.add(object_)
                 elif relation in ("in", "on") and subject not in moved:
                     first.setdefault(subject, (step, relation, object_))
         rows: dict[str, list[Support]] = {}
         for name, (step, relation, receptacle) in first.items():
-            rows.setdefault(class_of(name), []).append([number, step, f"{name} {relation} {receptacle}"])
+            rows.setdefault(class_of(name), []).append(Support(number, step, f"{name} {relation} {receptacle}"))
         return [
             self._change(f"found|{kind}", {"kind": "found", "terms": [kind]}, support) for kind, support in rows.items()
         ]
@@ -118,10 +127,10 @@ class SemanticMemory(EntryMemory):
     def _works(self, episode: Episode, number: int) -> list[dict[str, Any]]:
         """Which appliance does what."""
         rows: dict[tuple[str, str], list[Support]] = {}
-        for step, verb, name, place in events_of(episode):
+        for step, verb, name, place in self._reader.events(episode):
             if verb in ("clean", "heat", "cool", "use"):
                 tool = class_of(name if verb == "use" else place)
-                rows.setdefault((verb, tool), []).append([number, step, f"{name} {place}".strip()])
+                rows.setdefault((verb, tool), []).append(Support(number, step, f"{name} {place}".strip()))
         return [
             self._change(f"works|{verb}|{tool}", {"kind": "works", "terms": [verb, tool]}, support)
             for (verb, tool), support in rows.items()
@@ -129,13 +138,14 @@ class SemanticMemory(EntryMemory):
 
     def _lessons(self, episode: Episode, number: int) -> list[dict[str, Any]]:
         """Commands without effect, and what was done before the same command worked."""
-        pairs = [(step.action, answer) for step, answer in zip(episode.steps, answers_of(episode))]
-        worked = {plain(action) for action, answer in pairs if not is_refusal(answer)}
+        pairs = [(step.action, answer) for step, answer in zip(episode.steps, episode.answers)]
+        refused = [self._reader.read(answer).refused for _, answer in pairs]
+        worked = {plain(action) for (action, _), failed in zip(pairs, refused) if not failed}
         rows: dict[str, tuple[dict[str, Any], list[Support]]] = {}
-        for step, (action, answer) in enumerate(pairs):
-            if not is_refusal(answer) or not action.strip():
+        for step, (action, _) in enumerate(pairs):
+            if not refused[step] or not action.strip():
                 continue
-            command, fix = plain(action), _fix(pairs, step)
+            command, fix = plain(action), _fix(pairs, refused, step)
             if fix:
                 key = f"lesson|{command}|{fix}"
             elif command in worked:
@@ -144,7 +154,7 @@ class SemanticMemory(EntryMemory):
                 key = f"lesson|{command}|"
             terms = list(dict.fromkeys(_WORD.findall(command)))
             data = {"kind": "lesson", "terms": terms, "command": command, "fix": fix}
-            rows.setdefault(key, (data, []))[1].append([number, step, f"{action} {fix}".strip()])
+            rows.setdefault(key, (data, []))[1].append(Support(number, step, f"{action} {fix}".strip()))
         changes = [
             self._change(key, data, support)
             for key, (data, support) in rows.items()
@@ -162,7 +172,7 @@ class SemanticMemory(EntryMemory):
 
     def _written(self, writer: ChatWriter, episode: Episode, number: int, time: int) -> list[dict[str, Any]]:
         """Changes that the chat writer asks for; none if an answer cannot be used."""
-        turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, answers_of(episode))]
+        turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
         told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
         lessons = writer.ask(_EXTRACT, told, _parse_lessons)
         if not lessons:
@@ -178,19 +188,42 @@ class SemanticMemory(EntryMemory):
             change: dict[str, Any] = {"do": do, "key": key}
             if do != "delete":
                 data = {"kind": "written", "terms": sorted(set(_WORD.findall(plain(text)))), "said": text}
-                change |= {"about": text, "data": data, "support": [[number, None, ""]]}
+                change |= {"about": text, "data": data, "support": [Support(number, None, "")]}
             changes.append(change)
         return changes
 
-    def apply(self, event: Mapping[str, Any]) -> None:
-        """As `EntryMemory.apply`."""
-        for change in event.get("changes", ()):
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """As `EntryMemory.apply_checked`."""
+        self._check_keys(event["changes"])
+        for change in event["changes"]:
             if "data" in change and (entry := self.get(change["key"])) is not None:
                 self._unindex_terms(entry)
-        super().apply(event)
+        super().apply_checked(event)
         for change in event["changes"]:
             if (entry := self.get(change["key"])) is not None:
                 self._index_terms(entry)
+
+    def check_data(self, data: Mapping[str, Any], new: bool) -> None:
+        """Raise InvalidInputError for data that no entry has."""
+        kind = data.get("kind")
+        if kind not in tuple(_FIELDS):
+            raise InvalidInputError(f"{self.format_name}: expected kind {' or '.join(_FIELDS)}, got {shown(kind)}")
+        terms = checked_texts("terms", data.get("terms"))
+        if len(terms) < _TERMS.get(kind, 0):
+            raise InvalidInputError(
+                f"{self.format_name}: expected {_TERMS[kind]} terms of {kind!r}, got {shown(terms)}"
+            )
+        check_fields(self.format_name, data, _FIELDS[kind], new)
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        super().check(event)
+        for change in event["changes"]:
+            if change["key"].startswith("found|"):
+                for row in change.get("support", ()):
+                    if not _PLACED.search(row[2]):
+                        raise InvalidInputError(
+                            f"{self.format_name}: expected a thing in or on something, got {row[2]!r}"
+                        )
 
     def _index_terms(self, entry: Entry) -> None:
         for term in entry.data["terms"]:
@@ -214,7 +247,6 @@ class SemanticMemory(EntryMemory):
             self._index_terms(entry)
 
     def fork(self) -> SemanticMemory:
-        """An independent copy."""
         other = super().fork()
         other._tallies = dict(self._tallies)
         return other
@@ -231,7 +263,7 @@ class SemanticMemory(EntryMemory):
         if data["kind"] == "works":
             return f"{data['terms'][0]} works with {data['terms'][1]} ({times})"
         if data["kind"] == "written":
-            return data["said"]
+            return str(data["said"])
         if data["fix"]:
             return f"'{data['fix']}' comes before '{data['command']}', which had no effect otherwise ({times})"
         return f"'{data['command']}' had no effect ({times})"
@@ -240,7 +272,7 @@ class SemanticMemory(EntryMemory):
 
     def places_of(self, kind: str) -> list[tuple[str, int]]:
         """Classes of receptacles in which things of a class were found, with counts, the most frequent first."""
-        entry = self.get(f"found|{kind}")
+        entry = self.get(f"found|{checked_text('kind', kind)}")
         return [] if entry is None else [(place, count) for (_, place), count in self._places(entry)]
 
     def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
@@ -255,7 +287,7 @@ class SemanticMemory(EntryMemory):
 
     def tools_for(self, verb: str) -> list[tuple[str, int]]:
         """Classes of appliances that "clean", "heat", "cool" or are to "use", with counts, the most used first."""
-        found = [self.entries[number] for number in self._by_term.get(verb, ())]
+        found = [self.entries[number] for number in self._by_term.get(checked_text("verb", verb), ())]
         counts = [(e.data["terms"][1], len(e.support)) for e in found if e.key.startswith(f"works|{verb}|")]
         return sorted(counts, key=lambda pair: -pair[1])
 
@@ -265,6 +297,7 @@ class SemanticMemory(EntryMemory):
         score = the larger of cosine and 0.3 + 0.6 * share, where share is the part of the entry's words that the query
         names; ties go to what was seen more often.
         """
+        query, k = checked_text("query", query), checked_number("k", k, least=0)
         words = set(_WORD.findall(query.lower()))
         words |= {word.removesuffix("s") for word in words} | {_WORKS[word] for word in words if word in _WORKS}
         scores: dict[int, tuple[float, str]] = {}
@@ -287,12 +320,12 @@ class SemanticMemory(EntryMemory):
         return Item(entry.text, "semantic", min(score, 1.0), why, episode, step, sources_of(entry), data)
 
 
-def _fix(pairs: list[tuple[str, str]], failed: int) -> str:
+def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:
     """What had an effect last before the command that failed at this step worked; empty if it never did, or at once."""
     action = pairs[failed][0]
     last = ""
-    for other, answer in pairs[failed + 1 :]:
-        if is_refusal(answer):
+    for (other, _), without_effect in zip(pairs[failed + 1 :], refused[failed + 1 :]):
+        if without_effect:
             continue
         if other == action:
             return plain(last)
@@ -304,10 +337,12 @@ def _fix(pairs: list[tuple[str, str]], failed: int) -> str:
 def _place(row: Support) -> tuple[str, str]:
     """(relation, class of receptacle) of a row "mug 1 on desk 2"."""
     for relation in (" on ", " in "):
-        _, mark, receptacle = row[2].partition(relation)
+        _, mark, receptacle = row.detail.partition(relation)
         if mark:
             return relation.strip(), class_of(receptacle)
-    raise InternalError(f"support of a place: expected a thing in or on something, got {row[2]!r}; please report it")
+    raise InternalError(
+        f"support of a place: expected a thing in or on something, got {row.detail!r}; please report it"
+    )
 
 
 def _shares(places: list[tuple[tuple[str, str], int]], most: int = 4) -> str:

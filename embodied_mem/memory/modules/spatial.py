@@ -1,4 +1,4 @@
-"""Where things are and how they are: a knowledge graph kept from what the agent sees, step by step.
+"""Spatial memory: a knowledge graph of places and states, updated at each step from observations.
 
     spatial = SpatialMemory()
     spatial.begin(episode=0, time=0, place="kitchen 7")
@@ -11,7 +11,7 @@ Rules read the texts (`observations`); a text that no rule knows goes to the ext
 that was looked at completely ends what was thought to be in it and is not. Entities of different places are different
 nodes; the agent is one node.
 
-All change goes through `apply(event)`; the same events give the same state. `sightings` keeps the graph.
+All change goes through `apply(event)`; the same events give the same state. `spatial_index` keeps the graph.
 
 Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept with their times.
 """
@@ -24,16 +24,19 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
-from ..errors import InvalidInputError
-from .durable import Selector, check_scope, read_state, write_state
-from .facts import HOUSEHOLD_RULES, ConflictRule, Scope
-from .graph import KnowledgeGraph, Snapshot
-from .graph_snapshot import MAX_HOPS
-from .observations import AGENT, PLACED, ROOM, class_of, read_observation
-from .recollection import Item
-from .sightings import HOLDS, PLACING, SEPARATOR, STATE, Known, Seen, Sightings, joined, split
+from ...errors import InvalidInputError
+from ..arguments import checked_call, checked_number, checked_text, checked_texts, shown
+from ..graph.graph import KnowledgeGraph
+from ..graph.records import HOUSEHOLD_RULES, ConflictRule, Scope
+from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
+from ..readers import DEFAULT, Reader
+from ..readers.reading import AGENT, PLACED, ROOM, class_of
+from ..recollection import Item
+from ..store.module import RecordedModule, Selector
+from .spatial_events import EVENT, check_event, checked_place, drop_what_is_no_name
+from .spatial_index import HOLDS, PLACING, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
 
 SPATIAL_RULES = (
     *HOUSEHOLD_RULES,
@@ -49,7 +52,6 @@ FOLLOWED = ("in", "on", "holds", "at", "next to", "in room")
 Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 """(action, text) -> facts; for texts that no rule knows."""
 
-_FORMAT = "embodied_mem.spatial_memory"
 _WORD = re.compile(r"[\w']+")
 _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
@@ -93,45 +95,49 @@ def _phrases(query: str) -> list[tuple[str, str]]:
     return [(phrase, kind or phrase) for phrase, kind in phrases]
 
 
-class SpatialMemory:
+class SpatialMemory(RecordedModule):
     """The graph of one scope and the rules that keep it."""
+
+    format_name = "embodied_mem.spatial_memory"
 
     def __init__(
         self,
         scope: Scope | None = None,
         *,
         extractor: Extractor | None = None,
+        reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make an empty memory.
 
         Args:
-            scope: whose it is.
-            extractor: asked about texts that no rule knows; None for rules alone.
-            record: gets every event and must have `apply` called with it; None for `apply` itself.
+            scope, record: as for `RecordedModule`.
+            extractor: asked about texts that the reader does not understand; None for none.
+            reader: of the world's texts.
         """
-        self.scope = Scope() if scope is None else scope
-        self._extractor = extractor
-        self._record = self.apply if record is None else record
+        super().__init__(scope, record)
+        self._extractor = checked_call("extractor", extractor)
+        self._reader = reader
         self._clear()
 
     def _clear(self) -> None:
-        self._sightings = Sightings(KnowledgeGraph(self.scope, rules=SPATIAL_RULES))
+        self._index = SpatialIndex(KnowledgeGraph(self.scope, rules=SPATIAL_RULES))
         self.place = ""
         self.time = 0
         self._began = 0
+        self._episode: int | None = None  # the running one; None if it is not known
         self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
 
     @property
     def graph(self) -> KnowledgeGraph:
         """The graph, to read. Its nodes are called "place/name"."""
-        return self._sightings.graph
+        return self._index.graph
 
     # Changing.
 
     def begin(self, *, episode: int, time: int, place: str = "") -> None:
         """Start an episode: the agent's hand and position are unknown again; what is known of the place stays."""
-        self._record({"op": "begin", "episode": episode, "time": time, "place": place})
+        self._record({"op": "begin", "episode": episode, "time": time, "place": checked_place(place)})
 
     def observe(self, text: str, *, episode: int, step: int, time: int, action: str = "") -> None:
         """Take note of what a text says; `action` is what it answers."""
@@ -139,41 +145,44 @@ class SpatialMemory:
 
     def propose(self, text: str, *, episode: int, step: int, time: int, action: str = "") -> dict[str, Any]:
         """The event that `observe` records; nothing changes. The extractor is asked here, never on replay."""
-        reading = read_observation(text)
-        facts = reading.facts
+        text, action = checked_text("text", text), checked_text("action", action)
+        reading = self._reader.read(text)
+        facts: Iterable[Sequence[str]] = reading.facts
         if not reading.understood and self._extractor is not None:
-            facts = tuple(self._extractor(action, text))
-        return {
+            facts = self._extractor(action, text)
+            if not isinstance(facts, Iterable):
+                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(facts)}")
+        event: dict[str, Any] = {
             "op": "observe",
             "episode": episode,
             "step": step,
             "time": time,
-            "facts": [list(fact) for fact in facts],
+            "facts": [list(fact) if isinstance(fact, tuple) else fact for fact in facts],
             "complete": [[name, list(contents)] for name, contents in reading.complete],
         }
+        if facts is reading.facts:
+            drop_what_is_no_name(event, len(text))
+        return event
 
-    def apply(self, event: Mapping[str, Any]) -> None:
-        """Do what an event says.
+    def check(self, event: Mapping[str, Any]) -> None:
+        check_event(event)
 
-        Raises:
-            InvalidInputError: an unknown event, or one that is older than the last.
-        """
-        op, time = event.get("op"), event.get("time")
-        if op not in ("begin", "observe"):
-            raise InvalidInputError(f"spatial event: expected op begin or observe, got {op!r}")
-        if not isinstance(time, int) or time < self.time:
-            raise InvalidInputError(f"spatial event: expected a time from {self.time} on, got {time!r}")
-        self.time = time
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        op, time = event["op"], event["time"]
+        if time < self.time:
+            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
+        self.time, self._episode = time, event["episode"]
         if op == "begin":
             self.place, self._began = event["place"], time
-            self._sightings.end(self._agent_facts(), time)
+            self._index.end(self._agent_facts(), time)
             return
-        self._sightings.end((f for name, names in event["complete"] for f in self._gone(name, set(names))), time)
+        self._index.end((f for name, names in event["complete"] for f in self._gone(name, set(names))), time)
         if facts := self._resolved(event["facts"]):
-            self._sightings.note(facts, Seen(time, event["episode"], event["step"]))
+            self._index.note(facts, Seen(time, event["episode"], event["step"]))
         for name, _ in event["complete"]:
             if name != AGENT:
-                self._sightings.looked(self._node(name), time)
+                self._index.looked(self._node(name), time)
 
     def _node(self, name: str) -> str:
         return name if name == AGENT else joined(self.place, name)
@@ -193,12 +202,12 @@ class SpatialMemory:
             found.append((one, relation, other))
         return found
 
-    def _of_node(self, node: str, direction: str, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
+    def _of_node(self, node: str, direction: Direction, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
         """Current facts at a node that have these relations."""
         with self.graph.snapshot() as now:
             number = now.find(node)
             facts = [] if number is None else now.facts_of(number, direction).tolist()
-            found = [(fact, self._sightings.known(fact, now)) for fact in facts]
+            found = [(fact, self._index.known(fact, now)) for fact in facts]
         return [(fact, known) for fact, known in found if known.relation in relations]
 
     def _agent_facts(self) -> list[int]:
@@ -219,21 +228,22 @@ class SpatialMemory:
 
     def states(self, name: str) -> set[str]:
         """What a thing of the present place is known to be: "open", "clean", "hot", ..."""
-        return self._states(self._node(name))
+        return self._states(self._node(checked_text("name", name)))
 
     def states_seen(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
         """The states of several things of the present place, each with the time when it was seen last."""
         found = {}
         with self.graph.snapshot() as now:
-            for name in names:
+            for name in checked_texts("names", names):
                 if (number := now.find(self._node(name))) is not None:
-                    facts = [self._sightings.known(fact, now) for fact in now.facts_of(number, "out").tolist()]
+                    facts = [self._index.known(fact, now) for fact in now.facts_of(number, "out").tolist()]
                     found[name] = {known.object: known.seen.time for known in facts if known.relation == STATE}
         return found
 
     def inside(self, receptacle: str) -> list[str]:
         """Names of what is known to be in or on a receptacle of the present place now."""
-        return [split(known.subject)[1] for _, known in self._of_node(self._node(receptacle), "in", PLACING)]
+        node = self._node(checked_text("receptacle", receptacle))
+        return [split(known.subject)[1] for _, known in self._of_node(node, "in", PLACING)]
 
     def held(self) -> list[str]:
         """Names of what the agent is known to hold."""
@@ -247,7 +257,7 @@ class SpatialMemory:
     def unsearched(self) -> list[str]:
         """Receptacles of the present place that were not looked at completely in this episode."""
         rooms = self._of_node(self._node(ROOM), "in", ("in room",))
-        new = [known for _, known in rooms if self._sightings.looked_at(known.subject_id) < self._began]
+        new = [known for _, known in rooms if self._index.looked_at(known.subject_id) < self._began]
         return [split(known.subject)[1] for known in new]
 
     def last_seen(self, name: str, place: str | None = None) -> Sighting | None:
@@ -257,8 +267,8 @@ class SpatialMemory:
             name: of the thing.
             place: None for the present one.
         """
-        node = self._sightings.find(joined(self.place if place is None else place, name))
-        fact = None if node is None else self._sightings.last_place(node)
+        node = self._index.find(joined(self._place(place), checked_text("name", name)))
+        fact = None if node is None else self._index.last_place(node)
         if fact is None:
             return None
         with self.graph.snapshot() as now:
@@ -272,8 +282,10 @@ class SpatialMemory:
             place: None for the present one.
             after: only what was seen later than this time.
         """
-        nodes = self._sightings.of_kind(self.place if place is None else place, kind.lower())
-        facts = [fact for fact in map(self._sightings.last_place, nodes) if fact is not None]
+        if after is not None:
+            after = checked_number("after", after)
+        nodes = self._index.of_kind(self._place(place), checked_text("kind", kind).lower())
+        facts = [fact for fact in map(self._index.last_place, nodes) if fact is not None]
         with self.graph.snapshot() as now:
             found = [self._sighting(fact, now) for fact in facts]
         found = [sighting for sighting in found if after is None or sighting.seen > after]
@@ -281,16 +293,19 @@ class SpatialMemory:
 
     def kinds(self, place: str | None = None) -> frozenset[str]:
         """Classes, in small letters, of what was ever seen in a place; None for the present one."""
-        return frozenset(self._sightings.in_place(self.place if place is None else place))
+        return frozenset(self._index.in_place(self._place(place)))
+
+    def _place(self, place: str | None) -> str:
+        return self.place if place is None else checked_text("place", place)
 
     def seen_after(self, time: int) -> list[Sighting]:
         """What was seen later than a time, the latest first, wherever it was."""
-        facts = self._sightings.seen_after(time)
+        facts = self._index.seen_after(checked_number("time", time))
         with self.graph.snapshot() as now:
             return [self._sighting(fact, now) for fact in facts]
 
     def _sighting(self, fact: int, now: Snapshot) -> Sighting:
-        known = self._sightings.known(fact, now)
+        known = self._index.known(fact, now)
         thing, other = known.subject, known.object
         relation = known.relation
         if relation == HOLDS:
@@ -304,18 +319,19 @@ class SpatialMemory:
 
     def entities(self, query: str) -> list[str]:
         """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
+        query = checked_text("query", query)
         with self.graph.snapshot() as now:
-            return [self._sightings.name(node, now) for node in self._named(query, now)]
+            return [self._index.name(node, now) for node in self._named(query, now)]
 
     def _named(self, query: str, now: Snapshot) -> dict[int, None]:
         """Ids of the nodes, in the order of `entities`."""
-        things = self._sightings.in_place(self.place)
+        things = self._index.in_place(self.place)
         if self._asked[0] != query:
             self._asked = query, _phrases(query)
         found: dict[int, None] = {}
         for phrase, kind in self._asked[1]:
             if kind in things and kind != phrase:
-                names = {node: split(self._sightings.name(node, now))[1] for node in things[kind]}
+                names = {node: split(self._index.name(node, now))[1] for node in things[kind]}
                 found.update((node, None) for node, name in names.items() if name.lower() == phrase)
             elif kind == phrase and (nodes := things.get(phrase) or things.get(phrase.removesuffix("s"))):
                 found.update(dict.fromkeys(nodes))
@@ -328,7 +344,11 @@ class SpatialMemory:
             query: e.g. the goal.
             hops: how far to go from a named entity.
             max_nodes: nodes visited at most.
+
+        Raises:
+            InvalidInputError: an argument of another type or out of range.
         """
+        query = checked_text("query", query)
         with self.graph.snapshot() as now:
             named = self._named(query, now)
             starts = dict(named)
@@ -343,17 +363,17 @@ class SpatialMemory:
             distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
             items = []
             for fact in near.facts.tolist():
-                known = self._sightings.known(fact, now)
+                known = self._index.known(fact, now)
                 one, other = distance[known.subject_id], distance[known.object_id]
                 items.append(self._item(known, one if one < other else other))
             for node in named:
                 for fact in now.facts_of(node, "out").tolist():
-                    known = self._sightings.known(fact, now)
+                    known = self._index.known(fact, now)
                     if known.relation == STATE:
                         items.append(self._item(known, 0))
-                last = self._sightings.last_place(node)
+                last = self._index.last_place(node)
                 if last is not None and now.fact(last).invalid_at is not None:
-                    items.append(self._past_item(self._sightings.known(last, now)))
+                    items.append(self._past_item(self._index.known(last, now)))
         items.sort(key=operator.attrgetter("score"), reverse=True)
         return items
 
@@ -388,37 +408,35 @@ class SpatialMemory:
 
     # Keeping.
 
-    def state(self) -> bytes:
-        """All that is remembered, as bytes."""
-        words, parts = self._sightings.parts()
-        own = {"scope": dataclasses.asdict(self.scope), "place": self.place, "time": self.time, "began": self._began}
-        return write_state(_FORMAT, own | words, *parts)
+    def _state(self) -> tuple[Any, ...]:
+        words, parts = self._index.parts()
+        own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
+        return own | words, *parts
 
-    def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state, parts = read_state(_FORMAT, data)
-        check_scope(state, self.scope)
-        self._sightings = Sightings.from_parts(state, parts, self.scope)
-        self.place, self.time, self._began = state["place"], state["time"], state["began"]
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        place, time, began = checked_text("place", state["place"]), state["time"], state["began"]
+        self._index = SpatialIndex.from_parts(state, parts, self.scope)
+        self.place, self.time, self._began = place, time, began
+        self._episode = state.get("episode")  # older versions did not keep it
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
 
         What an episode ended stays ended.
         """
-        nodes, facts = self._sightings.counts()
+        nodes, facts = self._index.counts()
         if selector.is_all_of(self.scope):
             self._clear()
         elif selector.kind != "user":
-            self._sightings.remove(selector)
+            self._index.remove(selector)
             self._asked = ("", ())
-            self.place = "" if selector.in_text(self.place) else self.place
-        nodes_left, facts_left = self._sightings.counts()
+            running = selector.kind == "episode" and self._episode in (None, selector.episode)
+            self.place = "" if running or selector.in_text(self.place) else self.place
+        nodes_left, facts_left = self._index.counts()
         return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
 
-    def fork(self) -> SpatialMemory:
+    def fork(self) -> Self:
         """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
-        other = SpatialMemory(self.scope, extractor=self._extractor)
-        other._sightings = self._sightings.fork()
-        other.place, other.time, other._began = self.place, self.time, self._began
+        other = super().fork()
+        other._index = self._index.fork()
         return other

@@ -1,4 +1,4 @@
-"""The last steps, in short: a buffer of N entries that is folded into one when it is full.
+"""Temporal memory: a buffer of the last N steps, folded into one entry when it is full.
 
     temporal = TemporalMemory()
     temporal.begin(episode=0, time=0)
@@ -17,19 +17,20 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
-from ..errors import InvalidInputError
-from .durable import Selector, check_scope, read_state, write_state
-from .facts import Scope
-from .observations import is_refusal
-from .rationale import room_text
-from .recollection import Item
+from ...errors import InvalidInputError
+from ..arguments import WHEN, Fields, checked_call, checked_event, checked_number, checked_text
+from ..graph.records import Scope
+from ..readers import DEFAULT, Reader
+from ..recollection import Item
+from ..store.module import RecordedModule, Selector
 
 Summarizer = Callable[[Sequence[str]], str | None]
 """The texts of the entries -> one text; None if it could not be had, then rules write it."""
 
-_FORMAT = "embodied_mem.temporal_memory"
+_EVENT = "temporal event"
+_FIELDS = {"begin": Fields(("episode", "time")), "observe": Fields(WHEN, ("action", "text"))}
 _MAX_CHARACTERS = 240
 _MAX_NAMED = 12
 _NO_EFFECT = "without effect"
@@ -54,8 +55,10 @@ class Entry:
     written: bool = False
 
 
-class TemporalMemory:
+class TemporalMemory(RecordedModule):
     """The buffer of the running episode."""
+
+    format_name = "embodied_mem.temporal_memory"
 
     def __init__(
         self,
@@ -63,23 +66,22 @@ class TemporalMemory:
         *,
         capacity: int = 3,
         summarizer: Summarizer | None = None,
+        reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make an empty buffer.
 
         Args:
-            scope: whose it is.
+            scope, record: as for `RecordedModule`.
             capacity: number of entries, a summary included.
             summarizer: None for rules.
-            record: gets every event and must have `apply` called with it; None for `apply` itself.
+            reader: of the world's texts; it reads on replay, too.
         """
-        if capacity < 2:
-            raise InvalidInputError(f"capacity: expected >= 2, a summary and a step, got {capacity}")
-        self.scope = Scope() if scope is None else scope
-        self.capacity = capacity
+        super().__init__(scope, record)
+        self.capacity = checked_number("capacity", capacity, least=2)  # a summary and a step
         self.entries: list[Entry] = []
-        self._summarizer = summarizer
-        self._record = self.apply if record is None else record
+        self._reader = reader
+        self._summarizer = checked_call("summarizer", summarizer)
 
     # Changing.
 
@@ -93,22 +95,39 @@ class TemporalMemory:
 
     def propose(self, action: str, text: str, *, episode: int, step: int, time: int) -> dict[str, Any]:
         """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay."""
+        action, text = checked_text("action", action), checked_text("text", text)
         event = {"op": "observe", "episode": episode, "step": step, "time": time, "action": action, "text": text}
         if self._summarizer is not None and len(self.entries) >= self.capacity:
-            event["summary"] = self._summarizer([entry.text for entry in self.entries])
+            written = self._summarizer([entry.text for entry in self.entries])
+            event["summary"] = None if written is None else checked_text("summarizer's answer", written)
         return event
 
-    def apply(self, event: Mapping[str, Any]) -> None:
-        """Do what an event says. Raises InvalidInputError for an unknown event."""
-        op = event.get("op")
-        if op == "begin":
+    def check(self, event: Mapping[str, Any]) -> None:
+        if checked_event(_EVENT, event, _FIELDS) == "observe" and event.get("summary") is not None:
+            checked_text(f"{_EVENT}: summary", event["summary"])
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        if event["op"] == "begin":
             self.entries = []
-        elif op == "observe":
-            if len(self.entries) >= self.capacity:
-                self.entries = [self._summary(event.get("summary"))]
-            self.entries.append(_step_entry(event["action"], event["text"], event["episode"], event["step"]))
-        else:
-            raise InvalidInputError(f"temporal event: expected op begin or observe, got {op!r}")
+            return
+        if len(self.entries) >= self.capacity:
+            self.entries = [self._summary(event.get("summary"))]
+        self.entries.append(self._step_entry(event["action"], event["text"], event["episode"], event["step"]))
+
+    def _step_entry(self, action: str, text: str, episode: int, step: int) -> Entry:
+        seen = " ".join(text.split())
+        if not action:
+            seen = f"in the room: {self._reader.room(text)}"
+        seen = seen if len(seen) <= _MAX_CHARACTERS else f"{seen[: _MAX_CHARACTERS - 3]}..."
+        line = f"step {step}: {action} -> {seen}" if action else f"step {step}: {seen}"
+        done: dict[str, list[str]] = {}
+        if action:
+            verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")
+            verb = "went to" if action.startswith("go to ") else verb
+            if self._reader.read(text).refused:
+                verb, rest = _NO_EFFECT, action
+            done[verb] = [rest] if rest else []
+        return Entry(line, episode, step, step, done)
 
     def _summary(self, written: str | None) -> Entry:
         done: dict[str, list[str]] = {}
@@ -141,15 +160,15 @@ class TemporalMemory:
 
     # Keeping.
 
-    def state(self) -> bytes:
-        """All that is remembered, as bytes."""
-        entries = [dataclasses.asdict(entry) for entry in self.entries]
-        return write_state(_FORMAT, {"scope": dataclasses.asdict(self.scope), "entries": entries})
+    def _state(self) -> tuple[Any, ...]:
+        data: dict[str, Any] = {"entries": [dataclasses.asdict(entry) for entry in self.entries]}
+        if self._reader.name != DEFAULT.name:
+            data["reader"] = self._reader.name
+        return (data,)
 
-    def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
-        state, _ = read_state(_FORMAT, data)
-        check_scope(state, self.scope)
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        if (reader := state.get("reader", DEFAULT.name)) != self._reader.name:
+            raise InvalidInputError(f"state: expected what the reader {self._reader.name!r} read, got {reader!r}'s")
         self.entries = [Entry(**entry) for entry in state["entries"]]
 
     def remove(self, selector: Selector) -> dict[str, int]:
@@ -178,27 +197,10 @@ class TemporalMemory:
         self.entries = kept
         return {"entries": removed, "shortened": shortened}
 
-    def fork(self) -> TemporalMemory:
-        """An independent copy."""
-        other = TemporalMemory(self.scope, capacity=self.capacity, summarizer=self._summarizer)
+    def fork(self) -> Self:
+        other = super().fork()
         other.entries = list(self.entries)  # no entry is changed once it is in the list
         return other
-
-
-def _step_entry(action: str, text: str, episode: int, step: int) -> Entry:
-    seen = " ".join(text.split())
-    if not action:
-        seen = f"in the room: {room_text(text)}"
-    seen = seen if len(seen) <= _MAX_CHARACTERS else f"{seen[: _MAX_CHARACTERS - 3]}..."
-    line = f"step {step}: {action} -> {seen}" if action else f"step {step}: {seen}"
-    done: dict[str, list[str]] = {}
-    if action:
-        verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")
-        verb = "went to" if action.startswith("go to ") else verb
-        if is_refusal(text):
-            verb, rest = _NO_EFFECT, action
-        done[verb] = [rest] if rest else []
-    return Entry(line, episode, step, step, done)
 
 
 def _summary_text(entry: Entry) -> str:

@@ -1,4 +1,4 @@
-"""What household worlds say, read by rules into facts: both wordings of ALFWorld ("move X to Y", "put X in/on Y").
+"""Reads household sentences into facts by rules: both wordings of ALFWorld ("move X to Y", "put X in/on Y").
 
     reading = read_observation("You arrive at desk 1. On the desk 1, you see a pen 2, and a mug 1.")
     reading.facts        # (("agent", "at", "desk 1"), ("pen 2", "on", "desk 1"), ("mug 1", "on", "desk 1"))
@@ -9,13 +9,12 @@ Pure functions over text. What no rule knows gives a reading that is not `unders
 
 from __future__ import annotations
 
-import dataclasses
 import re
+import zlib
 
-AGENT = "agent"
-ROOM = "room"
-PLACED = "placed"
-"""Relation of something put down; whether it is "in" or "on" depends on what else is known of the receptacle."""
+from ...types import Episode
+from ..arguments import checked_text
+from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading
 
 _ROOM_MARK = "Looking quickly around you, you see "
 _ARTICLES = ("a", "an", "some")
@@ -30,40 +29,25 @@ _PAIRS = {
     "heat": re.compile(r"You heat the (.+) using the (.+?)\.?\Z"),
     "cool": re.compile(r"You cool the (.+) using the (.+?)\.?\Z"),
 }
-STATE_AFTER = {"clean": "clean", "heat": "hot", "cool": "cool"}
-"""What a thing is after it was cleaned, heated, cooled."""
 _CONTAINER = re.compile(r"This is a normal (.+?)\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
 _MARKS = {"hot": "hot", "cool": "cool", "cold": "cool", "clean": "clean", "sliced": "sliced"}
 _IS_ON = re.compile(r"This (.+) is on\.?\Z")
-
-
-@dataclasses.dataclass(frozen=True)
-class Reading:
-    """One text as data.
-
-    Attributes:
-        facts: (subject, relation, object). Relations: "in", "on", `PLACED`, "holds", "at", "is", "in room", "next to".
-        complete: (container, names): all that is in or on the container, or in the hand if it is `AGENT`.
-        understood: whether a rule knew the text; a refusal ("Nothing happens.") is understood and tells nothing.
-        refused: whether the text says that the command had no effect.
-    """
-
-    facts: tuple[tuple[str, str, str], ...] = ()
-    complete: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    understood: bool = True
-    refused: bool = False
+_GOAL = re.compile(
+    r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine)\s+(?:(?:some|an?|the|two|all)\s+)?"
+    r"(?:(?:clean|hot|cool|cold|warm)\s+)?(.+?)\s+(?:in|on|under|with|to|and)\b"
+)
+_TAKE = re.compile(r"take (.+?) from (.+)\Z")
+_MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
+_CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z")
+_USE = re.compile(r"use (.+)\Z")
+_GO = re.compile(r"go to (.+)\Z")
+_FAILED = ("Nothing happens", "You don't", "You can't")
 
 
 _REFUSED = Reading(refused=True)
 _NOTHING = Reading()
 _UNKNOWN = Reading(understood=False)
-
-
-def class_of(name: str) -> str:
-    """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
-    words = name.rstrip("0123456789")
-    return words[:-1] if words != name and words[-1:] in (" ", "_") else name
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -183,7 +167,7 @@ def _read_facing(text: str) -> Reading:
 def _read_object(text: str) -> Reading:
     if found := _CONTAINER.match(text):
         contents = names_in(found[2])
-        return Reading(tuple((name, "in", found[1]) for name in contents), ((found[1], contents),))
+        return Reading(tuple((name, "in", found[1]) for name in contents), ((found[1], contents),), examined=found[1])
     if found := _IS_ON.match(text):
         return Reading(((found[1], "is", "on"),))
     found = _OBJECT.match(text)
@@ -195,3 +179,58 @@ def _read_object(text: str) -> Reading:
     if not marks or not words:
         return _UNKNOWN
     return Reading(tuple((" ".join(words), "is", mark) for mark in marks))
+
+
+def goal_object(goal: str) -> str:
+    """Kind of object that the goal is about, lower case, e.g. `apple`; empty if the wording is unknown."""
+    found = _GOAL.match(" ".join(checked_text("goal", goal).lower().split()))
+    return found[1] if found else ""
+
+
+def room_text(observation: str) -> str:
+    """The part of a first observation that describes the room: no banner, no task sentence, one line."""
+    text = checked_text("observation", observation).partition("Your task is to:")[0]
+    _, found, seen = text.partition("you see ")
+    text = seen if found else text.replace("-= Welcome to TextWorld, ALFRED! =-", "")
+    return " ".join(text.split()).rstrip(".")
+
+
+def events_of(episode: Episode) -> list[Event]:
+    """Actions that changed something, in order. One counts unless the next observation says that it failed."""
+    events = []
+    here = ""
+    for index, (step, answer) in enumerate(zip(episode.steps, episode.answers)):
+        action = " ".join(step.action.split())
+        if answer.startswith(_FAILED):
+            continue
+        if found := _GO.match(action):
+            here = found[1]
+        elif found := _TAKE.match(action):
+            events.append(Event(index, "take", found[1], found[2]))
+        elif found := _MOVE.match(action):
+            events.append(Event(index, "place", found[1] or found[2], found[3]))
+        elif found := _CHANGE.match(action):
+            events.append(Event(index, found[1], found[2], found[3]))
+        elif found := _USE.match(action):
+            events.append(Event(index, "use", found[1], here))
+    return events
+
+
+class HouseholdReader:
+    """Household sentences, as `reading.Reader`."""
+
+    name = "household"
+
+    read = staticmethod(read_observation)
+    room = staticmethod(room_text)
+    goal_object = staticmethod(goal_object)
+    events = staticmethod(events_of)
+
+    @staticmethod
+    def place(first_observation: str) -> str:
+        """As `Reader.place`: a checksum of the names of the furniture."""
+        names = sorted(names_in(room_text(first_observation)))
+        return f"room-{zlib.crc32(', '.join(names).encode()):08x}" if len(names) > 1 else ""
+
+
+HOUSEHOLD = HouseholdReader()

@@ -1,5 +1,6 @@
-"""What every memory promises to whatever keeps it on disk: events in, bytes out, and removal of what must be forgotten.
+"""The protocol of a memory in a store: events in, bytes out, and removal of what must be forgotten.
 
+    memory.check(event)                         # raises for what can never be applied: before it is recorded
     memory.apply(event)                         # all change; the same events give the same state
     data = memory.state()                       # the same state gives the same bytes
     memory.restore(data)
@@ -11,15 +12,20 @@ Texts stand in parts as UTF-8, too, so that a search of the bytes finds every te
 
 from __future__ import annotations
 
+import abc
+import copy
 import dataclasses
 import functools
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, Self
 
-from ..errors import InvalidInputError
-from .facts import Scope
+from ...errors import InvalidInputError
+from ..arguments import checked_call, checked_number, checked_text, shown
+from ..graph.records import Scope, checked_scope
+from ..mentions import names, normal
 
 VERSION = 1
 
@@ -31,8 +37,11 @@ class Selector:
     Attributes:
         user: name of a scope's user; all that is kept for this user is meant.
         object: a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
-            "desk lamp 1" too; upper and lower case are the same.
+            "desk lamp 1" too; case, Unicode form, singular and plural make no difference.
         episode: its number.
+
+    Raises:
+        InvalidInputError: not exactly one of them, or a value that names nothing.
     """
 
     user: str | None = None
@@ -40,13 +49,16 @@ class Selector:
     episode: int | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        given = {name: value for name, value in vars(self).items() if value is not None}
         if len(given) != 1:
-            raise InvalidInputError(f"selector: expected one of user, object and episode, got {given or 'none'}")
-        number = isinstance(self.value, int) and not isinstance(self.value, bool)
-        name = isinstance(self.value, str) and bool(self.value.strip())
-        if not (number if self.kind == "episode" else name):
-            raise InvalidInputError(f"selector: expected a name, or a number for an episode, got {given}")
+            got = shown(given) if given else "none"
+            raise InvalidInputError(f"selector: expected one of user, object and episode, got {got}")
+        ((kind, value),) = given.items()
+        if kind == "episode":
+            value = checked_number("selector: episode", value)
+        elif not normal(checked_text(f"selector: {kind}", value)).strip(" _\t\n\r"):
+            raise InvalidInputError(f"selector: {kind}: expected a name, got {shown(value)}")
+        object.__setattr__(self, kind, value)
 
     @property
     def kind(self) -> Literal["user", "object", "episode"]:
@@ -54,24 +66,38 @@ class Selector:
 
     @property
     def value(self) -> int | str:
-        return getattr(self, self.kind)
+        value: int | str = getattr(self, self.kind)
+        return value
 
     @functools.cached_property
     def _pattern(self) -> re.Pattern[str]:
-        words = r"[\s_]+".join(map(re.escape, (self.object or "").split()))
-        return re.compile(rf"(?<!\w){words}(?:e?s)?(?![^\W\d_])(?!\d)", re.IGNORECASE)
+        return names(self.object or "")
 
     def in_text(self, text: str) -> bool:
         """Whether a text names the object."""
-        return self.object is not None and self._pattern.search(text) is not None
+        return self.object is not None and self._pattern.search(normal(text)) is not None
+
+    def is_name(self, name: str) -> bool:
+        """Whether this is the very name of the user or object, in whatever Unicode form and case."""
+        return self.kind != "episode" and normal(name) == normal(str(self.value))
 
     def is_all_of(self, scope: Scope) -> bool:
         """Whether everything of a scope is meant, because it is its user's."""
-        return self.user is not None and self.user == scope.user
+        return self.user is not None and _composed(self.user) == _composed(scope.user)
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 class MemoryModule(Protocol):
     """A memory as its keeper sees it. The same events in the same order give the same `state()`."""
+
+    def check(self, event: dict[str, Any]) -> None:
+        """Raise InvalidInputError for an event that `apply` could not do in any state; nothing changes.
+
+        The store asks before it records an event, so one that is malformed is never acknowledged.
+        """
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Do what the event says, and return what the caller of `MemoryStore.record` shall get.
@@ -90,6 +116,23 @@ class MemoryModule(Protocol):
         """Remove what the selector names from everything that `state` returns; return counts by kind of record."""
 
 
+def restoring(restore: Callable[..., None]) -> Callable[..., None]:
+    """A `restore` that raises InvalidInputError for whatever it cannot read."""
+
+    @functools.wraps(restore)
+    def checked(*arguments: Any, **named: Any) -> None:
+        try:
+            restore(*arguments, **named)
+        except InvalidInputError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"state: expected what state() returned, got other bytes ({shown(error)})"
+            ) from error
+
+    return checked
+
+
 def write_state(format_name: str, data: Mapping[str, Any], *parts: bytes) -> bytes:
     """Bytes of a state."""
     whole = {"format": format_name, "version": VERSION, **data, "parts": [len(part) for part in parts]}
@@ -103,12 +146,14 @@ def read_state(format_name: str, data: bytes) -> tuple[dict[str, Any], list[byte
     Raises:
         InvalidInputError: other bytes, cut, or of another format or version.
     """
+    if not isinstance(data, bytes):
+        raise InvalidInputError(f"state: expected bytes, got {shown(data)}")
     end = data.find(b"\n")
     try:
         state = json.loads(data[: max(end, 0)].decode("utf-8", "surrogatepass"))
         found = state["format"], state["version"]
         lengths = [int(length) for length in state.pop("parts")]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInputError(
             f"state: expected {format_name}, a line of JSON first, got {data[:60]!r}; it is damaged"
         ) from error
@@ -127,3 +172,61 @@ def check_scope(state: Mapping[str, Any], scope: Scope) -> None:
     """Raise InvalidInputError unless the state is of this scope."""
     if state["scope"] != dataclasses.asdict(scope):
         raise InvalidInputError(f"state: expected the scope {scope}, got {state['scope']}")
+
+
+class RecordedModule(abc.ABC):
+    """A memory of one scope, all of whose changes are events.
+
+    Args:
+        scope: whose it is.
+        record: gets every event and must have `apply` called with it; None for `apply` itself.
+    """
+
+    format_name: ClassVar[str]
+
+    def __init__(self, scope: Scope | None, record: Callable[[dict[str, Any]], Any] | None):
+        self.scope = checked_scope(scope)
+        self._record = self.apply if record is None else checked_call("record", record)
+
+    @abc.abstractmethod
+    def check(self, event: Mapping[str, Any]) -> None:
+        """Raise InvalidInputError for an event that cannot be applied."""
+
+    @abc.abstractmethod
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`."""
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Do what an event says. Raises InvalidInputError for one that cannot be applied; nothing has changed then."""
+        self.check(event)
+        self.apply_checked(event)
+
+    def state(self) -> bytes:
+        """All that is remembered, as bytes; vectors are made anew."""
+        data, *parts = self._state()
+        return write_state(self.format_name, {"scope": dataclasses.asdict(self.scope), **data}, *parts)
+
+    @restoring
+    def restore(self, data: bytes) -> None:
+        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        state, parts = read_state(self.format_name, data)
+        check_scope(state, self.scope)
+        self._restore(state, parts)
+
+    @abc.abstractmethod
+    def _state(self) -> tuple[Any, ...]:
+        """What is written beside the scope, then the parts that are bytes."""
+
+    @abc.abstractmethod
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        """Become what `_state` returned, or raise and be as before."""
+
+    @abc.abstractmethod
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what the selector names; counts by kind of record."""
+
+    def fork(self) -> Self:
+        """An independent copy that records nowhere."""
+        other = copy.copy(self)
+        other._record = other.apply
+        return other

@@ -11,17 +11,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import pathlib
 import re
 import struct
 
-from ..errors import InvalidInputError, StorageError
+from ...atomic_file import remove_leftovers, replacing
+from ...errors import InvalidInputError, StorageError
+from .log_end import END_NAME
 
 MAGIC = b"EMEMSNAP"
 VERSION = 1
 _HEAD = struct.Struct("<8sII")
 _NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
+_LOG = r"events-[0-9a-f]{16}\.log"
+_UNFINISHED = re.compile(rf"\.({_NAME.pattern}|{_LOG}|{END_NAME})\.[0-9a-f]{{16}}\.partial")
+_UNFINISHED_BEFORE = re.compile(rf"({_NAME.pattern}|{_LOG})\.tmp")  # as older versions named them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,23 +47,17 @@ def list_snapshots(folder: pathlib.Path) -> list[tuple[int, pathlib.Path]]:
 
 
 def write_snapshot(folder: pathlib.Path, scope: str, sequence: int, states: dict[str, bytes]) -> pathlib.Path:
-    """Write the file whole or not at all, and return its path: temporary file, fsync, rename, fsync of the folder."""
+    """Write the file whole or not at all, and return its path."""
     modules = [{"name": n, "bytes": len(s), "sha256": hashlib.sha256(s).hexdigest()} for n, s in states.items()]
     header = json.dumps({"scope": scope, "sequence": sequence, "modules": modules}).encode()
     data = _HEAD.pack(MAGIC, VERSION, len(header)) + header + hashlib.sha256(header).digest()
     path = snapshot_path(folder, sequence)
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "wb") as file:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
             file.write(data)
             for state in states.values():
                 file.write(state)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_folder(folder)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StorageError(f"{path}: cannot write the snapshot: {error}; nothing that was recorded is lost") from error
     return path
 
@@ -71,7 +69,12 @@ def read_snapshot(path: pathlib.Path, scope: str) -> StoredSnapshot:
         StorageError: no snapshot, damaged or cut, or of another version.
         InvalidInputError: a snapshot of another scope.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path}: cannot read the snapshot: {error}") from error
     if len(data) < _HEAD.size or not data.startswith(MAGIC):
         raise StorageError(f"{path}: expected a snapshot, which begins with {MAGIC!r}, got {data[:8]!r}")
     _, version, length = _HEAD.unpack_from(data)
@@ -106,7 +109,7 @@ def load_newest(folder: pathlib.Path, scope: str) -> tuple[StoredSnapshot, list[
         StorageError: there are snapshots, and none is whole.
         InvalidInputError: another scope.
     """
-    problems = []
+    problems: list[str] = []
     for _, path in list_snapshots(folder):
         try:
             return read_snapshot(path, scope), problems
@@ -117,9 +120,10 @@ def load_newest(folder: pathlib.Path, scope: str) -> tuple[StoredSnapshot, list[
     return StoredSnapshot(0, {}), problems
 
 
-def sync_folder(folder: pathlib.Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def remove_unfinished(folder: pathlib.Path) -> None:
+    """Remove what killed writers of a store never finished, and no file of anybody else."""
+    for path in list(folder.iterdir()):
+        if found := _UNFINISHED.fullmatch(path.name):
+            remove_leftovers(folder / found[1])
+        elif _UNFINISHED_BEFORE.fullmatch(path.name):
+            path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A store in a folder: every change of every memory module is an event that is on the disk before it counts.
+"""A store in a folder: every change of a memory module is an event, on disk before it counts.
 
     graph = GraphModule()
     with MemoryStore("memory/ann", {"graph": graph}, scope=Scope(user="ann")) as store:
@@ -15,73 +15,45 @@ One writer per folder, found by an flock; any number of stores with `read_only=T
 moment at which it was opened. One store belongs to one scope, which is in the header of each of its files; no method
 takes a scope.
 
+An event is recorded only if its module can apply it (`MemoryModule.check`). One that it cannot, which older versions
+and failing modules left in a log, is set aside when the folder is opened, and reported.
+
 `forget` is an event, too. From its record on it will be finished: a store that was killed on the way finishes it when
 it is opened for writing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
-import threading
 import warnings
-from collections.abc import Mapping
-from types import TracebackType
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from ..errors import InvalidInputError, StorageError
-from ..native import part
-from .durable import MemoryModule, Selector
-from .facts import Scope, scope_text
-from .snapshot_files import list_snapshots, load_newest, read_snapshot, snapshot_path, sync_folder, write_snapshot
+from ...atomic_file import sync_folder
+from ...errors import InvalidInputError, StorageError
+from ...forks import forking_lock
+from ...native import part
+from ..arguments import checked_flag, checked_number, shown
+from ..graph.records import Scope, checked_scope, scope_text
+from .log_end import LogEnd
+from .module import MemoryModule, Selector
+from .reports import Damage, OpenReport, Receipt, SetAside
+from .snapshot_files import list_snapshots, load_newest, read_snapshot, remove_unfinished, snapshot_path, write_snapshot
 
 _EVENT, _FORGET = 1, 2
 _ATTEMPTS = 20
+_MAX_INTERVAL_MS = 24 * 60 * 60 * 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class Damage:
-    """Something that was not whole when the store was opened. `cut`: taken off; a read-only store only ignores it."""
+class _CannotApply(Exception):
+    """An event stopped its module in the middle; the replay begins anew without it."""
 
-    file: str
-    offset: int
-    num_bytes: int
-    reason: str
-    cut: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class OpenReport:
-    """What opening found.
-
-    Attributes:
-        snapshot: number of the last event in the snapshot that was restored; 0 if none.
-        num_events: applied after it.
-        num_rejected: of these, events that their module refused, as it did when they were recorded.
-        damage: torn or damaged ends of the log.
-        problems: snapshots that were not whole, so that an older one was taken.
-        forget_pending: a `forget` was not finished; a store that is opened for writing has finished it now.
-    """
-
-    snapshot: int
-    num_events: int
-    num_rejected: int
-    damage: tuple[Damage, ...]
-    problems: tuple[str, ...]
-    forget_pending: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Receipt:
-    """What `forget` did: counts per module, names of files that are gone and of the one that took their place."""
-
-    selector: Selector
-    sequence: int
-    removed: dict[str, dict[str, int]]
-    files_removed: tuple[str, ...]
-    file_written: str
+    def __init__(self, found: SetAside):
+        self.found = found
 
 
 @dataclasses.dataclass(eq=False)
@@ -101,7 +73,7 @@ class MemoryStore:
 
     def __init__(
         self,
-        directory: str | os.PathLike,
+        directory: str | os.PathLike[str],
         modules: Mapping[str, MemoryModule],
         *,
         scope: Scope | None = None,
@@ -130,46 +102,74 @@ class MemoryStore:
             repair: cut the log at damage that acknowledged events lie behind, instead of refusing to open.
 
         Raises:
-            StorageError: another writer has the folder (its process is named), damage, another version.
-            InvalidInputError: another scope, or a module that is missing.
+            StorageError: another writer has the folder (its process is named), damage, another version, the system
+                refuses.
+            InvalidInputError: another scope, a module that is missing or is none, an option out of range.
         """
-        self.scope = Scope() if scope is None else scope
-        self._folder = pathlib.Path(directory)
-        self._modules = dict(modules)
-        self._read_only = read_only
-        self._lock = threading.RLock()
-        self._files_lock = threading.Lock()  # taken before _lock: one thread writes and removes files of states
+        self.scope = checked_scope(scope)
+        self._modules = _checked_modules(modules)
+        self._read_only = checked_flag("read_only", read_only)
+        if not isinstance(fsync, str) or fsync not in ("always", "interval", "never"):
+            raise InvalidInputError(f'fsync: expected "always", "interval" or "never", got {shown(fsync)}')
+        fsync_interval_ms = checked_number("fsync_interval_ms", fsync_interval_ms, 1, _MAX_INTERVAL_MS)
+        segment_bytes = checked_number("segment_bytes", segment_bytes, 1)
+        snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
+        try:
+            self._folder = pathlib.Path(directory)
+            os.fsencode(self._folder)
+            is_folder, is_other = self._folder.is_dir(), self._folder.exists()
+        except (TypeError, ValueError, OSError) as error:
+            raise InvalidInputError(f"directory: expected a path, got {shown(directory)} ({error})") from None
+        self._lock = forking_lock()
+        self._files_lock = forking_lock()  # taken before _lock: one thread writes and removes files of states
         self._waiting: dict[int, _Item] = {}
         self._snapshot_bytes = snapshot_bytes
         self._last_snapshot_bytes = 0  # size of the newest snapshot
         self._bytes_after = 0  # of the events after it
         self._broken = ""
         self._process = os.getpid()
-        if self._folder.exists() and not self._folder.is_dir():
+        if is_other and not is_folder:
             raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
-        if not read_only:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        elif not self._folder.is_dir():
+        if read_only and not is_folder:
             raise StorageError(f"{self._folder}: expected the folder of a store, got none")
-        self._options = (fsync, fsync_interval_ms, segment_bytes, read_only, repair)
-        empty = {name: module.state() for name, module in self._modules.items()} if read_only else {}
+        self._options = (fsync, fsync_interval_ms, segment_bytes, self._read_only, checked_flag("repair", repair))
+        self._empty = {name: module.state() for name, module in self._modules.items()}
+        if not read_only:
+            with self._storage_errors("make the folder"):
+                self._folder.mkdir(parents=True, exist_ok=True)
         for attempt in range(_ATTEMPTS):
             try:
                 self.report = self._open()
                 break
-            except (FileNotFoundError, StorageError):
+            except OSError as error:
                 # A writer may have put a snapshot in the place of files between two looks of a reader.
-                if not read_only or attempt + 1 == _ATTEMPTS:
-                    raise
-                for name, state in empty.items():
-                    self._modules[name].restore(state)
+                changed = isinstance(error, FileNotFoundError | StorageError) and read_only
+                if not changed or attempt + 1 == _ATTEMPTS:
+                    if isinstance(error, StorageError):
+                        raise
+                    raise StorageError(f"{self._folder}: cannot open the store: {error}") from error
+                self._restore(self._empty)
+
+    @contextlib.contextmanager
+    def _storage_errors(self, what: str) -> Iterator[None]:
+        """Whatever the system refuses inside is a StorageError."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(f"{self._folder}: cannot {what}: {error}") from error
+
+    def _restore(self, states: Mapping[str, bytes]) -> None:
+        for name, state in states.items():
+            self._module(name).restore(state)
 
     def _open(self) -> OpenReport:
         self._log = part("storage").EventLog(str(self._folder), scope_text(self.scope), *self._options)
         try:
             if not self._read_only:
-                for path in self._folder.glob("*.tmp"):  # what a killed writer never finished
-                    path.unlink()
+                remove_unfinished(self._folder)
+            self._end = LogEnd.read(self._folder)  # before the log, which another process may write on
             stored, problems = load_newest(self._folder, scope_text(self.scope))
             self._log.recover(stored.sequence)
             newest = max([sequence for sequence, _ in list_snapshots(self._folder)], default=0)
@@ -177,14 +177,23 @@ class MemoryStore:
                 raise StorageError(
                     "; ".join(problems) + f"; the log ends with event {self._log.acknowledged} before it"
                 )
-            for name, state in stored.states.items():
-                self._module(name).restore(state)
-            self._applied = stored.sequence
             self._last_snapshot_bytes = sum(map(len, stored.states.values()))
-            self._bytes_after = 0
-            num_rejected, forgets = self._replay()
-            damage = tuple(Damage(d.file, d.offset, d.num_bytes, d.reason, d.cut) for d in self._log.damage)
+            set_aside: dict[int, SetAside] = {}
+            while True:
+                self._restore(stored.states)
+                self._applied = stored.sequence
+                self._bytes_after = 0
+                try:
+                    num_rejected, forgets = self._replay(set_aside)
+                    break
+                except _CannotApply as stopped:
+                    set_aside[stopped.found.sequence] = stopped.found
+                    self._restore(self._empty)
+            damage = [Damage(d.file, d.offset, d.num_bytes, d.reason, d.cut) for d in self._log.damage]
+            if missing := self._end.missing(self._log.acknowledged):
+                damage.append(Damage(str(self._end.path), 0, 0, missing, False))
             if not self._read_only:
+                self._end.write(self._log.acknowledged)
                 if forgets:
                     self._replace_files()
                 else:
@@ -193,9 +202,18 @@ class MemoryStore:
             self._log.close()
             raise
         events = self._applied - stored.sequence
-        return OpenReport(stored.sequence, events, num_rejected, damage, tuple(problems), forgets > 0)
+        aside = tuple(set_aside[sequence] for sequence in sorted(set_aside))
+        return OpenReport(stored.sequence, events, num_rejected, tuple(damage), tuple(problems), forgets > 0, aside)
 
-    def _replay(self) -> tuple[int, int]:
+    def _replay(self, set_aside: dict[int, SetAside]) -> tuple[int, int]:
+        """Apply the log, but for what was set aside before; what is found to belong there is added to it.
+
+        Returns:
+            How many events were rejected, and how many were to forget.
+
+        Raises:
+            _CannotApply: an event stopped its module in the middle.
+        """
         rejected = forgets = 0
         for segment in range(len(self._log.segments)):
             for sequence, kind, payload in self._log.read(segment):
@@ -203,15 +221,40 @@ class MemoryStore:
                     continue
                 self._applied = sequence
                 self._bytes_after += len(payload)
+                if sequence in set_aside:
+                    continue
                 if kind == _FORGET:
-                    self._remove_in_modules(Selector(**json.loads(payload)))
+                    try:
+                        selector = Selector(**json.loads(payload))
+                    except (TypeError, ValueError, RecursionError) as error:
+                        set_aside[sequence] = SetAside(sequence, "", f"nothing can be forgotten by it: {error}")
+                        continue
+                    try:
+                        self._remove_in_modules(selector)
+                    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                        raise StorageError(
+                            f"{self._folder}: event {sequence} is to forget something, and a module failed: {error!r}"
+                        ) from error
                     forgets += 1
                 elif kind == _EVENT:
-                    name, event = json.loads(payload)
                     try:
-                        self._module(name).apply(event)
+                        name, event = json.loads(payload)
+                    except (TypeError, ValueError, RecursionError) as error:
+                        set_aside[sequence] = SetAside(sequence, "", f"it cannot be read: {error}")
+                        continue
+                    module = self._module(name)
+                    try:
+                        module.apply(event)
                     except InvalidInputError:
-                        rejected += 1  # as it was when it was recorded
+                        # Refused when it was recorded, too, unless by a version that did not check what it recorded.
+                        if (reason := _malformed(module, event)) is None:
+                            rejected += 1
+                        else:
+                            set_aside[sequence] = SetAside(sequence, name, reason)
+                    except (MemoryError, OSError):
+                        raise
+                    except Exception as error:
+                        raise _CannotApply(SetAside(sequence, name, f"{type(error).__name__}: {error}")) from error
                 else:
                     raise StorageError(
                         f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {sequence}"
@@ -221,9 +264,11 @@ class MemoryStore:
     def _module(self, name: str) -> MemoryModule:
         try:
             return self._modules[name]
-        except KeyError:
+        except (KeyError, TypeError):
             known = ", ".join(sorted(self._modules)) or "none"
-            raise InvalidInputError(f"{self._folder}: expected a module {name!r} to be given, got {known}") from None
+            raise InvalidInputError(
+                f"{self._folder}: expected a module {shown(name)} to be given, got {known}"
+            ) from None
 
     def record(self, module: str, event: Mapping[str, Any]) -> Any:
         """Put an event on the disk, apply it, and return what the module returns.
@@ -231,16 +276,18 @@ class MemoryStore:
         What is applied is what JSON makes of the event, as it will be when it is read back: tuples become lists.
 
         Raises:
-            InvalidInputError: an unknown module, an event that JSON cannot hold or that the module refuses.
+            InvalidInputError: an unknown module, an event that JSON cannot hold or that the module refuses; the event
+                is not applied, and only one that fits no longer what is remembered by now was recorded.
             StorageError: the disk refused; the event is neither recorded nor applied.
         """
-        self._module(module)
+        target = self._module(module)
         try:
             text = json.dumps([module, event], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             payload = text.encode()
-        except (TypeError, ValueError) as error:
+            item = _Item(module, json.loads(text)[1])
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
-        item = _Item(module, json.loads(text)[1])
+        target.check(item.event)
         with self._lock:
             self._check()
             ticket = self._log.enqueue(_EVENT, payload)
@@ -276,7 +323,7 @@ class MemoryStore:
             item = self._waiting.pop(self._applied + 1, None)
             if item is None:
                 self._broken = f"event {self._applied + 1} was recorded and not applied"
-                self._check()
+                raise self._unusable()
             try:
                 item.result = self._modules[item.module].apply(item.event)
             except InvalidInputError as error:
@@ -292,7 +339,10 @@ class MemoryStore:
                 f"{self._folder}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
             )
         if self._broken:
-            raise StorageError(f"{self._folder}: {self._broken}; open the store again")
+            raise self._unusable()
+
+    def _unusable(self) -> StorageError:
+        return StorageError(f"{self._folder}: {self._broken}; open the store again")
 
     def _settle(self) -> None:
         """With the lock held: everything enqueued is written and applied."""
@@ -310,20 +360,30 @@ class MemoryStore:
         """Write the state of all modules to a new file, remove the files that it makes needless, and return its path.
 
         Events can be recorded meanwhile, once the modules have given their states.
+
+        Raises:
+            StorageError: the disk refused, or the store is read-only or closed; nothing that was recorded is lost.
         """
-        with self._files_lock:
+        with self._files_lock, self._storage_errors("write a snapshot"):
             with self._lock:
                 self._settle()
-                self._log.roll()
-                sequence = self._applied
-                states = {name: module.state() for name, module in self._modules.items()}
-                self._bytes_after = 0
-            path = write_snapshot(self._folder, scope_text(self.scope), sequence, states)
-            read_snapshot(path, scope_text(self.scope))  # nothing is removed for a file that cannot be read
+                sequence, states = self._states()
+            path = self._written(sequence, states)
             with self._lock:
-                self._last_snapshot_bytes = sum(map(len, states.values()))
                 self._remove_covered(sequence)
             return path
+
+    def _states(self) -> tuple[int, dict[str, bytes]]:
+        """Number of the last event and the states after it; the log goes on in a new file."""
+        self._log.roll()
+        self._bytes_after = 0
+        return self._applied, {name: module.state() for name, module in self._modules.items()}
+
+    def _written(self, sequence: int, states: dict[str, bytes]) -> pathlib.Path:
+        path = write_snapshot(self._folder, scope_text(self.scope), sequence, states)
+        read_snapshot(path, scope_text(self.scope))  # nothing is removed for a file that cannot be read
+        self._last_snapshot_bytes = sum(map(len, states.values()))
+        return path
 
     def forget(self, *, user: str | None = None, object: str | None = None, episode: int | None = None) -> Receipt:
         """Remove a user, an object or an episode from all modules and from every file, and say what was done.
@@ -332,11 +392,11 @@ class MemoryStore:
         before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
 
         Raises:
-            InvalidInputError: not exactly one of them is given.
+            InvalidInputError: not exactly one of them is given, or one that names nothing.
             StorageError: the disk refused; if the message does not say "not recorded", opening the store finishes it.
         """
         selector = Selector(user, object, episode)
-        with self._files_lock, self._lock:
+        with self._files_lock, self._lock, self._storage_errors("forget"):
             self._settle()
             payload = json.dumps(dataclasses.asdict(selector)).encode()
             self._log.wait(self._log.enqueue(_FORGET, payload))
@@ -350,7 +410,9 @@ class MemoryStore:
                 self._broken = f"forgetting was not finished: {error!r}"
                 raise
             gone = tuple(sorted(before - self._files()))
-        return Receipt(selector, self._applied, removed, gone, path.name)
+        scope = dataclasses.asdict(self.scope).items()
+        named = tuple(field for field, name in scope if selector.is_name(name) or selector.in_text(name))
+        return Receipt(selector, self._applied, removed, gone, path.name, named)
 
     def _remove_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
         return {name: module.remove(selector) for name, module in self._modules.items()}
@@ -359,11 +421,7 @@ class MemoryStore:
         return {path.name for path in self._folder.iterdir()}
 
     def _replace_files(self) -> pathlib.Path:
-        self._log.roll()
-        states = {name: module.state() for name, module in self._modules.items()}
-        path = write_snapshot(self._folder, scope_text(self.scope), self._applied, states)
-        read_snapshot(path, scope_text(self.scope))
-        self._bytes_after, self._last_snapshot_bytes = 0, sum(map(len, states.values()))
+        path = self._written(*self._states())
         self._remove_covered(self._applied)
         return path
 
@@ -380,12 +438,34 @@ class MemoryStore:
     def close(self) -> None:
         """Sync and let go of the folder; recording raises StorageError from now on."""
         if os.getpid() == self._process:
+            if not self._read_only:
+                self._end.write(self._log.acknowledged)
             self._log.close()
 
     def __enter__(self) -> MemoryStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
+    if not isinstance(modules, Mapping) or not all(isinstance(name, str) for name in modules):
+        raise InvalidInputError(f"modules: expected a mapping of names to modules, got {shown(modules)}")
+    for name, module in modules.items():
+        needed = ("check", "apply", "state", "restore", "remove")
+        missing = [method for method in needed if not callable(getattr(module, method, None))]
+        if missing or isinstance(module, type):
+            raise InvalidInputError(
+                f"modules[{name!r}]: expected a MemoryModule, got {shown(module)}; it lacks {missing or 'an instance'}"
+            )
+    return dict(modules)
+
+
+def _malformed(module: MemoryModule, event: Any) -> str | None:
+    """Why no state of the module would let it apply the event; None if one would."""
+    try:
+        module.check(event)
+    except InvalidInputError as error:
+        return str(error)
+    return None

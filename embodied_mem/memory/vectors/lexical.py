@@ -1,4 +1,4 @@
-"""Texts as vectors without a model: the embedder protocol and a deterministic lexical embedder.
+"""Embeds texts without a model: the embedder protocol and a deterministic lexical embedder.
 
     embedder = LexicalEmbedder()
     vectors = embedder.embed(["put a clean apple in fridge.", "heat some apple and put it in diningtable."])
@@ -18,7 +18,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
+from ..arguments import checked_number, checked_texts
 
 _WORD = re.compile(r"[^\W_]+")
 _FREQUENT_WORDS = """
@@ -27,6 +28,7 @@ _FREQUENT_WORDS = """
 """
 _FREQUENT = frozenset(_FREQUENT_WORDS.split())
 _FREQUENT_WEIGHT = 0.2
+_MAX_DIMENSION = 1 << 20
 
 
 @runtime_checkable
@@ -58,8 +60,7 @@ class LexicalEmbedder:
     """
 
     def __init__(self, dimension: int = 512):
-        if dimension < 1:
-            raise InvalidInputError(f"dimension: expected >= 1, got {dimension}")
+        dimension = checked_number("dimension", dimension, least=1, most=_MAX_DIMENSION)
         self.dimension = dimension
         self.name = f"lexical-{dimension}-1"
 
@@ -67,6 +68,7 @@ class LexicalEmbedder:
         """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
         if isinstance(texts, str):
             raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
+        texts = _texts(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts):
             cells: dict[int, float] = {}
@@ -77,6 +79,12 @@ class LexicalEmbedder:
             if length := math.hypot(*cells.values()):
                 row[list(cells)] = [value / length for value in cells.values()]
         return rows
+
+
+def _texts(texts: Sequence[str]) -> Sequence[str]:
+    if isinstance(texts, (list, tuple)) and all(type(text) is str for text in texts):
+        return texts  # whatever is in them, also what UTF-8 cannot hold
+    return checked_texts("texts", texts)
 
 
 def _features(text: str) -> Iterator[tuple[str, float]]:

@@ -1,6 +1,6 @@
-"""Texts found by similarity, changed and asked in turn: one small class between the memories and a vector index.
+"""Finds texts by similarity while they change: one small class between the memories and their embedder.
 
-    texts = Similarity(LexicalEmbedder())
+    texts = TextIndex(LexicalEmbedder())
     texts.add(7, "mugs are found on countertops")
     texts.search("where is a mug", k=3)       # [(7, 0.4)]
 
@@ -14,14 +14,18 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from .lexical import Embedder
+from ...errors import InvalidInputError
+from ...forks import forking_lock
+from ..arguments import shown
+from .lexical import Embedder, LexicalEmbedder
 
 _MAX_QUERIES = 64
+_FEW = 32  # fewer new texts are embedded one by one: a compiled model is compiled anew for each size of batch
 
 
 class QueryEmbedder:
@@ -30,13 +34,23 @@ class QueryEmbedder:
     def __init__(self, embedder: Embedder):
         self.name = embedder.name
         self._embedder = embedder
-        self._lock = threading.Lock()
+        self._lock = forking_lock()
         self._queries: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @classmethod
-    def of(cls, embedder: Embedder) -> QueryEmbedder:
-        """The embedder itself if it is one already."""
+    def of(cls, embedder: Embedder | None) -> QueryEmbedder:
+        """The embedder itself if it is one already; a lexical one for None. Raises InvalidInputError for another."""
+        embedder = LexicalEmbedder() if embedder is None else embedder
+        if not isinstance(getattr(embedder, "name", None), str) or not callable(getattr(embedder, "embed", None)):
+            raise InvalidInputError(f"embedder: expected one with a name and embed(texts), got {shown(embedder)}")
         return embedder if isinstance(embedder, QueryEmbedder) else cls(embedder)
+
+    def check(self, state: Mapping[str, Any]) -> None:
+        """Raise InvalidInputError for a state with texts that were compared by another embedder."""
+        if state["embedder"] != self.name:
+            raise InvalidInputError(
+                f"state: expected embedder {self.name!r}, got {state['embedder']!r}; pass that embedder"
+            )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """As the embedder does."""
@@ -60,7 +74,7 @@ class QueryEmbedder:
             self._queries.clear()
 
 
-class Similarity:
+class TextIndex:
     """Cosine similarity of a query to texts under ids; ties go to the lower id. Equal texts are compared once."""
 
     def __init__(self, embedder: Embedder):
@@ -108,7 +122,7 @@ class Similarity:
         self._ids.extend([] for _ in texts)
 
     def remove(self, number: int) -> None:
-        """Take a text away; where nobody else has it, nothing of it stays in memory."""
+        """Remove a text; unless another id has it, nothing of it stays in memory."""
         text = self._texts.pop(number)
         column, last = self._columns[text], len(self._ids) - 1
         self._ids[column].remove(number)
@@ -122,9 +136,9 @@ class Similarity:
             self._vectors[:, column] = self._vectors[:, last]
         self._vectors[:, last] = 0
 
-    def fork(self) -> Similarity:
-        """An independent copy; the vectors are copied by whoever writes first."""
-        other = Similarity(self.embedder)
+    def fork(self) -> TextIndex:
+        """An independent copy; vectors are shared until one side writes."""
+        other = TextIndex(self.embedder)
         other._texts, other._columns, other._vectors = dict(self._texts), dict(self._columns), self._vectors
         other._in_columns = list(self._in_columns)
         other._ids = [list(ids) for ids in self._ids]
@@ -158,3 +172,27 @@ class Similarity:
             tied = [self._ids[column][:missing] for column in (scores == worst).nonzero()[0].tolist()]
             found += [(-float(worst), number) for number in sorted(itertools.chain(*tied))[:missing]]
         return [(number, -score) for score, number in found]
+
+
+class CachedEmbedder:
+    """An embedder that embeds each text once and keeps all vectors; not for texts that users may want forgotten.
+
+    Attributes:
+        name: the embedder's.
+        is_model: whether it is a trained model rather than the lexical embedder.
+    """
+
+    def __init__(self, embedder: Embedder):
+        self.name = embedder.name
+        self.is_model = not isinstance(embedder, LexicalEmbedder)
+        self._embedder = embedder
+        self._kept: dict[str, np.ndarray] = {}
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors float32[n, d], one row per text."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        if new or not texts:
+            groups = [[text] for text in new] if self.is_model and 1 < len(new) < _FEW else [new]
+            vectors = np.concatenate([self._embedder.embed(group) for group in groups])
+            self._kept.update(zip(new, vectors))
+        return np.stack([self._kept[text] for text in texts]) if texts else vectors

@@ -1,4 +1,4 @@
-"""Vectors by id, found by cosine similarity or inner product: exactly, by an HNSW graph, or by an inverted file.
+"""Finds vectors by cosine similarity or inner product: exactly, by an HNSW graph, or by an inverted file.
 
     index = VectorIndex(384)
     index.add(np.arange(1000), embeddings)                       # int64[N], float32[N, 384]
@@ -18,13 +18,13 @@ works without the GIL.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from .. import _native
-from ..errors import DataNotFoundError, InvalidInputError
+from ... import _native
+from ...errors import DataNotFoundError, InvalidInputError, StorageError
+from ..arguments import MOST, checked_number, checked_real, checked_text
 
 AUTO_LIMIT: int = _native.vectors.AUTO_LIMIT
 """Vectors up to which kind "auto" is exact."""
@@ -55,7 +55,8 @@ class VectorIndex:
         ef_construction: int = 200,
     ):
         for name, value in (("dim", dim), ("connectivity", connectivity), ("ef_construction", ef_construction)):
-            _whole_number(name, value)
+            checked_number(name, value, least=0)
+        checked_text("metric", metric), checked_text("kind", kind)
         self._native = _native.vectors.VectorIndex(dim, metric, kind, connectivity, ef_construction)
 
     def add(self, ids: Any, vectors: Any, num_threads: int | None = None) -> None:
@@ -67,7 +68,7 @@ class VectorIndex:
             num_threads: None: all cores; 1: an HNSW graph that is the same every time.
 
         Raises:
-            InvalidInputError: for a zero vector (by cosine), a NaN or an infinity, with its row.
+            InvalidInputError: for a zero vector (by cosine), a NaN or an infinity, with its row; another shape or type.
         """
         rows = self._rows("vectors", vectors)
         self._native.add(_ids("ids", ids, len(rows)), rows, _threads(num_threads))
@@ -89,7 +90,7 @@ class VectorIndex:
 
         Args:
             queries: float32[B, dim] or float32[dim].
-            k: how many.
+            k: how many; all queries together get at most 2^27.
             ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
                 None: 64, or 2 k where that is more. The other kinds ignore it.
             slack: how far IVF looks, 0 to 100: it leaves out lists whose centroid's score plus `slack` times the
@@ -99,12 +100,18 @@ class VectorIndex:
 
         Returns:
             int64[B, k] filled up with -1, float32[B, k] filled up with -inf; without B for a single query.
+
+        Raises:
+            InvalidInputError: an argument of another type, shape or range, a query without a direction.
         """
-        _whole_number("k", k, low=1)
+        checked_number("k", k, least=1)
         if ef_search is not None:
-            _whole_number("ef_search", ef_search, low=1)
-        single = np.ndim(queries) == 1
-        rows = self._rows("queries", np.asarray(queries)[None] if single else queries)
+            checked_number("ef_search", ef_search, least=1)
+        if slack is not None and not 0 <= checked_real("slack", slack) <= 100:
+            raise InvalidInputError(f"slack: expected 0 to 100, got {slack!r}")
+        queries = _array("queries", queries)
+        single = queries.ndim == 1
+        rows = self._rows("queries", queries[None] if single else queries)
         only = None if allowed is None else self._allowed(allowed)
         found, scores = self._native.search(rows, k, ef_search or 0, slack, only, _threads(num_threads))
         return (found[0], scores[0]) if single else (found, scores)
@@ -112,86 +119,94 @@ class VectorIndex:
     @property
     def ids(self) -> np.ndarray:
         """int64[N], ascending."""
-        return self._native.ids()
+        return np.asarray(self._native.ids())
 
     def vector(self, id: int) -> np.ndarray:
         """Returns float32[dim], as it is kept: of length 1 by cosine."""
-        _whole_number("id", id)
-        return self._native.vector(id)
+        checked_number("id", id, least=0)
+        return np.asarray(self._native.vector(id))
 
     def __len__(self) -> int:
         return len(self._native)
 
     def __contains__(self, id: int) -> bool:
-        return id in self._native
+        whole = isinstance(id, int | np.integer) and not isinstance(id, bool)
+        return whole and 0 <= id <= MOST and id in self._native
 
     @property
     def dim(self) -> int:
         """Numbers in a vector."""
-        return self._native.dim
+        return int(self._native.dim)
 
     @property
     def metric(self) -> str:
         """ "cosine" or "inner_product"."""
-        return self._native.metric
+        return str(self._native.metric)
 
     @property
     def kind(self) -> str:
         """What it is at present: "exact", "hnsw" or "ivf"."""
-        return self._native.kind
+        return str(self._native.kind)
 
     @property
     def num_removed(self) -> int:
         """Removed or replaced vectors that an HNSW graph still holds in memory, to walk over; in no answer or file."""
-        return self._native.num_removed
+        return int(self._native.num_removed)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to one file, whole or not at all. Compacts it: what was removed is in no byte of the file.
 
         Raises:
             StorageError: the file cannot be written; the one that was there is as it was.
+            InvalidInputError: `path` is no path.
         """
-        self._native.save(os.fspath(path))
+        self._native.save(_path(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> VectorIndex:
+    def load(cls, path: str | os.PathLike[str]) -> VectorIndex:
         """Returns the index of a file, which answers as the one saved did.
 
         Raises:
             DataNotFoundError: there is no such file.
-            StorageError: it is not whole, damaged, of another version, or no vector index.
+            StorageError: it cannot be read, is not whole, damaged, of another version, or no vector index.
+            InvalidInputError: `path` is no path.
         """
-        if not Path(path).is_file():
-            raise DataNotFoundError(
-                f"{path}: expected a vector index written by VectorIndex.save, there is no such file"
-            )
+        name = _path(path)
+        expected = f"{os.fspath(path)!r}: expected a vector index written by VectorIndex.save"
+        if not os.path.exists(name):
+            raise DataNotFoundError(f"{expected}, there is no such file")
+        if not os.path.isfile(name):
+            raise StorageError(f"{expected}, got a folder or a device")
         index = cls.__new__(cls)
-        index._native = _native.vectors.VectorIndex.load(os.fspath(path))
+        index._native = _native.vectors.VectorIndex.load(name)
         return index
 
     def __repr__(self) -> str:
         return f"VectorIndex(dim={self.dim}, metric={self.metric!r}, kind={self.kind!r}, {len(self)} vectors)"
 
     def _rows(self, name: str, rows: Any) -> np.ndarray:
-        rows = np.asarray(rows)
+        rows = _array(name, rows)
         if rows.ndim != 2 or rows.shape[1] != self.dim or rows.dtype.kind not in "fiu":
             raise InvalidInputError(f"{name}: expected float32[N, {self.dim}], got {rows.dtype}{list(rows.shape)}")
-        return np.ascontiguousarray(rows, dtype=np.float32)
+        with np.errstate(over="ignore"):  # the infinity is refused
+            return np.ascontiguousarray(rows, dtype=np.float32)
 
     def _allowed(self, allowed: Any) -> np.ndarray:
-        allowed = np.asarray(allowed)
-        if allowed.dtype != np.bool_:
-            return _ids("allowed", allowed)
+        listed = _array("allowed", allowed)
+        if listed.dtype != np.bool_:
+            return _ids("allowed", listed)
         ids = self.ids
-        if allowed.shape != ids.shape:
+        if listed.shape != ids.shape:
             raise InvalidInputError(
-                f"allowed: expected bool[{len(ids)}], one for each of index.ids, got bool{list(allowed.shape)}"
+                f"allowed: expected bool[{len(ids)}], one for each of index.ids, got bool{list(listed.shape)}"
             )
-        return ids[allowed]
+        return np.asarray(ids[listed])
 
 
 def _ids(name: str, ids: Any, count: int | None = None) -> np.ndarray:
-    ids = np.asarray(ids) if len(ids) else np.zeros(0, np.int64)
+    ids = _array(name, ids)
+    if ids.shape == (0,):
+        ids = ids.astype(np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.dtype == np.uint64 and np.any(ids >= 1 << 63)):
         raise InvalidInputError(f"{name}: expected whole numbers int64[N], got {ids.dtype}{list(ids.shape)}")
     if count is not None and len(ids) != count:
@@ -199,12 +214,24 @@ def _ids(name: str, ids: Any, count: int | None = None) -> np.ndarray:
     return np.ascontiguousarray(ids, dtype=np.int64)
 
 
-def _whole_number(name: str, value: Any, low: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InvalidInputError(f"{name}: expected a whole number >= {low}, got {value!r}")
+def _array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:  # rows of different lengths, for example
+        raise InvalidInputError(f"{name}: expected an array, got {type(values).__name__}: {error}") from error
+
+
+def _path(path: str | os.PathLike[str]) -> bytes:
+    try:
+        name = os.fsencode(path)
+    except (TypeError, UnicodeError) as error:
+        raise InvalidInputError(f"path: expected a str or a path, got {path!r}") from error
+    if not name or b"\0" in name:
+        raise InvalidInputError(f"path: expected the name of a file, got {path!r}")
+    return name
 
 
 def _threads(num_threads: int | None) -> int | None:
     if num_threads is not None:
-        _whole_number("num_threads", num_threads, low=1)
+        checked_number("num_threads", num_threads, least=1)
     return num_threads

@@ -19,39 +19,40 @@ import math
 import os
 import pathlib
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from embodied_mem.atomic_file import write_bytes, write_text
 from embodied_mem.errors import CheckpointError, EmbodiedMemError, InvalidInputError
 from embodied_mem.models.assembly import Index, Shardings, as_stored, assemble
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf_config import config_from_hf, config_to_hf
+from embodied_mem.models.formats.hf_config import config_from_hf, config_to_hf
 
 _LAYER_NAMES = {
-    "attention_norm": "input_layernorm.weight",
-    "query": "self_attn.q_proj.weight",
-    "key": "self_attn.k_proj.weight",
-    "value": "self_attn.v_proj.weight",
-    "output": "self_attn.o_proj.weight",
-    "query_bias": "self_attn.q_proj.bias",
-    "key_bias": "self_attn.k_proj.bias",
-    "value_bias": "self_attn.v_proj.bias",
-    "query_norm": "self_attn.q_norm.weight",
-    "key_norm": "self_attn.k_norm.weight",
-    "mlp_norm": "post_attention_layernorm.weight",
-    "gate": "mlp.gate_proj.weight",
-    "up": "mlp.up_proj.weight",
+    "attention_norm": "input_layernorm.weight", "query": "self_attn.q_proj.weight", "key": "self_attn.k_proj.weight",
+    "value": "self_attn.v_proj.weight", "output": "self_attn.o_proj.weight", "query_bias": "self_attn.q_proj.bias",
+    "key_bias": "self_attn.k_proj.bias", "value_bias": "self_attn.v_proj.bias",
+    "query_norm": "self_attn.q_norm.weight", "key_norm": "self_attn.k_norm.weight",
+    "mlp_norm": "post_attention_layernorm.weight", "gate": "mlp.gate_proj.weight", "up": "mlp.up_proj.weight",
     "down": "mlp.down_proj.weight",
-}
+}  # fmt: skip
 _MAX_SHARD_BYTES = 4 << 30
 
-Saved = dict[str, tuple[int, Callable[[], np.ndarray]]]
-"""Array name -> (bytes, what computes it when its file is written)."""
+
+class SavedArray(NamedTuple):
+    """An array that is computed when its file is written."""
+
+    num_bytes: int
+    make: Callable[[], np.ndarray]
 
 
-def read_json(path: pathlib.Path) -> dict:
+Saved = dict[str, SavedArray]  # by name
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
     """Returns the object in a JSON file.
 
     Raises:
@@ -69,7 +70,7 @@ def read_json(path: pathlib.Path) -> dict:
 
 
 @contextlib.contextmanager
-def described_by(path: str | os.PathLike) -> Iterator[None]:
+def described_by(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turns whatever goes wrong with values of another kind than a model's (texts for numbers, a size of 0) into
     CheckpointError with the name of the file that has them."""
     try:
@@ -95,18 +96,35 @@ def _files_of(index: pathlib.Path) -> list[str]:
     return sorted(set(weight_map.values()))
 
 
+def weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the safetensors files of a checkpoint folder.
+
+    Raises:
+        CheckpointError: there are none.
+    """
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return [folder / name for name in _files_of(index)]
+    if (folder / "model.safetensors").is_file():
+        return [folder / "model.safetensors"]
+    if paths := sorted(folder.glob("*.safetensors")):
+        return paths
+    raise CheckpointError(f"{folder}: expected *.safetensors files, found none")
+
+
 class HFTensor:
     """An array of a checkpoint folder; a `StoredTensor` that reads from the mapped file."""
 
-    def __init__(self, where: str, stored):
+    def __init__(self, where: str, stored: Any):
         self.where, self.shape, self._stored = where, tuple(stored.get_shape()), stored
 
     def read(self, index: Index) -> np.ndarray:
         """Returns the part `index` in the file's dtype."""
         try:
-            return self._stored[index]
+            part: np.ndarray = self._stored[index]
         except Exception as error:  # a dtype that numpy has not, a part that is not there: of many kinds
             raise CheckpointError(f"{self.where}: cannot be read: {error}") from error
+        return part
 
 
 class HFFolder:
@@ -122,17 +140,9 @@ class HFFolder:
     def __init__(self, folder: pathlib.Path):
         from safetensors import SafetensorError, safe_open
 
-        index = folder / "model.safetensors.index.json"
-        if index.is_file():
-            paths = [folder / name for name in _files_of(index)]
-        elif (folder / "model.safetensors").is_file():
-            paths = [folder / "model.safetensors"]
-        else:
-            paths = sorted(folder.glob("*.safetensors"))
-        if not paths:
-            raise CheckpointError(f"{folder}: expected *.safetensors files, found none")
-        self.folder, self._files = folder, {}
-        for path in paths:
+        self.folder = folder
+        self._files: dict[str, Any] = {}
+        for path in weight_files(folder):
             try:
                 file = safe_open(os.fspath(path), framework="numpy")
                 self._files |= dict.fromkeys(file.keys(), file)
@@ -175,7 +185,7 @@ def name_in_hf(name: str, layer: int | None, prefix: str = "model.") -> str:
     )
 
 
-def read_described(folder: pathlib.Path) -> dict:
+def read_described(folder: pathlib.Path) -> dict[str, Any]:
     """Returns the config.json of a folder.
 
     Raises:
@@ -184,7 +194,7 @@ def read_described(folder: pathlib.Path) -> dict:
     return read_json(folder / "config.json")
 
 
-def load_hf(folder: str | os.PathLike, *, shardings: Shardings | None = None, **overrides: object) -> Decoder:
+def load_hf(folder: str | os.PathLike[str], *, shardings: Shardings | None = None, **overrides: Any) -> Decoder:
     """Returns a decoder with the weights of a Hugging Face folder.
 
     Args:
@@ -223,26 +233,26 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
 
     tops = {name: getattr(decoder, name)[...] for name in ("embedding", "final_norm")}
     saved: Saved = {
-        name_in_hf(name, None, prefix): (array.nbytes, functools.partial(np.asarray, array))
+        name_in_hf(name, None, prefix): SavedArray(array.nbytes, functools.partial(np.asarray, array))
         for name, array in tops.items()
     }
     if not config.tie_embeddings:
         head = decoder.head[...]
-        saved["lm_head.weight"] = (head.nbytes, lambda: as_stored("head", np.asarray(head)))
+        saved["lm_head.weight"] = SavedArray(head.nbytes, lambda: as_stored("head", np.asarray(head)))
     for name, stacked in decoder.layers.arrays().items():
         for i in range(config.num_layers):
             size = math.prod(stacked.shape[1:]) * itemsize
-            saved[name_in_hf(name, i, prefix)] = (size, functools.partial(layer_array, name, stacked, i))
+            saved[name_in_hf(name, i, prefix)] = SavedArray(size, functools.partial(layer_array, name, stacked, i))
     return saved
 
 
-def write_arrays(saved: Saved, described: dict, folder: pathlib.Path, max_shard_bytes: int) -> None:
+def write_arrays(saved: Saved, described: dict[str, Any], folder: pathlib.Path, max_shard_bytes: int) -> None:
     """Writes the arrays to safetensors files, with an index where they are several, and config.json last.
 
     What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model until
     it is this one, and files that the new model does not have go at the end.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     shards: list[list[str]] = [[]]
     size = 0
@@ -255,23 +265,24 @@ def write_arrays(saved: Saved, described: dict, folder: pathlib.Path, max_shard_
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "model.safetensors.index.json"):
         (folder / name).unlink(missing_ok=True)
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for i, names in enumerate(shards):
         file = "model.safetensors" if len(shards) == 1 else f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
-        save_file({name: saved[name][1]() for name in names}, folder / f"{file}.partial", metadata={"format": "pt"})
-        os.replace(folder / f"{file}.partial", folder / file)
+        # Not `save_file`, which puts another file in the place of the one it is given.
+        write_bytes(folder / file, save({name: saved[name].make() for name in names}, metadata={"format": "pt"}))
         weight_map |= dict.fromkeys(names, file)
-    for path in [*folder.glob("model.safetensors*"), *folder.glob("model-*-of-*.safetensors*")]:
+    left = (".model*.safetensors*.partial", "model.safetensors*", "model-*-of-*.safetensors*")
+    for path in (path for pattern in left for path in folder.glob(pattern)):
         if path.name not in weight_map.values():
             path.unlink()
     if len(shards) > 1:
-        total = sum(num_bytes for num_bytes, _ in saved.values())
+        total = sum(array.num_bytes for array in saved.values())
         index = {"metadata": {"total_size": total}, "weight_map": weight_map}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1))
-    (folder / "config.json").write_text(json.dumps(described, indent=1))
+        write_text(folder / "model.safetensors.index.json", json.dumps(index, indent=1))
+    write_text(folder / "config.json", json.dumps(described, indent=1))
 
 
-def save_hf(decoder: Decoder, folder: str | os.PathLike, *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
+def save_hf(decoder: Decoder, folder: str | os.PathLike[str], *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
     """Writes config.json and safetensors, split into files of at most `max_shard_bytes` where there is more.
 
     The tokenizer is saved apart, by `PretrainedTokenizer.save`; then transformers and vLLM can serve the folder.

@@ -6,15 +6,22 @@ path.write_text(json.dumps(config_to_hf(config)))
 
 from __future__ import annotations
 
+from typing import Any
+
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import DecoderConfig, RopeScaling, num_parameters
 
+_FIELDS = {
+    "vocab_size": "vocab_size", "width": "hidden_size", "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads", "num_kv_heads": "num_key_value_heads", "head_dim": "head_dim",
+    "mlp_width": "intermediate_size", "norm_eps": "rms_norm_eps",
+}  # fmt: skip
 _MODEL_TYPES = ("llama", "qwen2", "qwen3")
 MAX_PARAMETERS = 10**13
 """A file that announces more is damaged."""
 
 
-def config_from_hf(described: dict, **overrides: object) -> DecoderConfig:
+def config_from_hf(described: dict[str, Any], **overrides: Any) -> DecoderConfig:
     """Returns the decoder config that a Hugging Face config.json describes, with `overrides` put over it.
 
     Raises:
@@ -42,18 +49,11 @@ def config_from_hf(described: dict, **overrides: object) -> DecoderConfig:
         )
     elif rope_type != "default":
         raise InvalidInputError(f"config.json: rope type: expected default or llama3, got {rope_type!r}")
+    heads = described.get("num_attention_heads")
+    named = {"num_key_value_heads": heads} | described
+    named["head_dim"] = described.get("head_dim") or described.get("hidden_size", 0) // (heads or 1)
     try:
-        heads = described["num_attention_heads"]
-        fields = {
-            "vocab_size": described["vocab_size"],
-            "width": described["hidden_size"],
-            "num_layers": described["num_hidden_layers"],
-            "num_heads": heads,
-            "num_kv_heads": described.get("num_key_value_heads", heads),
-            "head_dim": described.get("head_dim") or described["hidden_size"] // heads,
-            "mlp_width": described["intermediate_size"],
-            "norm_eps": described["rms_norm_eps"],
-        }
+        fields: dict[str, Any] = {ours: named[theirs] for ours, theirs in _FIELDS.items()}
     except KeyError as error:
         raise InvalidInputError(f"config.json: expected a field {error}, got none") from error
     dtype = described.get("torch_dtype") or described.get("dtype") or "float32"
@@ -73,13 +73,13 @@ def config_from_hf(described: dict, **overrides: object) -> DecoderConfig:
 
 
 def sized(config: DecoderConfig) -> DecoderConfig:
-    """Returns the config; ValueError if nothing of its size exists, so that nobody asks for the memory."""
+    """Returns the config; ValueError for an impossible size, before memory is allocated."""
     if num_parameters(config) >= MAX_PARAMETERS:
         raise ValueError(f"{num_parameters(config):.2g} parameters, at most {MAX_PARAMETERS:.0e} are believed")
     return config
 
 
-def config_to_hf(config: DecoderConfig) -> dict:
+def config_to_hf(config: DecoderConfig) -> dict[str, Any]:
     """Returns the config.json of a decoder; the model type follows from its biases and norms.
 
     Raises:
@@ -93,14 +93,7 @@ def config_to_hf(config: DecoderConfig) -> dict:
     described = {
         "architectures": [{"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind] + "ForCausalLM"],
         "model_type": kind,
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.width,
-        "num_hidden_layers": config.num_layers,
-        "num_attention_heads": config.num_heads,
-        "num_key_value_heads": config.num_kv_heads,
-        "head_dim": config.head_dim,
-        "intermediate_size": config.mlp_width,
-        "rms_norm_eps": config.norm_eps,
+        **{theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()},
         "rope_theta": config.rope_theta,
         "hidden_act": "silu",
         "tie_word_embeddings": config.tie_embeddings,

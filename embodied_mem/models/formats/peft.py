@@ -16,10 +16,11 @@ import pathlib
 import jax.numpy as jnp
 import numpy as np
 
+from embodied_mem.atomic_file import write_bytes, write_text
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import described_by, name_in_hf, read_json
+from embodied_mem.models.formats.hf import described_by, name_in_hf, read_json
 from embodied_mem.models.lora import LoraParam, remove_lora
 
 _MODULES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
@@ -38,7 +39,7 @@ def _peft_name(target: str, layer: int, letter: str, prefix: str) -> str:
     return f"base_model.model.{module}.lora_{letter.upper()}.weight"
 
 
-def save_peft(decoder: Decoder, folder: str | os.PathLike, *, base: str = "", prefix: str = "model.") -> None:
+def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "", prefix: str = "model.") -> None:
     """Writes the adapters of a decoder as adapter_config.json and adapter_model.safetensors.
 
     Args:
@@ -50,7 +51,7 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike, *, base: str = "", pr
     Raises:
         InvalidInputError: the decoder has no adapters.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     lora = decoder.lora
     if lora is None:
@@ -76,9 +77,8 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike, *, base: str = "", pr
     }
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(arrays, folder / "adapter_model.safetensors.partial", metadata={"format": "pt"})
-    os.replace(folder / "adapter_model.safetensors.partial", folder / "adapter_model.safetensors")
-    (folder / "adapter_config.json").write_text(json.dumps(described, indent=1))
+    write_bytes(folder / "adapter_model.safetensors", save(arrays, {"format": "pt"}))
+    write_text(folder / "adapter_config.json", json.dumps(described, indent=1))
 
 
 def _lora_config(path: pathlib.Path) -> LoraConfig:
@@ -97,7 +97,7 @@ def _lora_config(path: pathlib.Path) -> LoraConfig:
         return LoraConfig(described["r"], described["lora_alpha"], described.get("lora_dropout", 0.0), targets)
 
 
-def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "model.") -> Decoder:
+def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str = "model.") -> Decoder:
     """Returns the decoder, changed in place, with the adapters of a PEFT folder; those that it had are replaced.
 
     Raises:
@@ -119,7 +119,7 @@ def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "mod
         for name, (shape, _) in lora_shapes(config, target, lora.rank).items():
             letter = name[-1]
             merged = (shape[0], int(np.prod(shape[1:])))[::-1]
-            layers = []
+            layers: list[np.ndarray] = []
             for i in range(config.num_layers):
                 key = _peft_name(target, i, letter, prefix)
                 array = arrays.pop(key, None)
@@ -131,7 +131,7 @@ def load_peft(decoder: Decoder, folder: str | os.PathLike, *, prefix: str = "mod
     if arrays:
         raise CheckpointError(f"{path}: {len(arrays)} arrays have no place in the decoder, e.g. {min(arrays)}")
     remove_lora(decoder)
-    for name, array in stacked.items():
-        setattr(decoder.layers, name, LoraParam(array))
+    for name, adapter in stacked.items():
+        setattr(decoder.layers, name, LoraParam(adapter))
     decoder.lora = lora
     return decoder

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,35 +28,44 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.assembly import Index, Shardings, StoredTensor, as_stored, assemble, fill
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.hf import HFFolder, Saved, decoder_arrays, described_by, read_described, write_arrays
-from embodied_mem.models.hf_config import config_from_hf, config_to_hf
-from embodied_mem.models.qwen_vl_vision import Grid, VisionConfig, VisionTower, arrange, top_shapes, vision_axes
+from embodied_mem.models.formats.hf import (
+    HFFolder,
+    Saved,
+    SavedArray,
+    decoder_arrays,
+    described_by,
+    read_described,
+    write_arrays,
+)
+from embodied_mem.models.formats.hf_config import config_from_hf, config_to_hf
+from embodied_mem.models.vision.qwen_vl_vision import (
+    Grid,
+    VisionConfig,
+    VisionTower,
+    arrange,
+    top_shapes,
+    vision_axes,
+)
 
 IMAGE_TOKEN = 151_655
 """Placeholder of one embedding of an image in the published vocabularies."""
 
 _TOP_NAMES = {
-    "patch": "patch_embed.proj.weight",
-    "merger_norm": "merger.ln_q.weight",
-    "merger_in": "merger.mlp.0.weight",
-    "merger_in_bias": "merger.mlp.0.bias",
-    "merger_out": "merger.mlp.2.weight",
+    "patch": "patch_embed.proj.weight", "merger_norm": "merger.ln_q.weight", "merger_in": "merger.mlp.0.weight",
+    "merger_in_bias": "merger.mlp.0.bias", "merger_out": "merger.mlp.2.weight",
     "merger_out_bias": "merger.mlp.2.bias",
-}
+}  # fmt: skip
 _BLOCK_NAMES = {
-    "attention_norm": "norm1.weight",
-    "qkv": "attn.qkv.weight",
-    "qkv_bias": "attn.qkv.bias",
-    "output": "attn.proj.weight",
-    "output_bias": "attn.proj.bias",
-    "mlp_norm": "norm2.weight",
-    "gate": "mlp.gate_proj.weight",
-    "gate_bias": "mlp.gate_proj.bias",
-    "up": "mlp.up_proj.weight",
-    "up_bias": "mlp.up_proj.bias",
-    "down": "mlp.down_proj.weight",
-    "down_bias": "mlp.down_proj.bias",
-}
+    "attention_norm": "norm1.weight", "qkv": "attn.qkv.weight", "qkv_bias": "attn.qkv.bias",
+    "output": "attn.proj.weight", "output_bias": "attn.proj.bias", "mlp_norm": "norm2.weight",
+    "gate": "mlp.gate_proj.weight", "gate_bias": "mlp.gate_proj.bias", "up": "mlp.up_proj.weight",
+    "up_bias": "mlp.up_proj.bias", "down": "mlp.down_proj.weight", "down_bias": "mlp.down_proj.bias",
+}  # fmt: skip
+_VISION_FIELDS = {
+    "num_layers": "depth", "width": "hidden_size", "num_heads": "num_heads", "mlp_width": "intermediate_size",
+    "out_width": "out_hidden_size", "patch_size": "patch_size", "temporal_patch_size": "temporal_patch_size",
+    "merge_size": "spatial_merge_size", "window_size": "window_size", "full_layers": "fullatt_block_indexes",
+}  # fmt: skip
 # Published checkpoints have the first pair of prefixes (vision, text), transformers 5 writes the second.
 _PREFIXES = (("visual.", "model."), ("model.visual.", "model.language_model."))
 _MAX_SHARD_BYTES = 4 << 30
@@ -171,7 +180,7 @@ def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grid
     return positions
 
 
-def config_from_qwen_vl(described: dict, **overrides: object) -> tuple[VisionConfig, DecoderConfig, int]:
+def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> tuple[VisionConfig, DecoderConfig, int]:
     """Returns the configs of tower and decoder, and the placeholder, that a config.json describes.
 
     Raises:
@@ -193,25 +202,14 @@ def config_from_qwen_vl(described: dict, **overrides: object) -> tuple[VisionCon
     seen = described.get("vision_config", {})
     if seen.get("hidden_act", "silu") != "silu" or seen.get("in_channels", seen.get("in_chans", 3)) != 3:
         raise InvalidInputError("config.json: vision_config: expected silu and 3 channels")
-    published = VisionConfig()
-    vision = VisionConfig(
-        num_layers=seen.get("depth", published.num_layers),
-        width=seen.get("hidden_size", published.width),
-        num_heads=seen.get("num_heads", published.num_heads),
-        mlp_width=seen.get("intermediate_size", published.mlp_width),
-        out_width=seen.get("out_hidden_size", config.width),
-        patch_size=seen.get("patch_size", published.patch_size),
-        temporal_patch_size=seen.get("temporal_patch_size", published.temporal_patch_size),
-        merge_size=seen.get("spatial_merge_size", published.merge_size),
-        window_size=seen.get("window_size", published.window_size),
-        full_layers=tuple(seen.get("fullatt_block_indexes", published.full_layers)),
-        dtype=config.dtype,
-        param_dtype=config.param_dtype,
-    )
+    given = {ours: seen[theirs] for ours, theirs in _VISION_FIELDS.items() if theirs in seen}
+    given["full_layers"] = tuple(given.get("full_layers", VisionConfig().full_layers))
+    own: dict[str, Any] = {"out_width": config.width, "dtype": config.dtype, "param_dtype": config.param_dtype}
+    vision = VisionConfig(**(own | given))
     return vision, config, described.get("image_token_id", IMAGE_TOKEN)
 
 
-def _described(model: QwenVL) -> dict:
+def _described(model: QwenVL) -> dict[str, Any]:
     vision, config = model.vision.config, model.decoder.config
     text = config_to_hf(config) | {"model_type": "qwen2_5_vl_text"}
     text.pop("architectures")
@@ -225,15 +223,7 @@ def _described(model: QwenVL) -> dict:
         "text_config": text,
         "vision_config": {
             "model_type": "qwen2_5_vl",
-            "depth": vision.num_layers,
-            "hidden_size": vision.width,
-            "num_heads": vision.num_heads,
-            "intermediate_size": vision.mlp_width,
-            "out_hidden_size": vision.out_width,
-            "patch_size": vision.patch_size,
-            "temporal_patch_size": vision.temporal_patch_size,
-            "spatial_merge_size": vision.merge_size,
-            "window_size": vision.window_size,
+            **{theirs: getattr(vision, ours) for ours, theirs in _VISION_FIELDS.items()},
             "fullatt_block_indexes": list(vision.full_layers),
             "hidden_act": "silu",
             "in_channels": 3,
@@ -254,7 +244,7 @@ class _Flat:
         return whole.reshape(whole.shape[0], -1)[:, columns]
 
 
-def load_qwen_vl(folder: str | os.PathLike, *, shardings: Shardings | None = None, **overrides: object) -> QwenVL:
+def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None = None, **overrides: Any) -> QwenVL:
     """Returns a model with the weights of a Hugging Face folder; arguments and errors as `load_hf`."""
     folder = pathlib.Path(folder)
     described = read_described(folder)
@@ -276,7 +266,7 @@ def load_qwen_vl(folder: str | os.PathLike, *, shardings: Shardings | None = Non
     return model
 
 
-def save_qwen_vl(model: QwenVL, folder: str | os.PathLike, *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
+def save_qwen_vl(model: QwenVL, folder: str | os.PathLike[str], *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
     """Writes config.json and safetensors in the published layout; arguments and errors as `save_hf`."""
     vision = model.vision.config
     conv = (vision.width, 3, vision.temporal_patch_size, vision.patch_size, vision.patch_size)
@@ -289,11 +279,11 @@ def save_qwen_vl(model: QwenVL, folder: str | os.PathLike, *, max_shard_bytes: i
     saved: Saved = {}
     for name in top_shapes(vision):
         array = getattr(model.vision, name)[...]
-        saved[f"{seeing}{_TOP_NAMES[name]}"] = (array.nbytes, functools.partial(theirs, name, array))
+        saved[f"{seeing}{_TOP_NAMES[name]}"] = SavedArray(array.nbytes, functools.partial(theirs, name, array))
     for name, published in _BLOCK_NAMES.items():
         stacked = getattr(model.vision.blocks, name)[...]
         for i in range(vision.num_layers):
             part = functools.partial(lambda name, stacked, i: theirs(name, stacked[i]), name, stacked, i)
-            saved[f"{seeing}blocks.{i}.{published}"] = (stacked.nbytes // vision.num_layers, part)
+            saved[f"{seeing}blocks.{i}.{published}"] = SavedArray(stacked.nbytes // vision.num_layers, part)
     saved |= decoder_arrays(model.decoder, reading)
     write_arrays(saved, _described(model), pathlib.Path(folder), max_shard_bytes)

@@ -24,10 +24,12 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.config import ParameterAxes, Shapes
 from embodied_mem.models.layers import MASKED, rms_norm
 
 _NORM_EPS = 1e-6
 _ROPE_THETA = 10_000.0
+Array = jax.Array | np.ndarray
 Grid = tuple[int, int]  # patches of an image: rows, columns
 
 
@@ -91,7 +93,7 @@ class VisionConfig:
         return self.window_size // (self.patch_size * self.merge_size)
 
 
-def block_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]:
+def block_shapes(config: VisionConfig) -> Shapes:
     """Returns, per parameter of one block, its shape and the logical name of each axis."""
     d, h, e, m = config.width, config.num_heads, config.head_dim, config.mlp_width
     return {
@@ -110,7 +112,7 @@ def block_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple
     }
 
 
-def top_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]:
+def top_shapes(config: VisionConfig) -> Shapes:
     """Returns the same for the parameters outside the blocks."""
     merged = config.width * config.merge_size**2
     return {
@@ -123,9 +125,9 @@ def top_shapes(config: VisionConfig) -> dict[str, tuple[tuple[int, ...], tuple[s
     }
 
 
-def vision_axes(config: VisionConfig) -> dict[tuple[str, ...], tuple[str | None, ...]]:
+def vision_axes(config: VisionConfig) -> ParameterAxes:
     """Returns the logical axes of every parameter by its path in `VisionTower`."""
-    axes: dict[tuple[str, ...], tuple[str | None, ...]] = {(n,): names for n, (_, names) in top_shapes(config).items()}
+    axes: ParameterAxes = {(n,): names for n, (_, names) in top_shapes(config).items()}
     return axes | {("blocks", n): ("layers", *names) for n, (_, names) in block_shapes(config).items()}
 
 
@@ -203,7 +205,7 @@ class VisionTower(nnx.Module):
             setattr(self, name, nnx.Param(_initial(name, shape, config, rngs)))
         self.blocks = Blocks(config, rngs=rngs)
 
-    def __call__(self, patches: jax.Array, positions: jax.Array, mask: jax.Array) -> jax.Array:
+    def __call__(self, patches: Array, positions: Array, mask: Array) -> jax.Array:
         """Returns embeddings [I, W, P / 4, out_width] of every block; those at padding mean nothing.
 
         Args:
@@ -225,7 +227,8 @@ class VisionTower(nnx.Module):
         x = rms_norm(x, top["merger_norm"], _NORM_EPS)
         x = x.reshape(images, windows, -1, width * config.merge_size**2)
         x = jax.nn.gelu(x @ top["merger_in"] + top["merger_in_bias"], approximate=False)
-        return x @ top["merger_out"] + top["merger_out_bias"]
+        seen: jax.Array = x @ top["merger_out"] + top["merger_out_bias"]
+        return seen
 
 
 def _initial(name: str, shape: tuple[int, ...], config: VisionConfig, rngs: nnx.Rngs) -> jax.Array:
@@ -236,7 +239,7 @@ def _initial(name: str, shape: tuple[int, ...], config: VisionConfig, rngs: nnx.
     return (jax.random.normal(rngs.params(), shape, jnp.float32) * 0.02).astype(config.param_dtype)
 
 
-def _rotary(config: VisionConfig, positions: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _rotary(config: VisionConfig, positions: Array) -> tuple[jax.Array, jax.Array]:
     """Returns cos and sin, float32[I, W, P, head_dim / 2]; by row, then by column."""
     quarter = config.head_dim // 4
     frequencies = _ROPE_THETA ** -(jnp.arange(quarter, dtype=jnp.float32) / quarter)
@@ -244,7 +247,9 @@ def _rotary(config: VisionConfig, positions: jax.Array) -> tuple[jax.Array, jax.
     return jnp.cos(angles), jnp.sin(angles)
 
 
-def _block(config: VisionConfig, weights: dict, x, cos, sin, bias) -> jax.Array:
+def _block(
+    config: VisionConfig, weights: dict[str, jax.Array], x: jax.Array, cos: jax.Array, sin: jax.Array, bias: jax.Array
+) -> jax.Array:
     """Returns one block's output for x [I, G, S, D], where attention stays within each group of S places."""
     groups = x.shape[:3]
     heads, dim = config.num_heads, config.head_dim
@@ -311,8 +316,9 @@ def patches_of(
             raise InvalidInputError(
                 f"images[{index}]: expected uint8[rows, columns, 3], got {image.dtype} {image.shape}"
             )
-        size = fitting_size(config, *image.shape[:2], min_pixels, max_pixels)
-        if size != image.shape[:2]:
+        rows, columns, _ = image.shape
+        size = fitting_size(config, rows, columns, min_pixels, max_pixels)
+        if size != (rows, columns):
             from PIL import Image
 
             image = np.asarray(Image.fromarray(image).resize(size[::-1], Image.Resampling.BICUBIC))

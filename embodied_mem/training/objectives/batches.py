@@ -11,9 +11,11 @@ read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+
+A = TypeVar("A")
 
 
 class Row(NamedTuple):
@@ -30,8 +32,8 @@ class Row(NamedTuple):
     suffix: Sequence[int] = ()
 
 
-class Batch(NamedTuple):
-    """Right-padded rows.
+class Batch(NamedTuple, Generic[A]):
+    """Right-padded rows: arrays of numpy on the host, of jax within a step.
 
     Attributes:
         tokens: int32[B, L].
@@ -42,15 +44,18 @@ class Batch(NamedTuple):
         suffix: bool[B, L], positions of the suffix.
     """
 
-    tokens: np.ndarray
-    mask: np.ndarray
-    targets: np.ndarray
-    learned: np.ndarray
-    text: np.ndarray
-    suffix: np.ndarray
+    tokens: A
+    mask: A
+    targets: A
+    learned: A
+    text: A
+    suffix: A
 
 
-def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> Batch:
+HostBatch = Batch[np.ndarray]
+
+
+def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> HostBatch:
     """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
     sizes = [len(r.prompt) + len(r.completion) + len(r.suffix) for r in rows]
     width = max(length, -(-max(sizes) // multiple) * multiple)
@@ -69,7 +74,7 @@ def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int =
     return Batch(tokens, mask, targets, learned, text, suffix)
 
 
-def spots_of(batch: Batch, multiple: int) -> np.ndarray:
+def spots_of(batch: HostBatch, multiple: int) -> np.ndarray:
     """int32[B, M], the positions whose targets are learned; M is the most of a row, rounded up to a multiple.
 
     Rows with fewer repeat the last position, which never has a target.
@@ -81,7 +86,7 @@ def spots_of(batch: Batch, multiple: int) -> np.ndarray:
     return spots
 
 
-def fill_rows(batch: Batch, size: int) -> Batch:
+def fill_rows(batch: HostBatch, size: int) -> HostBatch:
     """`batch` with `size` rows: those that are missing repeat the first and have nothing to learn."""
     missing = size - len(batch.tokens)
     if missing == 0:
@@ -99,7 +104,6 @@ def batches(
     epoch. With fewer samples than a batch holds, some are repeated. Within a window of `window` batches samples are
     grouped by length, so that little is padded, and the batches are then shuffled again.
     """
-    lengths = np.asarray(lengths)
     size = len(lengths)
     per_epoch = max(1, size // batch_size)
     order: list[np.ndarray] = []
@@ -107,16 +111,18 @@ def batches(
     for step in range(first_step, num_steps):
         if step // per_epoch != epoch:
             epoch = step // per_epoch
-            order = _epoch(lengths, batch_size, np.random.default_rng((seed, epoch)), window, per_epoch)
+            order = _epoch(np.asarray(lengths), batch_size, np.random.default_rng((seed, epoch)), window, per_epoch)
         yield order[step % per_epoch]
 
 
-def _epoch(lengths, batch_size, random, window, per_epoch) -> list[np.ndarray]:
+def _epoch(
+    lengths: np.ndarray, batch_size: int, random: np.random.Generator, window: int, per_epoch: int
+) -> list[np.ndarray]:
     size = len(lengths)
     permutation = random.permutation(size)
     if size < batch_size:
         permutation = np.resize(permutation, batch_size)
-    groups = []
+    groups: list[np.ndarray] = []
     for start in range(0, per_epoch * batch_size, window * batch_size):
         part = permutation[start : min(start + window * batch_size, per_epoch * batch_size)]
         part = part[np.argsort(lengths[part], kind="stable")]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -30,14 +30,22 @@ import numpy as np
 import optax
 from flax import nnx
 
-from embodied_mem.agents.player import Trajectory
+from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.errors import InternalError
 from embodied_mem.models.decoder import score_tokens
 from embodied_mem.models.soft_mem import log_density
-from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
 from embodied_mem.training.config import ONE_DEVICE, GRPOConfig, MeshConfig
-from embodied_mem.training.data import Batch, Row, pad_rows
-from embodied_mem.training.sft import num_tokens, rows_of
+from embodied_mem.training.objectives.batches import A, Batch, Row, pad_rows
+from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages, grpo_clip_loss
+from embodied_mem.training.objectives.sft import (
+    CompilerModel,
+    Metrics,
+    Params,
+    TrainState,
+    apply_gradients,
+    num_tokens,
+    rows_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,19 +88,15 @@ def policy_samples(
         if advantage == 0:
             continue
         for delivered in trajectory.delivered:
-            record = delivered.record
-            uses_soft = delivered.soft is not None and record.soft_log_density is not None
-            samples.append(
-                PolicySample(
-                    Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft),
-                    record.log_probs,
-                    delivered.soft if uses_soft else np.zeros(soft_shape, np.float32),
-                    record.soft_log_density if uses_soft else np.zeros(num_soft, np.float32),
-                    uses_soft,
-                    float(advantage),
-                    record.weights_version,
-                )
-            )
+            record, soft = delivered.record, delivered.soft
+            if record is None:
+                raise InternalError("grpo: expected every step to be compiled, got one without a record")
+            density, uses_soft = record.soft_log_density, True
+            if soft is None or density is None:
+                soft, density, uses_soft = np.zeros(soft_shape, np.float32), np.zeros(num_soft, np.float32), False
+            row = Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft)
+            version = record.weights_version
+            samples.append(PolicySample(row, record.log_probs, soft, density, uses_soft, float(advantage), version))
     return samples
 
 
@@ -110,15 +114,15 @@ def refuse_stale(samples: Sequence[PolicySample], version: int) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class PolicyBatch:
+class PolicyBatch(Generic[A]):
     """Policy samples as arrays, see `PolicySample`."""
 
-    batch: Batch
-    old_log_probs: np.ndarray
-    soft: np.ndarray
-    old_soft: np.ndarray
-    uses_soft: np.ndarray
-    advantages: np.ndarray
+    batch: Batch[A]
+    old_log_probs: A
+    soft: A
+    old_soft: A
+    uses_soft: A
+    advantages: A
 
 
 jax.tree_util.register_dataclass(
@@ -126,7 +130,7 @@ jax.tree_util.register_dataclass(
 )
 
 
-def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch:
+def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch[np.ndarray]:
     """`samples` as arrays of `size` rows; missing rows repeat the first with advantage 0 and no learned token."""
     filled = [*samples, *[samples[0]] * (size - len(samples))]
     batch = pad_rows([s.row for s in filled], pad_id, length=length)
@@ -145,13 +149,17 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
     )
 
 
-def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE) -> Callable:
+def make_grpo_gradient(
+    graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
+) -> Callable[..., tuple[Params, Metrics]]:
     """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts.
 
     On a mesh, `places` has a sharding per leaf of the gradient.
     """
 
-    def loss_of(trainable, frozen, data: PolicyBatch, total):
+    def loss_of(
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], total: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
         model = nnx.merge(graphdef, trainable, frozen)
         batch = data.batch
         hidden = model.decoder(batch.tokens, mask=batch.mask, remat=mesh.remat)
@@ -174,10 +182,22 @@ def make_grpo_gradient(graphdef, config: GRPOConfig, *, places: Any = None, mesh
         metrics["tokens"] = num_tokens(batch)
         return loss, metrics
 
-    def grpo_gradient(trainable, frozen, data: PolicyBatch, total):
-        return jax.grad(loss_of, has_aux=True)(trainable, frozen, data, total)
+    def grpo_gradient(
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], total: jax.Array
+    ) -> tuple[Params, Metrics]:
+        gradient: tuple[Params, Metrics] = jax.grad(loss_of, has_aux=True)(trainable, frozen, data, total)
+        return gradient
 
     return jax.jit(grpo_gradient) if places is None else jax.jit(grpo_gradient, out_shardings=(places, None))
+
+
+def make_grpo_update(optimizer: optax.GradientTransformation, places: Any) -> Callable[..., TrainState]:
+    """A jitted (state, gradient) -> state, which uses the old one up; on a mesh it lies as `places` says."""
+
+    def grpo_update(state: TrainState, gradients: Params) -> TrainState:
+        return apply_gradients(optimizer, state, gradients)
+
+    return jax.jit(grpo_update, out_shardings=places, donate_argnums=0)
 
 
 MAX_LOG_PROB_GAP = 1e-3
@@ -192,14 +212,15 @@ def max_log_prob_gap(dtype: str) -> float:
 
 
 def accumulate(
-    gradient,
-    trainable,
-    frozen,
+    gradient: Callable[..., tuple[Params, Metrics]],
+    trainable: Params,
+    frozen: Params,
     samples: Sequence[PolicySample],
     microbatch: int,
     pad_id: int,
+    *,
     max_gap: float = math.inf,
-):
+) -> tuple[Params, dict[str, float]]:
     """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded.
 
     Raises:
@@ -208,14 +229,15 @@ def accumulate(
     """
     order = sorted(range(len(samples)), key=lambda i: sum(map(len, samples[i].row)))
     total = float(sum(len(s.log_probs) + s.uses_soft * len(s.soft) for s in samples))
-    gradients, metrics = None, {}
+    gradients: Any = None
+    metrics: dict[str, float] = {}
     for start in range(0, len(order), microbatch):
         data = policy_batch([samples[i] for i in order[start : start + microbatch]], microbatch, pad_id)
         part, values = gradient(trainable, frozen, data, total)
         gradients = part if gradients is None else jax.tree.map(jnp.add, gradients, part)
         for name, value in values.items():
-            kind = max if name == "log_prob_gap" else (lambda a, b: a + b)
-            metrics[name] = kind(metrics.get(name, 0.0), float(value))
+            before = metrics.get(name, 0.0)
+            metrics[name] = max(before, float(value)) if name == "log_prob_gap" else before + float(value)
         if not metrics["log_prob_gap"] <= max_gap:
             raise InternalError(
                 f"grpo: expected log-probs of sampler and trainer within {max_gap} before the first update, got a "

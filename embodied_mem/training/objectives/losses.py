@@ -44,17 +44,3 @@ def smoothed_cross_entropy(
         raise InvalidInputError(f"label smoothing: expected in [0, 1), got {smoothing!r}")
     loss = -(1 - smoothing) * log_probs - smoothing * mean_log_probs
     return masked_mean(loss, mask, denominator)
-
-
-def label_smoothed_cross_entropy(
-    logits: jax.Array,
-    targets: jax.Array,
-    mask: jax.Array,
-    *,
-    smoothing: float = 0.1,
-    denominator: float | jax.Array | None = None,
-) -> jax.Array:
-    """Returns `smoothed_cross_entropy` from logits [..., V] and targets int32[...], computed in float32."""
-    table = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
-    chosen = jnp.take_along_axis(table, targets[..., None], axis=-1)[..., 0]
-    return smoothed_cross_entropy(chosen, table.mean(-1), mask, smoothing=smoothing, denominator=denominator)

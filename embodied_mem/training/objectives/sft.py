@@ -26,15 +26,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from flax import nnx
 from optax import contrib
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.decoder import Decoder, TokenScores, score_tokens
 from embodied_mem.models.soft_mem import (
     SoftMem,
@@ -44,9 +44,9 @@ from embodied_mem.models.soft_mem import (
     semantic_alignment,
     write_soft_tokens,
 )
-from embodied_mem.rl.losses import masked_mean, smoothed_cross_entropy
 from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
-from embodied_mem.training.data import Batch
+from embodied_mem.training.objectives.batches import A, Batch
+from embodied_mem.training.objectives.losses import masked_mean, smoothed_cross_entropy
 
 
 class CompilerModel(nnx.Module):
@@ -57,6 +57,10 @@ class CompilerModel(nnx.Module):
         self.soft_mem = soft_mem
 
 
+Params: TypeAlias = "nnx.State[Any, Any]"
+Metrics = dict[str, jax.Array]
+
+
 class TrainState(NamedTuple):
     """Everything a step changes.
 
@@ -65,7 +69,7 @@ class TrainState(NamedTuple):
         optimizer: the optimizer's state.
     """
 
-    trainable: nnx.State
+    trainable: Params
     optimizer: optax.OptState
 
 
@@ -87,10 +91,41 @@ def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
     return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)
 
 
-def make_optimizer(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float, b2: float, eps: float):
+def cosine(peak: float, final: float, num_steps: int, warmup: float = 0.0) -> optax.Schedule:
+    """Returns a schedule that rises linearly to `peak`, then falls on half a cosine to `final`.
+
+    With W = round(warmup * num_steps), update i (from 0) gets peak * (i + 1) / W while i < W, so that no update is
+    wasted on a rate of zero; update W gets `peak`, update num_steps - 1 and all later ones get `final`. optax's own
+    schedules, joined to the same, differ by some 1e-6 of a rate, and with it every number of a run.
+
+    Args:
+        peak: highest rate, > 0.
+        final: last rate, in [0, peak].
+        num_steps: updates of the run, >= 1.
+        warmup: share of `num_steps` that rises, in [0, 1).
+    """
+    if not 0 <= final <= peak or peak <= 0:
+        raise InvalidInputError(f"cosine: expected 0 <= final <= peak and peak > 0, got peak {peak}, final {final}")
+    if num_steps < 1 or not 0 <= warmup < 1:
+        raise InvalidInputError(f"cosine: expected num_steps >= 1 and 0 <= warmup < 1, got {num_steps} and {warmup}")
+    rising = round(warmup * num_steps)
+    falling = max(num_steps - 1 - rising, 1)
+
+    def schedule(count: Any) -> jax.Array:
+        up = peak * (count + 1) / max(rising, 1)
+        share = jnp.clip((count - rising) / falling, 0.0, 1.0)
+        down = final + (peak - final) * 0.5 * (1 + jnp.cos(jnp.pi * share))
+        return jnp.where(count < rising, up, down)
+
+    return schedule
+
+
+def make_optimizer(
+    schedule: optax.Schedule, weight_decay: float, max_grad_norm: float, b2: float, eps: float
+) -> optax.GradientTransformation:
     """AdamW with a clipped gradient norm (Table 7). Vectors (norms, biases) do not decay."""
 
-    def decays(params):
+    def decays(params: Params) -> Any:
         return jax.tree.map(lambda p: p.ndim > 1, params)
 
     return optax.chain(
@@ -99,15 +134,15 @@ def make_optimizer(schedule: optax.Schedule, weight_decay: float, max_grad_norm:
     )
 
 
-def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float):
+def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float) -> optax.GradientTransformation:
     """Muon (Jordan 2024) for the matrices of the layers, Adam for everything else; for models from scratch.
 
     An orthogonalised update moves all directions of a matrix alike. The schedule is Adam's; the matrices move by
     `MUON_SCALE` times as much, scaled by sqrt(max(1, rows / columns)).
     """
 
-    def matrices(params):
-        def dimensions(path, p):
+    def matrices(params: Params) -> Any:
+        def dimensions(path: tuple[Any, ...], _: Any) -> Any:
             kind = next((_MATRICES[part.key] for part in path if getattr(part, "key", None) in _MATRICES), None)
             return contrib.MuonDimensionNumbers(*kind) if kind else None
 
@@ -125,30 +160,39 @@ def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: floa
     )
 
 
-def apply_gradients(optimizer, state: TrainState, gradients) -> TrainState:
+def apply_gradients(optimizer: optax.GradientTransformation, state: TrainState, gradients: Params) -> TrainState:
     """The state after one optimizer step."""
     updates, new = optimizer.update(gradients, state.optimizer, state.trainable)
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
 def make_executor_step(
-    graphdef, optimizer, config: SFTConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
-) -> Callable:
+    graphdef: nnx.GraphDef[Decoder],
+    optimizer: optax.GradientTransformation,
+    config: SFTConfig,
+    *,
+    places: Any = None,
+    mesh: MeshConfig = ONE_DEVICE,
+) -> Callable[..., tuple[TrainState, Metrics]]:
     """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
 
     Placeholders hold the embeddings of the reference tokens plus noise of 0.6 times their standard deviation: what a
     compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the frozen executor
-    can read soft tokens later. The loss is the cross-entropy of the action plus `prompt_weight` times that of the
-    prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
+    can read soft tokens later. Those past the end of a reference (-1) hold noise alone. The loss is the cross-entropy
+    of the action plus `prompt_weight` times that of the prompt's other tokens, which is what teaches a model from
+    scratch to copy names from its context.
 
     On a mesh, `places` has a sharding per leaf of the new state, so that it lies as the old one does.
     """
 
-    def loss_of(trainable, batch: Batch, references, key):
+    def loss_of(
+        trainable: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
         executor = nnx.merge(graphdef, trainable)
-        soft = executor.embed(references)
-        noise = jax.random.normal(key, soft.shape, soft.dtype)
-        soft = soft + 0.6 * jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
+        named = (references >= 0)[..., None]
+        soft = jnp.where(named, executor.embed(jnp.maximum(references, 0)), 0)
+        noise = jax.random.normal(key, soft.shape, soft.dtype) * jnp.where(named, 0.6, 1.0)
+        soft = soft + jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
         hidden = executor_hidden(executor, batch, soft, mesh)
         scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
         loss = action = masked_mean(-scores.log_probs, batch.learned)
@@ -160,7 +204,9 @@ def make_executor_step(
         accuracy = share_right(scores, batch.learned)
         return loss, {"loss": loss, "action": action, "action_accuracy": accuracy, "tokens": num_tokens(batch)}
 
-    def executor_step(state: TrainState, batch: Batch, references, key):
+    def executor_step(
+        state: TrainState, batch: Batch[jax.Array], references: jax.Array, key: jax.Array
+    ) -> tuple[TrainState, Metrics]:
         gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
@@ -168,14 +214,15 @@ def make_executor_step(
     return _jitted(executor_step, places, 0)
 
 
-def _jitted(step: Callable, places: Any, state: int) -> Callable:
+def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., Any]:
     """The step compiled; its argument number `state` is used up, its memory becomes the new state's."""
-    options = {} if places is None else {"out_shardings": (places, None)}
-    return jax.jit(step, donate_argnums=state, **options)
+    options: dict[str, Any] = {} if places is None else {"out_shardings": (places, None)}
+    jitted: Callable[..., Any] = jax.jit(step, donate_argnums=state, **options)
+    return jitted
 
 
 def score_completion(
-    decoder: Decoder, hidden: jax.Array, batch: Batch, spots: jax.Array, mesh: MeshConfig
+    decoder: Decoder, hidden: jax.Array, batch: Batch[jax.Array], spots: jax.Array, mesh: MeshConfig
 ) -> tuple[TokenScores, jax.Array]:
     """(scores [B, M] of the completions' tokens alone, which of them are real bool[B, M]); see `data.spots_of`.
 
@@ -186,7 +233,7 @@ def score_completion(
     return score_tokens(decoder, hidden, targets, chunk_size=mesh.logits_chunk), learned
 
 
-def executor_hidden(executor: Decoder, batch: Batch, soft: jax.Array, mesh: MeshConfig) -> jax.Array:
+def executor_hidden(executor: Decoder, batch: Batch[jax.Array], soft: jax.Array, mesh: MeshConfig) -> jax.Array:
     """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
     marks in executor rows."""
     embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
@@ -199,17 +246,17 @@ def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
     return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
 
 
-def num_tokens(batch: Batch) -> jax.Array:
+def num_tokens(batch: Batch[jax.Array]) -> jax.Array:
     """The number of real tokens, without rows that only fill up the batch."""
     return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
 
 
-class CompilerBatch(NamedTuple):
+class CompilerBatch(NamedTuple, Generic[A]):
     """What one step of the compiler's training reads.
 
     Attributes:
         compiler: B rows of prompt, output and soft positions.
-        references: int32[B, N], see `models.soft_mem.semantic_alignment`.
+        references: int32[B, N], -1 past the end; see `models.soft_mem.semantic_alignment`.
         guided: bool[B], rows whose output has guidance; only these have soft tokens.
         executor: A rows that the executor reads, some of the B.
         origin: int32[A], which of the B rows each of them is.
@@ -217,25 +264,25 @@ class CompilerBatch(NamedTuple):
         executor_spots: int32[A, M'], those of the actions'.
     """
 
-    compiler: Batch
-    references: np.ndarray
-    guided: np.ndarray
-    executor: Batch
-    origin: np.ndarray
-    spots: np.ndarray
-    executor_spots: np.ndarray
+    compiler: Batch[A]
+    references: A
+    guided: A
+    executor: Batch[A]
+    origin: A
+    spots: A
+    executor_spots: A
 
 
 def make_compiler_step(
-    graphdef,
-    frozen,
-    executor_graphdef,
-    optimizer,
+    graphdef: nnx.GraphDef[CompilerModel],
+    frozen: Params,
+    executor_graphdef: nnx.GraphDef[Decoder],
+    optimizer: optax.GradientTransformation,
     config: SFTConfig,
     *,
     places: Any = None,
     mesh: MeshConfig = ONE_DEVICE,
-) -> Callable:
+) -> functools.partial[tuple[TrainState, Metrics]]:
     """A jitted (state, executor_state, CompilerBatch, key) -> (state, metrics).
 
     Args:
@@ -248,7 +295,9 @@ def make_compiler_step(
         mesh: remat and chunks.
     """
 
-    def loss_of(trainable, frozen, executor_state, data: CompilerBatch, key):
+    def loss_of(
+        trainable: Params, frozen: Params, executor_state: Params, data: CompilerBatch[jax.Array], key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
         batch, references, guided, executor_batch, origin, spots, executor_spots = data
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
@@ -271,7 +320,7 @@ def make_compiler_step(
             metrics["executor_tokens"] = num_tokens(executor_batch)
             metrics["action"] = masked_mean(-scores.log_probs, learned & guided[origin][:, None])
             alignment = semantic_alignment(
-                gaussian.mu, references, jnp.ones(references.shape, bool), executor.embedding[...]
+                gaussian.mu, jnp.maximum(references, 0), references >= 0, executor.embedding[...]
             )
             metrics["latent"] = masked_mean(alignment, guided)
             metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
@@ -283,7 +332,9 @@ def make_compiler_step(
         metrics["loss"] = loss
         return loss, metrics
 
-    def compiler_step(frozen, state: TrainState, executor_state, data: CompilerBatch, key):
+    def compiler_step(
+        frozen: Params, state: TrainState, executor_state: Params, data: CompilerBatch[jax.Array], key: jax.Array
+    ) -> tuple[TrainState, Metrics]:
         gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, frozen, executor_state, data, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics

@@ -1,6 +1,6 @@
-"""The loop of a stage: steps with checkpoints beside them, metrics and progress; it goes on where it was stopped.
+"""The loop of a stage: steps, checkpoints, metrics and progress; it resumes where it was stopped.
 
-state = run_loop("compiler", run_dir, config, num_steps, 200, state, step_of, batches_from)
+state = run_loop("compiler", run_dir, config, state, step_of, num_steps=1000, checkpoint_every=200)
 """
 
 from __future__ import annotations
@@ -8,37 +8,48 @@ from __future__ import annotations
 import pathlib
 import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.processes import is_first
+from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.metrics import MetricsWriter
-from embodied_mem.training.progress import Progress
-from embodied_mem.training.throughput import throughput
+from embodied_mem.training.run.metrics import MetricsWriter
+from embodied_mem.training.run.throughput import throughput
+
+State = TypeVar("State")
+Metrics = dict[str, Any]
+"""Numbers of a step by name, some of them still on their device."""
+
+
+def no_batches(first: int) -> Iterator[Any]:
+    """Of a loop whose steps read none."""
+    return iter(())
 
 
 def run_loop(
     name: str,
     run_dir: pathlib.Path,
     config: Config,
+    state: State,
+    step_of: Callable[[State, int, Any], tuple[State, Metrics]],
+    *,
     num_steps: int,
     checkpoint_every: int,
-    state,
-    step_of: Callable,
-    batches_from: Callable = lambda step: iter(()),
+    batches_from: Callable[[int], Iterator[Any]] = no_batches,
     work: Mapping[str, float] = types.MappingProxyType({}),
-):
+) -> State:
     """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
 
     Args:
         name: of the stage; its folder below `run_dir`.
         run_dir: of the run.
         config: its fingerprint guards the checkpoints.
-        num_steps: total.
-        checkpoint_every: steps between checkpoints; the last step always has one.
         state: pytree to start from, and the shape of what is restored.
         step_of: the step.
+        num_steps: total.
+        checkpoint_every: steps between checkpoints; the last step always has one.
         batches_from: first step -> iterator of batches; without one, every batch is None.
         work: see `throughput`.
     """

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from embodied_mem.errors import DivergedError, InvalidInputError, MissingDependencyError
+from embodied_mem.atomic_file import write_text
+from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputError, MissingDependencyError
 
 
 class MetricsWriter:
@@ -77,12 +77,26 @@ class MetricsWriter:
 
 
 def read_metrics(directory: str | Path) -> list[dict[str, Any]]:
-    """Returns the lines of `directory/metrics.jsonl` in order; a torn last line is left out."""
+    """Returns the lines of `directory/metrics.jsonl` in order; a torn last line is left out.
+
+    Raises:
+        CheckpointError: a line is damaged.
+    """
     path = Path(directory) / "metrics.jsonl"
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1]]  # what follows the last newline is empty or torn
+    records = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):  # what follows the last newline is torn
+        try:
+            record = json.loads(line)
+            if not isinstance(record["step"], int):
+                raise TypeError(f"step {record['step']!r:.40}")
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise CheckpointError(
+                f"{path}:{number}: expected a JSON object with a step: {error!r:.200}; delete the line to go on"
+            ) from error
+        records.append(record)
+    return records
 
 
 def _drop_from(path: Path, next_step: int) -> int | None:
@@ -90,9 +104,7 @@ def _drop_from(path: Path, next_step: int) -> int | None:
     if not path.exists():
         return None
     kept = [record for record in read_metrics(path.parent) if record["step"] < next_step]
-    rewritten = path.with_suffix(".tmp")
-    rewritten.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-    os.replace(rewritten, path)
+    write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
     return kept[-1]["step"] if kept else None
 
 
@@ -108,7 +120,8 @@ def _plain(name: str, value: Any) -> int | float | str | None:
     if value is None or isinstance(value, (int, float, str)):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return value.item()
+        number: int | float = value.item()
+        return number
     raise InvalidInputError(f"metric {name!r}: expected a number, got {type(value).__name__} {value!r:.80}")
 
 

@@ -1,4 +1,4 @@
-"""How fast a run trains: tokens per second, share of the chips' peak (MFU), peak memory.
+"""Throughput of training: tokens per second, share of the chips' peak (MFU), peak memory.
 
     work = {"tokens": flops_per_token(compiler.config, 448, trained=False)}
     metrics |= throughput(work, metrics, seconds)         # tokens_per_s, mfu, peak_memory_bytes
@@ -67,6 +67,6 @@ def peak_memory() -> int:
     """Returns the most bytes that a device of this process has held; on a CPU, that this process has."""
     stats = [device.memory_stats() for device in jax.local_devices()]
     if all(stats):
-        return max(one.get("peak_bytes_in_use", 0) for one in stats)
+        return max(int(one.get("peak_bytes_in_use", 0)) for one in stats)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on macOS
     return used if sys.platform == "darwin" else 1024 * used

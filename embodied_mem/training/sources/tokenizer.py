@@ -1,4 +1,4 @@
-"""The tokenizer of a run: learned from the teacher's texts, or that of the published models.
+"""Loads or makes the tokenizer of a run: learned from the teacher's texts, or that of the published models.
 
 tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import Tokenizer, train_bpe
-from embodied_mem.models.gguf import GGUFFile
+from embodied_mem.models.formats.gguf import GGUFFile
 from embodied_mem.training.config import Config
-from embodied_mem.training.model_sources import ROLES, weights_of
-from embodied_mem.training.teacher_data import Sample
+from embodied_mem.training.sources.weights import ROLES, weights_of
+from embodied_mem.training.teachers.episodes import Sample
 
 SOFT_PLACEHOLDERS = ("<soft>", "<|fim_pad|>", "<|reserved_special_token_0|>", "<empty_output>", "<unk>")
 """Tokens that can stand for a soft token; published vocabularies have one of the others, never in a text (Qwen's,
@@ -39,6 +40,26 @@ def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]
         texts = [t for s in chosen for t in (s.compiler_prompt, s.output, s.executor_text(), f" {s.action}")]
         train_bpe(texts, config.model.vocab_size).save(path)
     return load_tokenizer(path)
+
+
+class SpecialIds(NamedTuple):
+    """Tokens that training cannot do without."""
+
+    pad: int
+    eos: int
+    soft: int
+
+
+def special_ids(tokenizer: Tokenizer) -> SpecialIds:
+    """Their ids.
+
+    Raises:
+        InvalidInputError: the tokenizer has none for one of them.
+    """
+    pad, eos, soft = tokenizer.pad_id, tokenizer.eos_id, tokenizer.soft_id
+    if pad is None or eos is None or soft is None:
+        raise InvalidInputError(f"tokenizer: expected tokens to pad, end and be soft, got {pad}, {eos}, {soft}")
+    return SpecialIds(pad, eos, soft)
 
 
 def published_tokenizer(source: pathlib.Path) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""Where the models of a run come from: published weights for one role or both, from scratch for the others.
+"""Loads or makes the models of a run: published weights for one role or both, from scratch for the others.
 
     weights_of(config, "compiler")         # a Hugging Face folder, a GGUF file, or None: from scratch
     new_decoder(config, tokenizer, "compiler", seed)
@@ -14,23 +14,24 @@ has. `model.weights` says where the published ones are; it is one of
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import pathlib
 
 from flax import nnx
 
-from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.errors import CheckpointError, DataNotFoundError, InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import DecoderConfig, preset
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.gguf import load_gguf
-from embodied_mem.models.hf import load_hf, read_described
-from embodied_mem.models.qwen_vl import load_qwen_vl
+from embodied_mem.models.formats.gguf import load_gguf
+from embodied_mem.models.formats.hf import load_hf, read_described, weight_files
+from embodied_mem.models.vision.qwen_vl import load_qwen_vl
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 from embodied_mem.training.config import Config
 
 FROM_SCRATCH = ("micro", "tiny", "small")
-"""Presets of which nobody has published weights."""
+"""Presets without published weights."""
 
 ROLES = ("compiler", "executor")
 
@@ -87,9 +88,31 @@ def masters_of(config: Config, role: str) -> dict[str, str]:
     return {"param_dtype": "float32"} if whole or not is_published(config, role) else {}
 
 
+def is_frozen(config: Config, role: str) -> bool:
+    """Whether the published weights of a role stay as they are, but for adapters beside them."""
+    return not masters_of(config, role)
+
+
+def sums_of(source: pathlib.Path) -> dict[str, str]:
+    """SHA-256 by file name of all that a decoder is read from: a GGUF file, or weights and config.json of a folder.
+
+    Raises:
+        CheckpointError: a folder without weights, or a file that cannot be read.
+    """
+    paths = [source] if source.suffix == ".gguf" else [source / "config.json", *weight_files(source)]
+    sums = {}
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise CheckpointError(f"{path}: expected a file with published weights: {error}") from error
+    return sums
+
+
 def shape_of(config: Config, role: str) -> DecoderConfig:
     """The shape of a role's decoder as its preset has it; from scratch, with the vocabulary that it will have."""
-    overrides: dict[str, object] = masters_of(config, role)
+    overrides: dict[str, object] = dict(masters_of(config, role))
     if not is_published(config, role):
         tokenizer = next((preset(getattr(config.model, one)) for one in ROLES if is_published(config, one)), None)
         overrides["vocab_size"] = tokenizer.vocab_size if tokenizer else config.model.vocab_size
@@ -101,10 +124,14 @@ def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, plac
     is stored in float32 whatever it computes in."""
     source, masters = weights_of(config, role), masters_of(config, role)
     if source is None:
-        shape = preset(getattr(config.model, role), vocab_size=tokenizer.vocab_size, **masters)
-        return Decoder(shape, rngs=nnx.Rngs(seed))
+        return Decoder(scratch_shape(config, tokenizer, role), rngs=nnx.Rngs(seed))
     if source.suffix == ".gguf":
         return load_gguf(source, shardings=place.shardings, **masters)
     if read_described(source).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
         return load_qwen_vl(source, shardings=place.shardings, **masters).decoder
     return load_hf(source, shardings=place.shardings, **masters)
+
+
+def scratch_shape(config: Config, tokenizer: Tokenizer, role: str) -> DecoderConfig:
+    """The shape of a role's decoder that starts from scratch."""
+    return preset(getattr(config.model, role), vocab_size=tokenizer.vocab_size, **masters_of(config, role))

@@ -1,7 +1,7 @@
-"""The other teacher: a chat model behind an OpenAI-compatible server writes the lessons.
+"""A teacher by chat model: a model behind an OpenAI-compatible server writes the lessons.
 
     model = RecordedChatModel(OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-72b"), "teacher.jsonl")
-    play_teacher(envs, tasks, bank, lambda: ChatTeacher(model), top_k=4, detour=0.1, seed=0)
+    play_teacher(envs, tasks, bank, lambda task: ChatTeacher(model), top_k=4, detour=0.1, seed=0)
 
 It gets what the compiler will get (experiences, Brief State, last command, observation) and nothing of the simulator.
 Its answer is JSON with the compiler's output in our grammar, the command, and what soft tokens should convey. What it
@@ -13,17 +13,18 @@ Source: MemCompiler C.2.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
-from embodied_mem.agents.views import View, compile_prompt, start_state
+import numpy as np
+
+from embodied_mem.agents.view import compile_prompt, start_view
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.language.chat import ChatModel
-from embodied_mem.language.prompts import compact_room
+from embodied_mem.language.json_answers import read_json
 from embodied_mem.memory import Experience
-from embodied_mem.training.teacher import Lesson
+from embodied_mem.training.teachers.lesson import Lesson, Noise
 
 SYSTEM_PROMPT = """\
 You compile memory for an agent that acts in a household by text commands. You see experiences of earlier tasks, the
@@ -102,19 +103,24 @@ class ChatTeacher:
         model: answers; its own meter counts tokens and its budget stops it.
         statistics: shared between episodes; a new one if None.
         max_tokens: longest answer.
+        noise: the world's false beliefs and imagined answers; None for a play without them.
     """
 
-    kinds = None
-
-    def __init__(self, model: ChatModel, statistics: TeacherStatistics | None = None, max_tokens: int = 512):
+    def __init__(
+        self,
+        model: ChatModel,
+        statistics: TeacherStatistics | None = None,
+        max_tokens: int = 512,
+        noise: Noise | None = None,
+    ):
         self._model = model
+        self._noise = noise
         self._max_tokens = max_tokens
         self.statistics = statistics if statistics is not None else TeacherStatistics()
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
         """The lesson of the first step."""
-        room = compact_room(first_observation.partition("Your task is to:")[0])
-        self._view = View(goal, room, experiences, [], start_state(goal, room))
+        self._view = start_view(goal, first_observation, experiences)
         return self._lesson()
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
@@ -123,8 +129,18 @@ class ChatTeacher:
         self._view.state = state
         return self._lesson()
 
+    def mislead(
+        self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
+    ) -> tuple[Lesson, str]:
+        """As `Noise.mislead`."""
+        return self._noise.mislead(lesson, action, observation, room, random) if self._noise else (lesson, action)
+
+    def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
+        """As `Noise.imagined_answer`."""
+        return self._noise.imagined_answer(observation, thing, random) if self._noise else ""
+
     def _lesson(self) -> Lesson:
-        messages = [
+        messages: list[dict[str, object]] = [
             {"role": "system", "content": SYSTEM_PROMPT},
             {"role": "user", "content": compile_prompt(self._view).removesuffix("\n=")},
         ]
@@ -138,14 +154,13 @@ class ChatTeacher:
             self.statistics.check()
             return Lesson(CompilerOutput.make(), self._view.state, "look", "")
         parsed = parse_output(values["output"])
-        state, refused = apply_all(parsed.edits, self._view.state)
-        self.statistics.malformed += bool(parsed.malformed or refused)
         # Only what is legal is taught: the output is written again from the edits that were admitted.
-        admitted, at = [], self._view.state
+        admitted, state = [], self._view.state
         for edit in parsed.edits:
-            at, bad = apply_all((edit,), at)
-            if not bad:
+            state, refused = apply_all((edit,), state)
+            if not refused:
                 admitted.append(edit)
+        self.statistics.malformed += bool(parsed.malformed or len(admitted) < len(parsed.edits))
         output = CompilerOutput.make(parsed.guidance, admitted, parsed.reason)
         action = " ".join(values["action"].split()) or "look"
         return Lesson(output, state, action, values["reference"] if output.guidance else "")
@@ -153,10 +168,7 @@ class ChatTeacher:
 
 def _fields(text: str) -> dict[str, str] | None:
     """The three texts in a JSON answer; None if it is not that."""
-    try:
-        values = json.loads(text)
-    except ValueError:
-        return None
+    values, _ = read_json(text, {})
     names = ("output", "action", "reference")
     if not isinstance(values, dict) or not all(isinstance(values.get(name), str) for name in names):
         return None

@@ -1,11 +1,11 @@
-"""A model's own episodes, labelled by the teacher: what to write or do in the states that its own slips lead to.
+"""DAgger: a model's own episodes, labelled by the teacher in the states that the model's errors lead to.
 
-    own = own_commands(config, executor, bank, envs, num_tasks, make_teacher, number=0, folder=...)
-    own = own_episodes(config, compiler, executor, bank, envs, num_tasks, make_teacher, number=0, folder=...)
+    own = own_commands(games, executor, number=0, folder=...)
+    own = own_episodes(games, compiler, executor, number=0, folder=...)
 
-A compiler that has only read the teacher's episodes hardly saw a Brief State with a mistake in it, makes mistakes now
-and then, and does not recover. An executor repeats a refused command for ever. What the teacher says is a function of
-Brief State, observation and experiences, so every step of their own episodes can be labelled, lost ones included.
+A compiler trained on the teacher's episodes alone hardly ever saw a Brief State with an error in it, so it does not
+recover from its own errors. An executor repeats a refused command. The teacher's label is a function of Brief State,
+observation and experiences, so every step of the models' own episodes can be labelled, lost ones included.
 
 Source: the aggregation step of DAgger (Ross, Gordon, Bagnell 2011). The MemCompiler paper goes from SFT to GRPO.
 """
@@ -15,24 +15,29 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
-import os
 import pathlib
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from embodied_mem.agents.deliveries import make_delivery
-from embodied_mem.agents.executor import Executor
-from embodied_mem.agents.player import Trajectory, play, row_keys
-from embodied_mem.agents.views import View, start_state
+from embodied_mem.agents.rollout import Trajectory, play, row_keys
+from embodied_mem.agents.view import start_view
+from embodied_mem.atomic_file import replacing
 from embodied_mem.compiler.brief_state import apply_all
-from embodied_mem.language.prompts import compact_room
-from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.compiler.executor import Executor
+from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import CheckpointError
+from embodied_mem.memory import Experience
 from embodied_mem.parallel.processes import is_first
+from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.progress import Progress
-from embodied_mem.training.teacher import Teacher
-from embodied_mem.training.teacher_data import EXECUTOR_FORMATS, Sample, play_teacher, sample_of
+from embodied_mem.training.teachers.episodes import EXECUTOR_FORMATS, Sample, play_teacher, sample_of
+from embodied_mem.training.teachers.games import Games
+from embodied_mem.training.teachers.lesson import Teacher
+
+_MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and may be gigabytes
 
 
 def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: Teacher) -> list[Sample]:
@@ -44,15 +49,14 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
         teacher: a fresh one.
     """
     episode = trajectory.episode
-    first = episode.first_observation
-    room = compact_room(first.partition("Your task is to:")[0])
-    view = View(episode.goal, room, experiences, [], start_state(episode.goal, room))
-    lesson = teacher.begin(episode.goal, first, experiences)
+    view = start_view(episode.goal, episode.first_observation, experiences)
+    lesson = teacher.begin(episode.goal, episode.first_observation, experiences)
     samples = []
     for step, delivered, answered in zip(episode.steps, trajectory.delivered, [*episode.steps[1:], None]):
         samples.append(sample_of(view, lesson))
         if answered is None:
             break
+        assert delivered.record is not None  # of the delivery `compiled`
         view.state, _ = apply_all(delivered.record.output.edits, view.state)
         view.turns.append((step.action, answered.observation))
         lesson = teacher.next(step.action, answered.observation, view.state)
@@ -60,15 +64,7 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
 
 
 def own_episodes(
-    config: Config,
-    compiler,
-    executor,
-    bank: MemoryBank,
-    envs,
-    num_tasks: int,
-    make_teacher: Callable[[], Teacher],
-    number: int,
-    folder: pathlib.Path,
+    games: Games, compiler: MemoryCompiler, executor: Executor, number: int, folder: pathlib.Path
 ) -> list[Sample]:
     """Samples of `config.correction.num_games` episodes that the compiler plays on training games, others each round.
 
@@ -76,20 +72,18 @@ def own_episodes(
     is learned. They are stored in `folder`, a round whole or not at all, and read from there the next time.
 
     Args:
-        config: the run.
-        compiler: the acting `MemoryCompiler`.
-        executor: the acting `Executor`.
-        bank: experiences.
-        envs: training games.
-        num_tasks: their number.
-        make_teacher: a fresh teacher per episode.
+        games: of the run.
+        compiler: the acting compiler.
+        executor: the acting executor.
         number: of the round.
         folder: of the stage.
     """
     path = _path(folder, number)
     if path.exists():
         return _read(path)
-    drawn = _drawn((config.seed, 5), number, config.correction.num_games, num_tasks)
+    config, envs, bank = games.config, games.tasks.train, games.seen(number)
+    drawn = _drawn((config.seed, 5), number, config.correction.num_games, games.tasks.num_train)
+    top_k = config.memory.top_k
     samples: list[Sample] = []
     won: list[bool] = []
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
@@ -97,18 +91,13 @@ def own_episodes(
             chunk = drawn[start : start + envs.num_envs]
             played = play(
                 envs, executor, make_delivery("compiled", compiler), bank,
-                tasks=chunk, seeds=[config.seed] * len(chunk), top_k=config.memory.top_k,
+                tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
                 full_turns=config.memory.full_turns, max_steps=config.correction.max_steps,
             )  # fmt: skip
             for trajectory in played:
                 episode = trajectory.episode
-                found = bank.retrieve(
-                    episode.goal,
-                    top_k=config.memory.top_k,
-                    context=episode.first_observation,
-                    exclude_task_ids=(episode.task_id,),
-                )
-                relabelled = relabel(trajectory, found, make_teacher())
+                found = bank.retrieve(episode.goal, top_k, episode.first_observation, (episode.task_id,))
+                relabelled = relabel(trajectory, found, games.tasks.make_teacher(trajectory.task))
                 samples += {sample.compiler_prompt: sample for sample in relabelled}.values()
             won += [trajectory.won for trajectory in played]
             progress.update(len(chunk), won=float(np.mean(won)))
@@ -116,16 +105,7 @@ def own_episodes(
     return samples
 
 
-def own_commands(
-    config: Config,
-    executor: Executor,
-    bank: MemoryBank,
-    envs,
-    num_tasks: int,
-    make_teacher: Callable[[], Teacher],
-    number: int,
-    folder: pathlib.Path,
-) -> list[Sample]:
+def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.Path) -> list[Sample]:
     """Samples of `config.executor_correction.num_games` episodes in which the executor acts, a format for each of them
     in the shares of its training; guidance is the teacher's, without soft tokens, which no compiler writes yet.
 
@@ -134,27 +114,16 @@ def own_commands(
     path = _path(folder, number)
     if path.exists():
         return _read(path)
-    correction = config.executor_correction
-    drawn = _drawn((config.seed, 8), number, correction.num_games, num_tasks)
-    names, shares = zip(*EXECUTOR_FORMATS)
-    formats = np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares)
-    kinds = dict(zip(drawn.tolist(), formats))
-
-    def act(tasks: Sequence[int], samples: Sequence[Sample]) -> list[str]:
-        prompts = [
-            sample.executor_text(
-                memory=kinds[task] == "static",
-                hint=kinds[task].startswith("compiled"),
-                full_turns=config.memory.full_turns,
-            )
-            for task, sample in zip(tasks, samples)
-        ]
-        return executor.act(prompts, row_keys([config.seed] * len(tasks), tasks)).actions
-
+    config, correction = games.config, games.config.executor_correction
+    drawn = _drawn((config.seed, 8), number, correction.num_games, games.tasks.num_train)
+    names, shares = [name for name, _ in EXECUTOR_FORMATS], [share for _, share in EXECUTOR_FORMATS]
+    formats: list[str] = np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares).tolist()
+    player = _Player(executor, dict(zip(drawn, formats)), config)
     with Progress("own commands", len(drawn), unit="game", silent=not is_first()) as progress:
         played = play_teacher(
-            envs, drawn.tolist(), bank, make_teacher, top_k=config.memory.top_k, detour=0, seed=config.seed, act=act,
-            max_steps=correction.max_steps, on_done=progress.update,
+            games.tasks.train, drawn, games.seen(number), games.tasks.make_teacher, top_k=config.memory.top_k,
+            detour=0, seed=config.seed, act=player.commands, max_steps=correction.max_steps,
+            on_done=progress.update, plain=bool(config.data.banks),
         )  # fmt: skip
     # In a loop nothing changes but the list of earlier commands.
     samples = list({(s.view[0], s.view[1], s.view[2][-2:], s.compiler_prompt): s for s in played.samples}.values())
@@ -162,11 +131,39 @@ def own_commands(
     return samples
 
 
-def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> np.ndarray:
+@dataclasses.dataclass(frozen=True)
+class _Player:
+    """An executor that acts in the teacher's place.
+
+    Attributes:
+        executor: that acts.
+        formats: task -> what it is given, of `EXECUTOR_FORMATS`.
+        config: of the run.
+    """
+
+    executor: Executor
+    formats: Mapping[int, str]
+    config: Config
+
+    def commands(self, tasks: Sequence[int], samples: Sequence[Sample]) -> Sequence[str]:
+        """As `play_teacher` asks for."""
+        prompts = [
+            sample.executor_text(
+                memory=self.formats[task] == "static",
+                hint=sample.hint if self.formats[task].startswith("compiled") else "",
+                full_turns=self.config.memory.full_turns,
+            )
+            for task, sample in zip(tasks, samples)
+        ]
+        return self.executor.act(prompts, row_keys([self.config.seed] * len(tasks), tasks)).actions
+
+
+def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> list[int]:
     """The `count` tasks of a round, all if there are fewer: the next ones of a permutation, again and again."""
     count = min(count, num_tasks)
     order = np.random.default_rng(key).permutation(num_tasks)
-    return order.take(range(number * count, (number + 1) * count), mode="wrap")
+    taken: list[int] = order.take(range(number * count, (number + 1) * count), mode="wrap").tolist()
+    return taken
 
 
 def _path(folder: pathlib.Path, number: int) -> pathlib.Path:
@@ -177,19 +174,20 @@ def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
     if not is_first():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    with gzip.open(temporary, "wt") as file:
+    with replacing(path) as temporary, gzip.open(temporary, "wt") as file:
         for sample in samples:
             file.write(json.dumps(dataclasses.astuple(sample)) + "\n")
-    os.replace(temporary, path)
 
 
 def _read(path: pathlib.Path) -> list[Sample]:
     samples = []
-    with gzip.open(path, "rt") as file:
-        for line in file:
-            values = json.loads(line)
-            goal, room, turns = values[3]
-            values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
-            samples.append(Sample(*values))
+    try:
+        with gzip.open(path, "rt") as file:
+            while line := file.readline(_MAX_LINE):
+                values = json.loads(line)
+                goal, room, turns = values[3]
+                values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
+                samples.append(Sample(*values))
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise CheckpointError(f"{path}: expected episodes of an earlier round: {error}; remove the file") from error
     return samples

@@ -6,39 +6,32 @@
     observations, rewards, terminations, truncations, info = envs.step([c[0] for c in info["admissible_commands"]])
     envs.restore(0, snapshot)
 
-What is exact, and how that was checked, is in docs/envs.md.
+What is exact, and how that was checked, is in docs/worlds/alfworld.md.
 """
 
 from __future__ import annotations
 
 import collections
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from embodied_mem.envs.checks import checked_path, checked_text, listed_tasks
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.native import part
-
-_native = part("alfworld")
-Game = _native.Game
-Env = _native.Env
-
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
-"""ALFWorld's six task types, in the order of its own numbers 1 to 6."""
+from embodied_mem.worlds.alfworld.engine import Env as Env
+from embodied_mem.worlds.alfworld.engine import Game, VectorEnv
+from embodied_mem.worlds.alfworld.wording.text import TASK_TYPES as TASK_TYPES
 
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
 GAME_FILE = "game.tw-pddl"
 _MAX_CACHED_GAMES = 1024
+_ROOTS = (("EMBODIED_MEM_DATA", "alfworld"), ("ALFWORLD_DATA", ""))
+_TRIAL = re.compile(r"trial_T\w+")
+_GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
 
-Tasks = str | os.PathLike | Sequence[str | os.PathLike | Game]
+Tasks = str | os.PathLike[str] | Sequence[str | os.PathLike[str] | Game]
 
 
 def data_root() -> Path | None:
@@ -46,16 +39,12 @@ def data_root() -> Path | None:
 
     Looked for: `$EMBODIED_MEM_DATA/alfworld`, `$ALFWORLD_DATA`, each also with `json_2.1.1` below it.
     """
-    roots = [Path(os.environ["EMBODIED_MEM_DATA"]) / "alfworld"] if os.environ.get("EMBODIED_MEM_DATA") else []
-    roots += [Path(os.environ["ALFWORLD_DATA"])] if os.environ.get("ALFWORLD_DATA") else []
-    for root in roots:
-        for candidate in (root / "json_2.1.1", root):
-            if any((candidate / split).is_dir() for split in SPLITS):
-                return candidate
-    return None
+    roots = [Path(os.environ[name]) / below for name, below in _ROOTS if os.environ.get(name)]
+    candidates = [candidate for root in roots for candidate in (root / "json_2.1.1", root)]
+    return next((c for c in candidates if any(os.path.isdir(c / split) for split in SPLITS)), None)
 
 
-def find_games(tasks: str | os.PathLike) -> list[Path]:
+def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
     """Return the game files of a split or below a folder, sorted by path.
 
     Args:
@@ -64,19 +53,19 @@ def find_games(tasks: str | os.PathLike) -> list[Path]:
     Raises:
         DataNotFoundError: no such split is installed, or the folder holds no game.
     """
-    path = Path(tasks)
-    if str(tasks) in SPLITS and not path.is_dir():
+    path = checked_path("tasks", tasks)
+    if str(tasks) in SPLITS and not os.path.isdir(path):
         root = data_root()
-        if root is None or not (root / str(tasks)).is_dir():
+        if root is None or not os.path.isdir(root / str(tasks)):
             raise DataNotFoundError(
                 f"ALFWorld's split {str(tasks)!r} is not installed: expected the folder "
                 f"$EMBODIED_MEM_DATA/alfworld/json_2.1.1/{tasks} or $ALFWORLD_DATA/json_2.1.1/{tasks}; "
                 "ALFWorld's own `alfworld-download` fetches it, and generated games need no data at all"
             )
         path = root / str(tasks)
-    if path.is_file():
+    if os.path.isfile(path):
         return [path]
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise DataNotFoundError(
             f"tasks: expected one of {', '.join(SPLITS)}, a folder or a game file, got {str(tasks)!r}"
         )
@@ -86,21 +75,31 @@ def find_games(tasks: str | os.PathLike) -> list[Path]:
     return files
 
 
-def task_id_of(path: str | os.PathLike) -> str:
+def task_id_of(path: str | os.PathLike[str]) -> str:
     """Return the id of a game file: its task and trial folders for official files, the file's stem for others."""
     path = Path(path)
     return "/".join(path.parts[-3:-1]) if path.name == GAME_FILE and len(path.parts) >= 3 else path.stem
 
 
+def trial_key(task_id: str) -> str:
+    """What identifies the task behind a task id in any of its spellings.
+
+    The trial's own name (`trial_T...`) if there is one, else the last two parts of the path without a game file's name.
+    So `a/b/trial_T1/game.tw-pddl`, `b/trial_T1` and `trial_T1` are one task.
+    """
+    found = _TRIAL.search(task_id)
+    if found:
+        return found[0]
+    path = _GAME_FILE.sub("", task_id.replace("\\", "/")).strip("/")
+    return "/".join(path.split("/")[-2:])
+
+
 class AlfworldVectorEnv(NativeVectorEnv):
     """ALFWorld games stepped together; autoreset is disabled, results do not depend on the number of threads.
 
-    A finished env goes on answering as the original does until it is reset. `info` holds, each with one entry per env:
-    `goal` (the task's sentence), `task_id`, `admissible_commands` (list[str] in the original's order), `won` (bool[B])
-    and `progress` (float64[B], see below). Observations are the original's own text, the first one with its banner.
-
-    Rewards are the original's scores: 1.0 after every step at which the goal holds, else 0.0. `terminations` is `won`;
-    `truncations` is true where `max_steps` steps were taken and the goal does not hold.
+    A finished env goes on answering as the original does until it is reset. Observations are the original's own text,
+    the first one with its banner; `info` has `admissible_commands` (list[str] in the original's order), too. Rewards
+    are the original's scores, `terminations` is `won`.
 
     `progress` is the share of the goal's conditions that hold, 1 exactly when won. Conditions per task type:
     place: an object of the type is in a receptacle of the type (0 or 1). Clean, heat, cool: of one object, the best
@@ -118,30 +117,27 @@ class AlfworldVectorEnv(NativeVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = 50,
+        *,
         grammar: str = "0.4",
         num_threads: int | None = None,
     ):
-        """Make the envs; no game is loaded before `reset`.
+        """Make the envs; no game is loaded before `reset`. Other arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: a split, a folder of game files, one game file, or a sequence of game files and `Game` objects.
-            num_envs: number of games played side by side, B.
-            seed: decides, with env and episode number, which task is drawn.
-            max_steps: steps after which an episode is truncated; None for no limit.
             grammar: ALFWorld's wording, "0.4" (`move X to Y`) or "0.3" (`put X in/on Y`).
-            num_threads: threads that step the games; None picks 1 per 64 envs, at most one per core.
 
         Raises:
             DataNotFoundError: the split is not installed.
             InvalidInputError: any other argument is out of range.
         """
-        super().__init__(_native.VectorEnv, _task_list(tasks), num_envs, seed, max_steps, num_threads, grammar)
-        self.grammar = grammar
+        self.grammar = checked_text("grammar", grammar)
+        super().__init__(VectorEnv, _task_list(tasks), num_envs, seed, max_steps, num_threads, grammar)
         self._cache: collections.OrderedDict[int, Game] = collections.OrderedDict()
 
     def task_id(self, task_index: int) -> str:
         """Return the id of one task."""
-        task = self._tasks[task_index]
+        task = super().load(task_index)
         return task.name if isinstance(task, Game) else task_id_of(task)
 
     def load(self, task_index: int) -> Game:
@@ -166,13 +162,13 @@ class AlfworldVectorEnv(NativeVectorEnv):
 
 def _task_list(tasks: Tasks) -> list[Path | Game]:
     if isinstance(tasks, str | os.PathLike):
-        return list(find_games(tasks))
-    result = []
-    for i, task in enumerate(tasks):
+        return [*find_games(tasks)]
+    result: list[Path | Game] = []
+    for i, task in enumerate(listed_tasks(tasks)):
         if isinstance(task, Game):
             result.append(task)
         elif isinstance(task, str | os.PathLike):
-            result.append(Path(task))
+            result.append(checked_path(f"tasks[{i}]", task))
         else:
             raise InvalidInputError(f"tasks[{i}]: expected a path or a Game, got {type(task).__name__}")
     return result

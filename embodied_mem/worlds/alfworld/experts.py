@@ -1,10 +1,7 @@
-"""Two experts for ALFWorld: one reads the full state, one uses only what a player has been told.
-
-    expert = PrivilegedExpert()
-    commands = expert.plan(envs.env(0))                                   # a shortest plan from here
+"""An expert for ALFWorld that knows only what the texts have told; `shortest_plan` is one that sees the full state.
 
     expert = ObservingExpert()
-    expert.reset(goal, first_observation, search_order=household_order)
+    expert.reset(goal, first_observation, search_order=statistics_order)
     command = expert.act(first_observation)                               # then act(observation) after every step
     expert.observe("go to shelf 1", "You arrive at shelf 1. ...")         # a command that somebody else gave
 
@@ -15,12 +12,11 @@ passing, a wrong object in the hand, objects that already lie in the target, lam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from embodied_mem.envs.alfworld_planner import WorldState, shortest_plan
-from embodied_mem.envs.alfworld_search import SearchOrder, household_order, households_put
-from embodied_mem.envs.alfworld_text import (
-    GRAMMARS,
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory.readers.reading import STATE_AFTER
+from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder, households_put, statistics_order
+from embodied_mem.worlds.alfworld.wording.text import (
     Command,
     Percept,
     Task,
@@ -31,42 +27,9 @@ from embodied_mem.envs.alfworld_text import (
     put_command,
     type_of,
 )
-from embodied_mem.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    from embodied_mem.envs.alfworld import Env
-
-_MARKS = {"clean": "clean", "heat": "hot", "cool": "cool"}
-_OPPOSITE = {"hot": "cool", "cool": "hot"}
-
-
-def _check_grammar(grammar: str) -> None:
-    if grammar not in GRAMMARS:
-        raise InvalidInputError(f"grammar: expected one of {', '.join(GRAMMARS)}, got {grammar!r}")
-
-
-class PrivilegedExpert:
-    """Plays by a shortest plan from the full state; for labels and proofs, never for evaluation.
-
-    Args:
-        grammar: wording of the commands, "0.4" or "0.3".
-    """
-
-    def __init__(self, grammar: str = "0.4") -> None:
-        _check_grammar(grammar)
-        self.grammar = grammar
-
-    def plan(self, world: WorldState | Env) -> list[str]:
-        """Return a shortest list of commands that wins from this state; empty if it is won.
-
-        Args:
-            world: the full state, or an engine env (which is only read).
-
-        Raises:
-            InvalidInputError: the goal cannot be reached.
-        """
-        state = world if isinstance(world, WorldState) else WorldState.from_env(world)
-        return shortest_plan(state, self.grammar)
+_OPPOSITE = {"heat": "cool", "cool": "hot"}
+"""Verb -> the mark that it takes away."""
 
 
 class ObservingExpert:
@@ -89,7 +52,7 @@ class ObservingExpert:
     """
 
     def __init__(self, grammar: str = "0.4") -> None:
-        _check_grammar(grammar)
+        put_command("", "", grammar)  # refuses an unknown grammar
         self.grammar = grammar
 
     def reset(self, goal: str, first_observation: str, search_order: SearchOrder | Sequence[str] | None = None) -> None:
@@ -103,7 +66,7 @@ class ObservingExpert:
             goal: the task sentence.
             first_observation: the text that lists the room's receptacles.
             search_order: a callable (object type, receptacles) -> receptacles, or a list of receptacles for the
-                goal's object; what it leaves out is searched afterwards in the default order, `household_order`.
+                goal's object; what it leaves out is searched afterwards in the default order, `statistics_order`.
 
         Raises:
             InvalidInputError: the goal is no ALFWorld task, or the text lists no receptacle.
@@ -131,12 +94,12 @@ class ObservingExpert:
         """Return all receptacles in the order in which to look for a type of object."""
         given = self._search_order
         if given is None or (not callable(given) and object_type != self.task.object_type):
-            return household_order(object_type, self.receptacles)
+            return statistics_order(object_type, self.receptacles)
         chosen = given(object_type, self.receptacles) if callable(given) else given
         known = set(self.receptacles)
         ranked = dict.fromkeys(receptacle for receptacle in chosen if receptacle in known)
         if len(ranked) < len(known):
-            ranked.update(dict.fromkeys(household_order(object_type, self.receptacles)))
+            ranked.update(dict.fromkeys(statistics_order(object_type, self.receptacles)))
         return list(ranked)
 
     def observe(self, command: str, observation: str) -> None:
@@ -162,39 +125,34 @@ class ObservingExpert:
     def _note(self, percept: Percept, command: str) -> None:
         """Update what is known by one percept; the same percept twice changes nothing."""
         kind, receptacle, name = percept.kind, percept.receptacle, percept.object
-        if kind == "nothing":
-            self._note_refusal(parse_command(command))
-            return
-        if kind == "arrive":
-            self.at = receptacle
         if percept.is_open is not None:
             (self.closed.discard if percept.is_open else self.closed.add)(receptacle)
         if percept.contents is not None:
             self.contents[receptacle] = list(percept.contents)
             self._checked.add(receptacle)
-        if kind == "take":
-            self.held = name
-            self._came_from[name] = receptacle
+        if kind in ("take", "put", "inventory"):
+            self.held = percept.held or ""
             self._forget_place(name)
-        elif kind == "put":
-            self.held = ""
-            self._forget_place(name)
-            self.contents.setdefault(receptacle, []).append(name)
-        elif kind in _MARKS:
-            mark = _MARKS[kind]
-            self.held = name
-            self.marks[mark].add(name)
-            if mark in _OPPOSITE:
-                self.marks[_OPPOSITE[mark]].discard(name)
-        elif kind in ("turn_on", "turn_off"):
-            self.marks["toggled"].add(name)
-        elif kind == "inventory":
-            self.held = name
-            self._forget_place(name)
-        elif kind == "facing":
-            self._join(*percept.receptacles)
-            if not self._is_here(percept.receptacles[0]):
-                self.at = percept.receptacles[0]
+        match kind:
+            case "nothing":
+                self._note_refusal(parse_command(command))
+            case "arrive":
+                self.at = receptacle
+            case "take":
+                self._came_from[name] = receptacle
+            case "put":
+                self.contents.setdefault(receptacle, []).append(name)
+            case "clean" | "heat" | "cool":
+                self.held = name
+                self.marks[STATE_AFTER[kind]].add(name)
+                if kind in _OPPOSITE:
+                    self.marks[_OPPOSITE[kind]].discard(name)
+            case "turn_on" | "turn_off":
+                self.marks["toggled"].add(name)
+            case "facing":
+                self._join(*percept.receptacles)
+                if not self._is_here(percept.receptacles[0]):
+                    self.at = percept.receptacles[0]
 
     def _join(self, *receptacles: str) -> None:
         """Take note that these receptacles are reached from one place."""
@@ -208,31 +166,35 @@ class ObservingExpert:
 
     def _forget_place(self, name: str) -> None:
         """Take an object off all places where it was known to be."""
-        for names in self.contents.values():
-            if name in names:
-                names.remove(name)
+        for receptacle in self.contents:
+            self._forget(name, receptacle)
 
     def _note_refusal(self, command: Command) -> None:
         """Learn from "Nothing happens.": the belief that led to a sensible command was wrong, so drop it."""
         verb, name, receptacle = command.verb, command.object, command.receptacle
-        self._doubts_hand = self._is_mine and verb in ("take", "put", *_MARKS)
+        self._doubts_hand = self._is_mine and verb in ("take", "put", *STATE_AFTER)
         if receptacle and not self._is_here(receptacle) and verb != "go":
             return  # somebody tried it from afar: no news
-        if verb == "take" and not self.held:
-            names = self.contents.get(receptacle, [])
-            if name in names:
-                names.remove(name)
-        elif verb == "open":
-            if receptacle not in self.contents:
-                self._checked.add(receptacle)
-            self.closed.discard(receptacle)
-        elif verb == "go":
-            if self.at and receptacle in self.receptacles:
-                self._join(self.at, receptacle)  # one cannot go where one is
-        elif name and name == self.held:
-            self._refused.add((verb, type_of(name), receptacle))
-        elif verb == "use" and name in self.contents.get(self.at, ()):
-            self.contents[self.at].remove(name)
+        match verb:
+            case "take" if not self.held:
+                self._forget(name, receptacle)
+            case "open":
+                if receptacle not in self.contents:
+                    self._checked.add(receptacle)
+                self.closed.discard(receptacle)
+            case "go":
+                if self.at and receptacle in self.receptacles:
+                    self._join(self.at, receptacle)  # one cannot go where one is
+            case _ if name and name == self.held:
+                self._refused.add((verb, type_of(name), receptacle))
+            case "use":
+                self._forget(name, self.at)
+
+    def _forget(self, name: str, receptacle: str) -> None:
+        """Take an object off a place."""
+        names = self.contents.get(receptacle, [])
+        if name in names:
+            names.remove(name)
 
     # What to do.
 
@@ -243,31 +205,37 @@ class ObservingExpert:
             return self._drop()
         if not held:
             found = self._choose_object()
-            return self._take(*found) if found else self._search(self.order)
+            return self._use(found[1], f"take {found[0]} from {found[1]}") if found else self._search(self.order)
         if task.lamp_type:
             return self._look_under_lamp()
-        if task.change and held not in self.marks[_MARKS[task.change]]:
+        if not self._is_prepared(held):
             changer = self._choose(task.changer_type, task.change)
             if changer:
                 return self._reach(changer) or f"{task.change} {held} with {changer}"
         target = self._choose(task.receptacle_type, "put")
-        return self._put(target) if target else self._drop()
+        return self._use(target, put_command(held, target, self.grammar)) if target else self._drop()
+
+    def _is_prepared(self, name: str) -> bool:
+        """Return whether an object is as the task wants it, as far as is known."""
+        return not self.task.change or name in self.marks[STATE_AFTER[self.task.change]]
 
     def _reach(self, receptacle: str) -> str:
         """Return the command that goes there, or "" if the agent is there."""
         return "" if self._is_here(receptacle) else f"go to {receptacle}"
 
-    def _put(self, receptacle: str) -> str:
-        """Return the next command on the way to putting the held object there."""
+    def _use(self, receptacle: str, command: str) -> str:
+        """Return the next command on the way to one that puts something there or takes it."""
         if receptacle in self.closed and self._is_here(receptacle):
             return f"open {receptacle}"
-        return self._reach(receptacle) or put_command(self.held, receptacle, self.grammar)
+        return self._reach(receptacle) or command
 
-    def _take(self, name: str, receptacle: str) -> str:
-        """Return the next command on the way to taking an object from there."""
-        if receptacle in self.closed and self._is_here(receptacle):
-            return f"open {receptacle}"
-        return self._reach(receptacle) or f"take {name} from {receptacle}"
+    def _cost(self, receptacle: str) -> int:
+        """Return about how many commands it takes to look into a receptacle and come back."""
+        return 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
+
+    def _known(self, kind: str) -> list[tuple[str, str]]:
+        """Return (object, receptacle) of the objects of a type that are known."""
+        return [(name, place) for place, names in self.contents.items() for name in names if type_of(name) == kind]
 
     def _is_done(self, name: str, receptacle: str) -> bool:
         """Return whether an object that lies there is part of the goal already, as far as is known."""
@@ -276,59 +244,46 @@ class ObservingExpert:
             return False
         if task.count == 2:
             return receptacle == self._choose(task.receptacle_type, "put")
-        return not task.change or name in self.marks[_MARKS[task.change]]
+        return self._is_prepared(name)
 
     def _choose_object(self) -> tuple[str, str] | None:
         """Return (object, receptacle) of the nearest known object to take, prepared ones first, or None."""
-        task = self.task
-        best, best_cost = None, 99
-        for receptacle, names in self.contents.items():
-            for name in names:
-                if type_of(name) == task.object_type and not self._is_done(name, receptacle):
-                    cost = 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
-                    if task.change and name not in self.marks[_MARKS[task.change]]:
-                        cost += 4
-                    if cost < best_cost:
-                        best, best_cost = (name, receptacle), cost
-        return best
+        left = [found for found in self._known(self.task.object_type) if not self._is_done(*found)]
+        return min(left, key=lambda f: self._cost(f[1]) + 4 * (not self._is_prepared(f[0])), default=None)
 
     def _choose(self, receptacle_type: str, verb: str) -> str:
         """Return the receptacle of a type where to do something: one that has such an object if two are wanted, then
         the nearest that needs no opening. "" if none is left."""
         wanted = self.task.object_type
-        best, best_cost = "", 99
-        for receptacle in self.receptacles:
-            if type_of(receptacle) != receptacle_type or self._is_refused(verb, wanted, receptacle):
-                continue
-            cost = 2 * (not self._is_here(receptacle))
-            if verb == "put":
-                cost += receptacle in self.closed or receptacle not in self.contents
-                if self.task.count == 2:
-                    cost -= 10 * sum(type_of(name) == wanted for name in self.contents.get(receptacle, ()))
-            if cost < best_cost:
-                best, best_cost = receptacle, cost
-        return best
+
+        def cost(receptacle: str) -> int:
+            walk = 2 * (not self._is_here(receptacle))
+            if verb != "put":
+                return walk
+            there = sum(type_of(name) == wanted for name in self.contents.get(receptacle, ()))
+            is_hidden = receptacle in self.closed or receptacle not in self.contents
+            return walk + is_hidden - (10 * there if self.task.count == 2 else 0)
+
+        of_type = [r for r in self.receptacles if type_of(r) == receptacle_type]
+        return min((r for r in of_type if not self._is_refused(verb, wanted, r)), key=cost, default="")
 
     def _is_refused(self, verb: str, object_type: str, receptacle: str) -> bool:
         return (verb, object_type, receptacle) in self._refused
 
     def _drop(self) -> str:
         """Return the next command to empty the hand: here if it fits, where the object came from, or elsewhere."""
-        kind = type_of(self.held)
-        origin = self._came_from.get(self.held, "")
-        best, best_cost = "", 99
-        for receptacle in self.receptacles:
-            if self._is_refused("put", kind, receptacle):
-                continue
-            cost = 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
-            if receptacle != origin and not households_put(kind, type_of(receptacle)):
-                cost += 20
-            if cost < best_cost:
-                best, best_cost = receptacle, cost
+        held, kind = self.held, type_of(self.held)
+        origin = self._came_from.get(held, "")
+
+        def cost(receptacle: str) -> int:
+            fits = receptacle == origin or households_put(kind, type_of(receptacle))
+            return self._cost(receptacle) + 20 * (not fits)
+
+        best = min((r for r in self.receptacles if not self._is_refused("put", kind, r)), key=cost, default="")
         if not best:
             self._refused.clear()
             return "inventory"
-        return self._put(best)
+        return self._use(best, put_command(held, best, self.grammar))
 
     def _search(self, order: Sequence[str]) -> str:
         """Return the next command of looking through the receptacles not seen inside, in this order."""
@@ -344,13 +299,11 @@ class ObservingExpert:
     def _look_under_lamp(self) -> str:
         """Return the next command with the object in hand: find the lamp, go there, switch it on."""
         lamp_type, toggled = self.task.lamp_type, self.marks["toggled"]
-        best, best_cost = None, 99
-        for receptacle, names in self.contents.items():
-            for name in names:
-                if type_of(name) == lamp_type:
-                    cost = 2 * (not self._is_here(receptacle)) + (name not in toggled)
-                    if cost < best_cost:
-                        best, best_cost = (name, receptacle), cost
+
+        def cost(found: tuple[str, str]) -> int:
+            return 2 * (not self._is_here(found[1])) + (found[0] not in toggled)
+
+        best = min(self._known(lamp_type), key=cost, default=None)
         if best is None:
             if self._lamp_order is None:
                 self._lamp_order = self._order_for(lamp_type)

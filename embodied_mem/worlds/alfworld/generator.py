@@ -3,12 +3,12 @@
 As in ALFRED, games come from scenes. A scene is one room that lasts over all its trials: the same receptacles with
 the same numbers, and habits: each type of object has one to three receptacles where it usually is. A trial draws
 where the things are today and asks for one task. Sizes, objects, places and tasks follow household statistics that
-`experiments/measure_statistics.py` measured on ALFWorld's train split (counts only, in `alfworld_household.json`).
+`experiments/analyses/measure_statistics.py` measured on ALFWorld's train split (counts only, in `statistics.json`).
 
     games = generate(num_games=100, seed=0, num_scenes=24, split="train")
     envs = embodied_mem.envs.make("alfworld", tasks=[game.load() for game in games], num_envs=16)
     write(games, "my_games")                                   # official layout and format, TextWorld plays it
-    python -m embodied_mem.envs.alfworld_generator --out my_games --num_games 100 --seed 0
+    python -m embodied_mem.worlds.alfworld.generator --out my_games --num_games 100 --seed 0
 
 Where this differs from the official files: facts are sorted and stated once (there: set order, repeated), nothing is
 inside a bowl or a box at the start (there: in one game in six), and objects that stand on two receptacles at once do
@@ -24,17 +24,18 @@ import itertools
 import json
 import pathlib
 import random
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from embodied_mem.envs.alfworld_household import ROOMS, Habit, Receptacle, Scene, household_statistics
-from embodied_mem.envs.alfworld_planner import WorldState, shortest_plan
-from embodied_mem.envs.alfworld_problem import game_file, identifier_of, location_of, problem_text
-from embodied_mem.envs.alfworld_text import CHANGES, TASK_TYPES, Task, render_goal
 from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.worlds.alfworld.pddl import game_file, identifier_of, location_of, problem_text
+from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
+from embodied_mem.worlds.alfworld.statistics import ROOMS, Habit, Receptacle, Scene, Thing, household_statistics
+from embodied_mem.worlds.alfworld.wording.text import CHANGES, TASK_TYPES, render_goal, task_of
 
 if TYPE_CHECKING:
-    from embodied_mem.envs.alfworld import Game
+    from embodied_mem.worlds.alfworld.engine import Game
 
 SPLITS = ("train", "valid")
 """Trials of the same scenes that never share a random stream (like ALFWorld's train and valid_seen)."""
@@ -65,7 +66,7 @@ class _Random:
         """Return index i with probability proportional to its weight, given the running sums of the weights."""
         return min(bisect.bisect_right(cumulative, self._next() * cumulative[-1]), len(cumulative) - 1)
 
-    def key_of(self, weights: dict[str, float]) -> str:
+    def key_of(self, weights: Mapping[str, float]) -> str:
         """Return a key with probability proportional to its weight."""
         return list(weights)[self.weighted(list(itertools.accumulate(weights.values())))]
 
@@ -97,7 +98,7 @@ class GeneratedGame:
 
     def load(self) -> Game:
         """Return the game as the native engine plays it, named by its task id."""
-        from embodied_mem.envs.alfworld import Game
+        from embodied_mem.worlds.alfworld.engine import Game
 
         return Game.from_problem(self.problem, self.goal, self.task_id)
 
@@ -107,7 +108,7 @@ class GeneratedGame:
         Raises:
             InternalError: the plan does not win; the generator or the planner is wrong.
         """
-        from embodied_mem.envs.alfworld import Env
+        from embodied_mem.worlds.alfworld.engine import Env
 
         env = Env(self.load())
         plan = tuple(shortest_plan(WorldState.from_env(env)))
@@ -128,21 +129,23 @@ class Generator:
         habit: share of an object type's mass that lies in its one to three usual receptacles, in [0, 1]. The rest
             is spread over all receptacles that can hold it, as households do. At the default the share of the
             most frequent receptacle per scene and type is near the measured one.
+        own_habits: a type of object has one usual receptacle, drawn evenly from all that can hold it: only memory of
+            this scene tells which, household statistics do not.
 
     Raises:
         InvalidInputError: `habit` is outside [0, 1].
     """
 
-    def __init__(self, seed: int, habit: float = DEFAULT_HABIT) -> None:
+    def __init__(self, seed: int, habit: float = DEFAULT_HABIT, own_habits: bool = False) -> None:
         if not 0 <= habit <= 1:
             raise InvalidInputError(f"habit: expected a share in [0, 1], got {habit}")
         self.seed = seed
         self.habit = habit
+        self.own_habits = own_habits
         self._statistics = household_statistics()
         self._contain = {name: set(held) for name, held in self._statistics["can_contain"].items()}
         self._having = {name: set(types) for name, types in self._statistics["properties"].items()}
         self._scenes: dict[int, Scene] = {}
-        self._scene_texts: dict[int, tuple[str, str]] = {}
 
     def scene(self, number: int) -> Scene:
         """Return scene `number` (from 0), always the same for this seed and habit."""
@@ -159,24 +162,25 @@ class Generator:
         receptacles = self._make_receptacles(rng, statistics)
         inventory = [name for name, had in statistics["objects"].items()
                      if rng.uniform(0, statistics["scenes"]) < had["scenes"]]  # fmt: skip
-        habits, furnishings = {}, []
+        habits: dict[str, Habit] = {}
+        furnishings: list[Thing] = []
         taken = {receptacle.location for receptacle in receptacles}
         floor = tuple(self._new_location(rng, taken) for _ in range(12))
         for name in inventory:
             had = statistics["objects"][name]
-            if name in self._having["pickupable"]:
-                habit = self._make_habit(rng, name, had["places"], receptacles)
-                if habit is not None:
-                    habits[name] = habit
-                    continue
-            furnishings += self._place_furnishing(rng, name, had, receptacles, taken)
+            movable = name in self._having["pickupable"]
+            if movable and (habit := self._make_habit(rng, name, had["places"], receptacles)):
+                habits[name] = habit
+            else:
+                furnishings += self._place_furnishing(rng, name, had, receptacles, taken)
         copies = {name: statistics["objects"][name]["copies"] for name in habits}
         goals = self._possible_goals(statistics["goals"], receptacles, habits, furnishings)
         return Scene(number, room, receptacles, habits, copies, tuple(furnishings), floor, goals)
 
-    def _make_receptacles(self, rng: _Random, statistics: dict) -> tuple[Receptacle, ...]:
+    def _make_receptacles(self, rng: _Random, statistics: dict[str, Any]) -> tuple[Receptacle, ...]:
         """Return the room's receptacles: counts, openness and shared standing places as in households."""
-        receptacles, used, taken = [], set(), set()
+        receptacles: list[Receptacle] = []
+        used, taken = set[str](), set[str]()
         share = statistics["locations_per_receptacle"]
         for name, counts in statistics["receptacles"].items():
             location = ""
@@ -200,15 +204,14 @@ class Generator:
     ) -> Habit | None:
         """Return where a type of object lives in this room, or None if nothing here can hold it."""
         able = [i for i, receptacle in enumerate(receptacles) if name in self._contain.get(receptacle.type, ())]
-        number = {type_name: 0 for type_name in places}
-        for i in able:
-            number[receptacles[i].type] = number.get(receptacles[i].type, 0) + 1
+        number = Counter(receptacles[i].type for i in able)
         weights = [places.get(receptacles[i].type, 0) / number[receptacles[i].type] for i in able]
         if sum(weights) <= 0:
             return None
         preferred: list[int] = []
-        rest = list(weights)
-        for _ in range(min(1 + rng.integer(3), sum(weight > 0 for weight in weights))):
+        rest = [1.0] * len(able) if self.own_habits else list(weights)
+        count = 1 if self.own_habits else min(1 + rng.integer(3), sum(weight > 0 for weight in weights))
+        for _ in range(count):
             chosen = rng.weighted(list(itertools.accumulate(rest)))
             preferred.append(chosen)
             rest[chosen] = 0.0
@@ -220,12 +223,13 @@ class Generator:
         return Habit(tuple(able[i] for i in preferred), tuple(able), tuple(itertools.accumulate(mixed)))
 
     def _place_furnishing(
-        self, rng: _Random, name: str, had: dict, receptacles: tuple[Receptacle, ...], taken: set[str]
-    ) -> list[tuple[str, str, str, str]]:
+        self, rng: _Random, name: str, had: dict[str, Any], receptacles: tuple[Receptacle, ...], taken: set[str]
+    ) -> list[Thing]:
         """Return the things of one type that never move: where households have them, or on the floor."""
         present = {"", *(receptacle.type for receptacle in receptacles)} - set(_FURNITURE_FREE)
         spots = {place: count for place, count in had["places"].items() if place in present}
-        placed, used = [], set()
+        placed: list[Thing] = []
+        used = set()
         for _ in range(int(rng.key_of(had["copies"]))):
             position = (rng.uniform(-4, 4), rng.uniform(0, 2), rng.uniform(-4, 4))
             place = rng.key_of(spots) if spots else ""
@@ -233,14 +237,16 @@ class Generator:
             if identifier in used:
                 continue
             used.add(identifier)
+            holder = ""
             if place and name not in self._having["pickupable"]:
                 holders = [receptacle for receptacle in receptacles if receptacle.type == place]
-                holder = holders[rng.integer(len(holders))]
-                placed.append((identifier, name, holder.identifier, holder.location))
+                chosen = holders[rng.integer(len(holders))]
+                holder, location = chosen.identifier, chosen.location
             elif rng.uniform(0, 1) < 0.2:
-                placed.append((identifier, name, "", receptacles[rng.integer(len(receptacles))].location))
+                location = receptacles[rng.integer(len(receptacles))].location
             else:
-                placed.append((identifier, name, "", self._new_location(rng, taken)))
+                location = self._new_location(rng, taken)
+            placed.append(Thing(identifier, name, holder, location))
         return placed
 
     def _possible_goals(
@@ -248,11 +254,11 @@ class Generator:
         goals: dict[str, dict[str, int]],
         receptacles: tuple[Receptacle, ...],
         habits: dict[str, Habit],
-        furnishings: list[tuple[str, str, str, str]],
+        furnishings: list[Thing],
     ) -> dict[str, dict[str, float]]:
         """Return the tasks of households that this room can serve, with their weights."""
         present = {receptacle.type for receptacle in receptacles}
-        lamps = {name for _, name, holder, _ in furnishings if holder and name in self._having["toggleable"]}
+        lamps = {thing.type for thing in furnishings if thing.holder and thing.type in self._having["toggleable"]}
         possible: dict[str, dict[str, float]] = {}
         for task_type, pairs in goals.items():
             change = CHANGES.get(task_type, "")
@@ -262,13 +268,10 @@ class Generator:
                 name, target = pair.split()
                 if name not in habits or (change and name not in self._having[f"{change}able"]):
                     continue
-                if task_type == "look_at_obj_in_light":
-                    served = target in lamps
-                else:
-                    served = target in present and name in self._contain[target]
-                    banned = self._banned_types(task_type, target)
-                    served = served and any(receptacles[i].type not in banned for i in habits[name].receptacles)
-                if served:
+                banned = self._banned_types(task_type, target)
+                starts = [receptacles[i].type for i in habits[name].receptacles]
+                served = target in present and name in self._contain[target] and not set(starts) <= set(banned)
+                if target in lamps if task_type == "look_at_obj_in_light" else served:
                     possible.setdefault(task_type, {})[pair] = weight
         return possible
 
@@ -312,40 +315,31 @@ class Generator:
         if task_type is None:
             task_type = list(scene.goals)[rng.integer(len(scene.goals))]
         name, target = rng.key_of(scene.goals[task_type]).split()
-        is_look = task_type == "look_at_obj_in_light"
-        num_needed = 2 if task_type == "pick_two_obj_and_place" else 1
-        task = Task(
-            task_type,
-            name.lower(),
-            "" if is_look else target.lower(),
-            target.lower() if is_look else "",
-            num_needed,
-        )
-        banned = self._banned_types(task_type, target)
-        objects = []
-        for type_name, habit in scene.habits.items():
-            num_copies = int(rng.key_of(scene.copies[type_name]))
-            if type_name == name:
-                num_copies = max(num_copies, num_needed)
-            objects += self._place_copies(rng, scene, type_name, habit, num_copies, banned if type_name == name else ())
+        task = task_of(task_type, name.lower(), target.lower())
+        objects: list[Thing] = []
+        for type_name, copies in scene.copies.items():
+            is_asked = type_name == name
+            num_copies = max(int(rng.key_of(copies)), task.count if is_asked else 0)
+            banned = self._banned_types(task_type, target) if is_asked else ()
+            objects += self._place_copies(rng, scene, type_name, num_copies, banned)
         goal = render_goal(task, rng.integer(2))
         trial_name = f"trial_{split}_{trial:06d}"
-        start = scene.floor[rng.integer(len(scene.floor))]
-        problem = problem_text(scene, objects, start, task_type, name, target, trial_name)
+        problem = problem_text(
+            scene, objects, scene.floor[rng.integer(len(scene.floor))], task_type=task_type, object_type=name,
+            target=target, trial=trial_name,
+        )  # fmt: skip
         return GeneratedGame(problem, goal, f"{task_type}-{name}-None-{target}-{scene_number}", trial_name, split)
 
     @staticmethod
-    def _place_copies(
-        rng: _Random, scene: Scene, name: str, habit: Habit, num_copies: int, banned: tuple[str, ...]
-    ) -> list[tuple[str, str, str, str]]:
-        """Return (id, type, receptacle id, location) of today's copies of one type, none in a banned type of place."""
-        cumulative, places = habit.cumulative, habit.receptacles
+    def _place_copies(rng: _Random, scene: Scene, name: str, num_copies: int, banned: tuple[str, ...]) -> list[Thing]:
+        """Return today's copies of one type of thing, none in a banned type of place."""
+        cumulative, places = scene.habits[name].cumulative, scene.habits[name].receptacles
         if banned:
             parts = [high - low for low, high in itertools.pairwise((0.0, *cumulative))]
             kept = [k for k, i in enumerate(places) if scene.receptacles[i].type not in banned]
             places = tuple(places[k] for k in kept)
             cumulative = tuple(itertools.accumulate(max(parts[k], 1e-9) for k in kept))
-        placed: list[tuple[str, str, str, str]] = []
+        placed: list[Thing] = []
         used = set()
         while len(placed) < num_copies:
             receptacle = scene.receptacles[places[rng.weighted(cumulative)]]
@@ -353,7 +347,7 @@ class Generator:
             identifier = identifier_of(name, (x + rng.uniform(-0.3, 0.3), y + 0.05, z + rng.uniform(-0.3, 0.3)))
             if identifier not in used:
                 used.add(identifier)
-                placed.append((identifier, name, receptacle.identifier, receptacle.location))
+                placed.append(Thing(identifier, name, receptacle.identifier, receptacle.location))
         return placed
 
 
@@ -362,20 +356,25 @@ def generate(
     seed: int,
     num_scenes: int = 24,
     split: str = "train",
+    *,
     task_types: Sequence[str] | None = None,
     habit: float = DEFAULT_HABIT,
     prove: bool = True,
+    own_habits: bool = False,
+    first_scene: int = 0,
 ) -> list[GeneratedGame]:
     """Return games over a fixed set of scenes: task types in turn, for each the scenes that can serve it in turn.
 
     Args:
         num_games: how many; the first n games are the same for any larger number.
         seed: everything follows from it; the scenes are those of `Generator(seed)`.
-        num_scenes: scenes 0 .. num_scenes - 1, a quarter of them kitchens.
+        num_scenes: so many scenes from `first_scene`, a quarter of them kitchens.
         split: "train" or "valid": other trials of the same scenes.
         task_types: the types wanted, by default all that these scenes can serve.
         habit: see `Generator`.
         prove: replay a shortest plan of every game in the native engine and keep it as its walkthrough.
+        own_habits: see `Generator`.
+        first_scene: number of the first scene.
 
     Raises:
         InvalidInputError: a number out of range, an unknown split or task type, or scenes that cannot serve a type.
@@ -387,8 +386,9 @@ def generate(
     unknown = set(task_types or ()) - set(TASK_TYPES)
     if unknown:
         raise InvalidInputError(f"task_types: expected some of {', '.join(TASK_TYPES)}, got {sorted(unknown)}")
-    generator = Generator(seed, habit)
-    serving = {task_type: [number for number in range(num_scenes) if task_type in generator.scene(number).goals]
+    generator = Generator(seed, habit, own_habits)
+    scenes = range(first_scene, first_scene + num_scenes)
+    serving = {task_type: [number for number in scenes if task_type in generator.scene(number).goals]
                for task_type in task_types or TASK_TYPES}  # fmt: skip
     missing = [task_type for task_type, scenes in serving.items() if not scenes]
     if task_types and missing:
@@ -430,7 +430,7 @@ def write(games: Iterable[GeneratedGame], root: str | pathlib.Path) -> list[path
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write generated games to a folder (the command line of this module)."""
     parser = argparse.ArgumentParser(
-        prog="python -m embodied_mem.envs.alfworld_generator", description="Write new, solvable ALFWorld games."
+        prog="python -m embodied_mem.worlds.alfworld.generator", description="Write new, solvable ALFWorld games."
     )
     parser.add_argument("--out", required=True, help="folder that will hold json_2.1.1/<split>/...")
     parser.add_argument("--num_games", type=int, default=100)
@@ -443,8 +443,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     games = generate(
-        options.num_games, options.seed, options.num_scenes, options.split, options.task_types, options.habit
-    )
+        options.num_games, options.seed, options.num_scenes, options.split, task_types=options.task_types,
+        habit=options.habit,
+    )  # fmt: skip
     files = write(games, options.out)
     print(f"{len(files)} games -> {pathlib.Path(options.out) / 'json_2.1.1' / options.split}")
 

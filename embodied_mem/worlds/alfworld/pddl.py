@@ -1,6 +1,7 @@
 """The PDDL text of a generated ALFWorld game, in the structure of the official files, and the game file around it.
 
-    text = problem_text(scene, objects, start, "pick_and_place_simple", "Apple", "Fridge", "trial_train_000001")
+    text = problem_text(scene, objects, start, task_type="pick_and_place_simple", object_type="Apple", target="Fridge",
+                        trial="trial_train_000001")
     file = game_file(text, "put a apple in fridge.", walkthrough)      # needs the package alfworld, see its docstring
 
 Source: structure of the `game.tw-pddl` files of ALFWorld 0.4.2; domain and grammar are read from that package.
@@ -13,103 +14,23 @@ import importlib.util
 import pathlib
 from collections.abc import Sequence
 
-from embodied_mem.envs.alfworld_household import Scene, household_statistics
 from embodied_mem.errors import MissingDependencyError
+from embodied_mem.worlds.alfworld.statistics import Scene, Thing, household_statistics
 
-_PLACE = """
-        (:goal
-            (and
-                (exists (?r - receptacle)
-                    (exists (?o - object)
-                        (and
-                            (inReceptacle ?o ?r)
-                            (objectType ?o {object}Type)
-                            (receptacleType ?r {target}Type)
-                        )
-                    )
-                )
-            )
-        )
-    )
-"""
-
-_CHANGE = """
-        (:goal
-            (and
-                (exists (?r - receptacle)
-                    (exists (?o - object)
-                        (and
-                            ({able} ?o)
-                            (objectType ?o {object}Type)
-                            (receptacleType ?r {target}Type)
-                            ({state} ?o)
-                            (inReceptacle ?o ?r)
-                        )
-                    )
-                )
-            )
-        )
-    )
-"""
-
-_CONDITIONS = {
+_GOALS = pathlib.Path(__file__).with_name("goals.pddl")
+_CHANGES = {
     "pick_clean_then_place_in_recep": {"able": "cleanable", "state": "isClean"},
     "pick_heat_then_place_in_recep": {"able": "heatable", "state": "isHot"},
     "pick_cool_then_place_in_recep": {"able": "coolable", "state": "isCool"},
 }
+_FORMS = {"pick_and_place_simple": "place", "look_at_obj_in_light": "look", "pick_two_obj_and_place": "two"}
 
-_TWO = """
-        (:goal
-            (and
-                (exists (?r - receptacle)
-                    (exists (?o1 - object)
-                        (and
-                            (objectType ?o1 {object}Type)
-                            (receptacleType ?r {target}Type)
-                            (inReceptacle ?o1 ?r)
-                            (exists (?o2 - object)
-                                (and
-                                    (not (= ?o1 ?o2))
-                                    (objectType ?o2 {object}Type)
-                                    (receptacleType ?r {target}Type)
-                                    (inReceptacle ?o2 ?r)
-                                )
-                            )
-                        )
-                    )
-                )
-            )
-        )
-    )
-"""
 
-_LOOK = """
-        (:goal
-             (and
-                 (exists (?ot - object
-                          ?r - receptacle
-                          ?a - agent
-                          ?l - location)
-                     (and
-                         (objectType ?ot {target}Type)
-                         (toggleable ?ot)
-                         (isToggled ?ot)
-                         (receptacleAtLocation ?r ?l)
-                         (atLocation ?a ?l)
-                         (inReceptacle ?ot ?r)
-                     )
-                 )
-                 (exists (?o - object
-                          ?a - agent)
-                     (and
-                         (objectType ?o {object}Type)
-                         (holds ?a ?o)
-                     )
-                 )
-             )
-        )
-    )
-"""
+@functools.lru_cache(maxsize=1)
+def _goal_templates() -> dict[str, str]:
+    """Return the sections of `goals.pddl` by name, each from the line break behind its name on."""
+    sections = _GOALS.read_text().split(";; ")[2:]
+    return {name: f"\n{text}" for name, _, text in (section.partition("\n") for section in sections)}
 
 
 def mangle(text: str) -> str:
@@ -138,13 +59,8 @@ def location_of(x: int, z: int, turn: int, tilt_degrees: int) -> str:
 
 def goal_text(task_type: str, object_type: str, target: str) -> str:
     """Return the goal of a problem; `target` is the receptacle type, or the lamp type for look_at_obj_in_light."""
-    if task_type == "look_at_obj_in_light":
-        return _LOOK.format(object=object_type, target=target)
-    if task_type == "pick_two_obj_and_place":
-        return _TWO.format(object=object_type, target=target)
-    if task_type == "pick_and_place_simple":
-        return _PLACE.format(object=object_type, target=target)
-    return _CHANGE.format(object=object_type, target=target, **_CONDITIONS[task_type])
+    template = _goal_templates()[_FORMS.get(task_type, "change")]
+    return template.format(object=object_type, target=target, **_CHANGES.get(task_type, {}))
 
 
 def _lines(predicate: str, arguments: Sequence[str]) -> str:
@@ -158,7 +74,7 @@ def _scene_texts(scene: Scene) -> tuple[str, str]:
     statistics = household_statistics()
     types = statistics["object_types"]
     present = {receptacle.type for receptacle in scene.receptacles}
-    objects = {*scene.habits, *(name for _, name, _, _ in scene.furnishings)}
+    objects = {*scene.habits, *(thing.type for thing in scene.furnishings)}
     declared = "\n".join(
         [f"        {name} - object" for name in types]
         + [f"        {name}Type - otype" for name in types]
@@ -180,8 +96,9 @@ def _scene_texts(scene: Scene) -> tuple[str, str]:
 
 def problem_text(
     scene: Scene,
-    objects: Sequence[tuple[str, str, str, str]],
+    objects: Sequence[Thing],
     start: str,
+    *,
     task_type: str,
     object_type: str,
     target: str,
@@ -191,7 +108,7 @@ def problem_text(
 
     Args:
         scene: the room.
-        objects: (id, type, receptacle id or "", location) of everything that can be picked up.
+        objects: everything that can be picked up.
         start: location of the agent.
         task_type: one of the six task types.
         object_type: type of the goal's object, as in the data ("SoapBar").
@@ -200,26 +117,23 @@ def problem_text(
     """
     declared, facts = _scene_texts(scene)
     things = sorted([*objects, *scene.furnishings])
-    locations = sorted({start, *(r.location for r in scene.receptacles), *(place for _, _, _, place in things)})
-    properties = household_statistics()["properties"]
+    locations = sorted({start, *(r.location for r in scene.receptacles), *(thing.location for thing in things)})
     holder_type = {receptacle.identifier: receptacle.type for receptacle in scene.receptacles}
+    cool = [t.identifier for t in objects if t.type == object_type and holder_type.get(t.holder) == "Fridge"]
+    properties = household_statistics()["properties"].items()
     parts = [
         f"\n(define (problem plan_{trial})\n(:domain alfred)\n(:objects\nagent1 - agent",
         declared,
-        "\n".join([f"        {identifier} - object" for identifier, _, _, _ in things]),
+        "\n".join([f"        {thing.identifier} - object" for thing in things]),
         "\n".join([f"        {location} - location" for location in locations]),
         "        )\n\n\n(:init\n",
         facts,
-        _lines("objectType", [f"{identifier} {name}Type" for identifier, name, _, _ in things]),
-    ]
-    for name, types in properties.items():
-        parts.append(_lines(name, [identifier for identifier, kind, _, _ in things if kind in types]))
-    is_cool = [i for i, name, holder, _ in objects if name == object_type and holder_type.get(holder) == "Fridge"]
-    parts += [
-        _lines("isCool", sorted(is_cool)),
+        _lines("objectType", [f"{thing.identifier} {thing.type}Type" for thing in things]),
+        *(_lines(name, [thing.identifier for thing in things if thing.type in types]) for name, types in properties),
+        _lines("isCool", sorted(cool)),
         f"        (atLocation agent1 {start})",
-        _lines("inReceptacle", [f"{identifier} {holder}" for identifier, _, holder, _ in things if holder]),
-        _lines("objectAtLocation", [f"{identifier} {location}" for identifier, _, _, location in things]),
+        _lines("inReceptacle", [f"{thing.identifier} {thing.holder}" for thing in things if thing.holder]),
+        _lines("objectAtLocation", [f"{thing.identifier} {thing.location}" for thing in things]),
         "        )\n",
     ]
     return "\n".join(parts) + goal_text(task_type, object_type, target)

@@ -1,13 +1,12 @@
-"""A planner and a critic by rules for ALFWorld's six kinds of tasks, on the content of the memories alone.
+"""Planner and critic by rules for ALFWorld's six task types, on the content of the memories alone.
 
     plan = SymbolicPlanner().plan(situation)
     [step.command for step in plan.steps]
     # ["go to desk 1", "take mug 1 from desk 1", "go to microwave 1", "heat mug 1 with microwave 1", ...]
 
-The planner imagines: it takes for granted that each step works and plans on from there, up to `max_steps`. What it
-plans on is, in this order: things seen in this task; the place from which this very task was won in this room before;
-looking through places, the most promising first (`hints`). Each step names what it needs, and the critic compares that
-with what is known by then.
+The planner assumes that each step succeeds and plans on from there, up to `max_steps`. It uses, in this order: things
+seen in this task; the place from which this very task was won in this room before; a search of places in the order of
+`search_prior`. Each step names its preconditions, and the critic compares them with the beliefs at that time.
 
 Needs: ("at", place), ("open", place), ("shut", place), ("there", thing, place), ("holding", thing), ("empty hand",),
 ("sought", kind): none is known yet, ("looked",): the place where the agent stands is not closed,
@@ -16,12 +15,17 @@ Needs: ("at", place), ("open", place), ("shut", place), ("there", thing, place),
 
 from __future__ import annotations
 
-from embodied_mem.agents.beliefs import Beliefs
-from embodied_mem.agents.hints import Hints
-from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen
-from embodied_mem.envs.alfworld_text import Task, parse_goal, put_command, type_of
+from typing import Any
+
+from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
+from embodied_mem.agents.planner_critic.critic import RuleCritic
+from embodied_mem.agents.planner_critic.interfaces import Situation
+from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.observations import STATE_AFTER
+from embodied_mem.memory.readers.reading import STATE_AFTER
+from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs, AlfworldRules
+from embodied_mem.worlds.alfworld.search_prior import SearchPrior
+from embodied_mem.worlds.alfworld.wording.text import Task, parse_goal, put_command, type_of
 
 
 class SymbolicPlanner:
@@ -51,8 +55,8 @@ class _Imagined:
     """The state as it will be when the steps planned so far have worked."""
 
     def __init__(self, task: Task, situation: Situation, grammar: str):
-        self.task, self.beliefs, self.grammar = task, situation.beliefs.copy(), grammar
-        self.hints = Hints(situation)
+        self.task, self.beliefs, self.grammar = task, AlfworldBeliefs.of(situation).copy(), grammar
+        self.prior = SearchPrior(situation)
         self.why = ""
         self._mark = STATE_AFTER.get(task.change, "")
         self._finished = False
@@ -73,8 +77,8 @@ class _Imagined:
             return self._take(*found) if found else self._search(task.object_type)
         if task.lamp_type:
             return self._light(held)
-        if self._mark and self._mark not in beliefs.marks.get(held, ()):
-            changer = self._nearest_of(self.hints.tool(task.change, task.changer_type), task.change, held)
+        if not self._is_ready(held):
+            changer = self._nearest_of(self.prior.tool(task.change, task.changer_type), task.change, held)
             if changer:
                 return self._change(held, changer)
         target = self._target(held)
@@ -87,7 +91,7 @@ class _Imagined:
             return False
         if self.task.count == 2:
             return place == self._target(thing)
-        return not self._mark or self._mark in self.beliefs.marks.get(thing, ())
+        return self._is_ready(thing)
 
     def _is_done(self) -> bool:
         things = self.beliefs.things.items()
@@ -96,19 +100,15 @@ class _Imagined:
 
     def _nearest(self, kind: str) -> tuple[str, str] | None:
         """(thing, place) of a known thing of this kind that is still to be fetched or used, the cheapest one."""
-        beliefs, best, best_cost = self.beliefs, None, 99
-        for thing, place in beliefs.things.items():
-            if type_of(thing) != kind or thing in self._given_up or place not in beliefs.receptacles:
-                continue
-            if kind == self.task.object_type and self._is_delivered(thing, place):
-                continue
-            if beliefs.times_refused(f"take {thing} from {place}") > 1:
-                continue
-            ready = not self._mark or self._mark in beliefs.marks.get(thing, ())
-            cost = beliefs.cost(place) + 4 * (not ready)
-            if cost < best_cost:
-                best, best_cost = (thing, place), cost
-        return best
+        beliefs, is_goal = self.beliefs, kind == self.task.object_type
+        known = [(t, p) for t, p in beliefs.things.items() if type_of(t) == kind and p in beliefs.receptacles]
+        left = [(t, p) for t, p in known if t not in self._given_up and not (is_goal and self._is_delivered(t, p))]
+        left = [(t, p) for t, p in left if beliefs.times_refused(f"take {t} from {p}") < 2]
+        return min(left, key=lambda pair: beliefs.cost(pair[1]) + 4 * (not self._is_ready(pair[0])), default=None)
+
+    def _is_ready(self, thing: str) -> bool:
+        """Whether a thing is as the goal wants it."""
+        return not self._mark or self._mark in self.beliefs.marks.get(thing, ())
 
     def _nearest_of(self, kind: str, verb: str, held: str) -> str:
         """The nearest receptacle of a kind where this was not refused."""
@@ -162,7 +162,7 @@ class _Imagined:
     def _put(self, thing: str, place: str, why: str) -> list[PlanStep]:
         beliefs = self.beliefs
         holding = ("holding", thing)
-        needs = [("at", place), ("open", place), holding]
+        needs: list[tuple[str, ...]] = [("at", place), ("open", place), holding]
         if self._mark and type_of(thing) == self.task.object_type and type_of(place) == self.task.receptacle_type:
             needs.append(("marked", thing, self._mark))
         steps = self._go(place, why, holding) + self._open(place, why, holding)
@@ -193,32 +193,31 @@ class _Imagined:
         found = self._nearest(self.task.lamp_type)
         if found is None:
             return self._search(self.task.lamp_type)
-        lamp, place = found
+        return self._switch_on(*found, f"{found[0]} was seen there", ("holding", held))
+
+    def _switch_on(self, lamp: str, place: str, why: str, *needs: tuple[str, ...]) -> list[PlanStep]:
         self._finished = True
-        needs = (("at", place), ("there", lamp, place), ("holding", held))
-        why = f"{lamp} was seen there"
-        return [*self._go(place, why, ("holding", held)), PlanStep(f"use {lamp}", needs, why)]
+        use = PlanStep(f"use {lamp}", (("at", place), ("there", lamp, place), ("holding", self.beliefs.held)), why)
+        return [*self._go(place, why, *needs), use]
 
     def _search(self, kind: str) -> list[PlanStep]:
         """The place where memory is sure, else places to look through; planning goes on after the former only."""
         beliefs = self.beliefs
-        sought = ("sought", kind)
-        for thing, place in self.hints.named(kind):
-            if place in beliefs.searched or place not in beliefs.receptacles or thing in self._given_up:
-                continue
-            if beliefs.times_refused(f"take {thing} from {place}"):
-                continue
-            why = f"the task was won with {thing} from {place} before"
-            if kind != self.task.lamp_type:
-                return self._take(thing, place, why)
-            self._finished = True
-            needs = (("at", place), ("there", thing, place), ("holding", beliefs.held))
-            return [*self._go(place, why), PlanStep(f"use {thing}", needs, why)]
+        for thing, place in self.prior.named(kind):
+            is_left = place in beliefs.receptacles and place not in beliefs.searched and thing not in self._given_up
+            if is_left and not beliefs.times_refused(f"take {thing} from {place}"):
+                why = f"the task was won with {thing} from {place} before"
+                is_lamp = kind == self.task.lamp_type
+                return self._switch_on(thing, place, why) if is_lamp else self._take(thing, place, why)
+        return self._look_through(kind)
+
+    def _look_through(self, kind: str) -> list[PlanStep]:
         self._finished = True
-        places = self.hints.order(kind, beliefs)
+        sought = ("sought", kind)
+        places = self.prior.order(kind, self.beliefs)
         again = not places  # all was seen: things may have moved, or something was misread
         steps: list[PlanStep] = []
-        for place in places or beliefs.receptacles:
+        for place in places or self.beliefs.receptacles:
             why = f"to look for a {kind} " + ("once more" if again else "there")
             unsearched = () if again else (("unsearched", place),)
             here = self._go(place, why, sought, ("looked",), *unsearched) + self._open(place, why, sought)
@@ -229,43 +228,29 @@ class _Imagined:
         return steps or [PlanStep("look", (), f"no {kind} is known")]
 
 
-class SymbolicCritic:
-    """Compares what a step needs with what is known now. What is not known is no objection."""
+class SymbolicCritic(RuleCritic[AlfworldBeliefs]):
+    """The critic of ALFWorld."""
 
-    needs_retrieval = False
+    beliefs = AlfworldBeliefs
 
-    def review(self, step: PlanStep, situation: Situation) -> str:
-        """As `Critic.review`."""
-        beliefs = situation.beliefs
-        if beliefs.times_refused(step.command):
-            return f"'{step.command}' had no effect here before"
-        return next(filter(None, (self._objection(need, beliefs) for need in step.needs)), "")
-
-    def _objection(self, need: tuple[str, ...], beliefs: Beliefs) -> str:
+    def objection(self, need: tuple[str, ...], now: AlfworldBeliefs) -> str:
+        """As `RuleCritic.objection`."""
         match need:
-            case ("at", place):
-                return "" if beliefs.is_here(place) else f"the agent is at {beliefs.at or 'no place'}, not at {place}"
-            case ("open", place):
-                return f"{place} is closed" if place in beliefs.closed else ""
-            case ("shut", place):
-                return f"{place} is open" if place in beliefs.opened else ""
-            case ("there", thing, place):
-                if beliefs.things.get(thing) == place or place not in beliefs.searched:
-                    return ""
-                return f"{thing} is not at {place}"
             case ("holding", thing):
-                return "" if beliefs.held == thing else f"{thing} is not in the hand"
-            case ("empty hand",):
-                return f"{beliefs.held} is in the hand" if beliefs.held else ""
+                return "" if now.held == thing else f"{thing} is not in the hand"
             case ("sought", kind):
-                known = next((t for t in beliefs.things if type_of(t) == kind), "")
-                return f"{known} was seen at {beliefs.things[known]}" if known else ""
+                known = next((t for t in now.things if type_of(t) == kind), "")
+                return f"{known} was seen at {now.things[known]}" if known else ""
             case ("looked",):
-                return f"{beliefs.at} is closed and was not looked into" if beliefs.at in beliefs.closed else ""
-            case ("unsearched", place):
-                return f"{place} was searched" if place in beliefs.searched else ""
+                return f"{now.at} is closed and was not looked into" if now.at in now.closed else ""
             case ("unmarked", thing, mark):
-                return f"{thing} is {mark} already" if mark in beliefs.marks.get(thing, ()) else ""
+                return f"{thing} is {mark} already" if mark in now.marks.get(thing, ()) else ""
             case ("marked", thing, mark):
-                return "" if mark in beliefs.marks.get(thing, ()) else f"{thing} is not {mark}"
-        raise InvalidInputError(f"needs: expected a need that the critic knows, got {need!r}")
+                return "" if mark in now.marks.get(thing, ()) else f"{thing} is not {mark}"
+        return super().objection(need, now)
+
+
+def agent_parts(config: PlannerCriticConfig) -> dict[str, Any]:
+    """New parts of `PlannerCriticAgent` for ALFWorld, by rules."""
+    planner = SymbolicPlanner(config.grammar, config.max_plan_steps)
+    return {"planner": planner, "critic": SymbolicCritic(), "rules": AlfworldRules()}

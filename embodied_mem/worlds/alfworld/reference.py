@@ -3,7 +3,7 @@
     differences = compare_game("game.tw-pddl", num_commands=40, seed=0)
     assert not differences
 
-Needs `pip install "embodied_mem[envs]"`. The comparison of all games is run by `experiments/parity.py`.
+Needs `pip install "embodied_mem[envs]"`. The comparison of all games is run by `experiments/analyses/parity.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from embodied_mem.envs.alfworld import Env, Game
 from embodied_mem.errors import MissingDependencyError
+from embodied_mem.worlds.alfworld.engine import Env, Game
 
 _MALFORMED = (
     "", " ", "Look", "LOOK", " look", "look\n", "\tinventory  ", "\u00a0look\u3000", "lo ok", "loo", "look look",
@@ -28,7 +28,7 @@ _MALFORMED = (
 )  # fmt: skip
 
 
-def start_original(path: str | os.PathLike, grammar: str = "0.4") -> Any:
+def start_original(path: str | os.PathLike[str], grammar: str = "0.4") -> Any:
     """Return TextWorld's env for one game file, wrapped in ALFWorld's demangler (shuffle off), not yet reset.
 
     Args:
@@ -88,26 +88,22 @@ def memoised() -> Iterator[None]:
     from textworld.generator.game import EntityInfo
     from textworld.logic import Placeholder, Rule, Variable
 
-    parse_text, parse_query, translate = (
-        textgen._parse_and_convert,
-        Rule.parse_conjunctive_query,
-        fast_downward.pddl2sas,
-    )
-    derive = textgen.ContextSensitiveGrammar.derive
+    parse_text, derive = textgen._parse_and_convert, textgen.ContextSensitiveGrammar.derive
+    parse_query, translate = Rule.parse_conjunctive_query, fast_downward.pddl2sas
     cached_text = functools.lru_cache(maxsize=4096)(lambda text, rule: parse_text(text, rule_name=rule))
     cached_query = functools.lru_cache(maxsize=4096)(parse_query)
     translated: dict[tuple[str, str], Any] = {}
 
-    def parse(text, rule_name, **_):
+    def parse(text: str, rule_name: str, **_: Any) -> Any:
         return copy.deepcopy(cached_text(text, rule_name))
 
-    def translate_once(domain, problem, verbose=False, optimize=False):
+    def translate_once(domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
         if (domain, problem) not in translated:
             translated.clear()
             translated[domain, problem] = translate(domain, problem, verbose=verbose)
         return translated[domain, problem]
 
-    def derive_once(self, start, context=None):
+    def derive_once(self: Any, start: str, context: Any = None) -> Any:
         if start.startswith("#") or not context or not context["mapping"]:
             return derive(self, start, context or {})
         kept = self.__dict__.setdefault("_kept", {})
@@ -173,10 +169,11 @@ class CommandSource:
 
 
 def compare_game(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     num_commands: int,
     seed: int,
     grammar: str = "0.4",
+    *,
     expert_share: float = 0.3,
     script: Sequence[str] = (),
 ) -> list[str]:

@@ -1,21 +1,23 @@
-"""Where things may be, from what was remembered of earlier tasks; and the order in which to look for them.
+"""Search prior: likely places of things, from memories of earlier tasks, and the order to search them in.
 
-    hints = Hints(situation)
-    hints.named("mug")               # [("mug 1", "desk 1", "won from there before")]: worth planning on
-    hints.order("mug", beliefs)      # receptacles not searched yet, the most promising first
+    prior = SearchPrior(situation)
+    prior.named("mug")               # [("mug 1", "desk 1", "won from there before")]: worth planning on
+    prior.order("mug", beliefs)      # receptacles not searched yet, the most promising first
 
-Knowledge, from the most to the least specific: the same task won before in this room; where the things were last seen
-in this room in earlier tasks; where such things are found in general. What no memory speaks for comes last, in the
-order of the room's text.
+Sources, from the most to the least specific: the same task won before in this room; where the things were last seen
+in this room in earlier tasks; where such things are found in general. Places that no memory supports come last, in
+the order of the room's text.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
 
-from embodied_mem.agents.beliefs import Beliefs
-from embodied_mem.agents.plans import Situation
-from embodied_mem.envs.alfworld_text import parse_command, type_of
+from embodied_mem.agents.planner_critic.interfaces import Situation
+from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs
+from embodied_mem.worlds.alfworld.wording.text import parse_command, type_of
 
 UNSEEN = 0.5
 """Finds added to those in each kind of receptacle: what was not found somewhere yet may be there (the
@@ -25,14 +27,15 @@ WON_HERE, SEEN_HERE = 2.0, 0.5
 anywhere that are sure to be in one receptacle."""
 
 
-class Hints:
-    """What memory says about places of things, for one plan."""
+class SearchPrior:
+    """Likely places of things from memory, for one plan."""
 
     def __init__(self, situation: Situation):
         self._situation = situation
-        self._room = Counter(map(type_of, situation.beliefs.receptacles))
+        self._receptacles = AlfworldBeliefs.of(situation).receptacles
+        self._room = Counter(map(type_of, self._receptacles))
 
-    def _wins_here(self):
+    def _wins_here(self) -> Iterator[dict[str, Any]]:
         """Data of the tasks won in this very room that were retrieved, best first."""
         recollection, memory = self._situation.recollection, self._situation.memory
         for item in recollection.items if recollection is not None else ():
@@ -42,14 +45,10 @@ class Hints:
     def named(self, kind: str) -> list[tuple[str, str]]:
         """(thing, receptacle) from which this very task was won in this very room."""
         goal = self._situation.goal.strip().rstrip(".").lower()
-        found = {}
-        for data in self._wins_here():
-            if data["goal"].lower() == goal:
-                for thing, place in _places_in(data["actions"], kind):
-                    found.setdefault((thing, place))
-        return list(found)
+        won = (data["actions"] for data in self._wins_here() if data["goal"].lower() == goal)
+        return list(dict.fromkeys(pair for actions in won for pair in _places_in(actions, kind)))
 
-    def order(self, kind: str, beliefs: Beliefs) -> list[str]:
+    def order(self, kind: str, beliefs: AlfworldBeliefs) -> list[str]:
         """Receptacles not searched, by expected finds per command that looking costs, then the cheapest, then as the
         room lists them; one that is only to be opened comes first: to come back to it costs more than to look."""
         worth = self._worth(kind)
@@ -67,9 +66,9 @@ class Hints:
         known = [kind for kind, _ in semantic.tools_for(verb)] if semantic is not None else []
         return next((kind for kind in known if self._room[kind]), default)
 
-    def _worth(self, kind: str) -> Counter:
+    def _worth(self, kind: str) -> defaultdict[str, float]:
         memory = self._situation.memory
-        worth: Counter = Counter()
+        worth: defaultdict[str, float] = defaultdict(float)
         for data in self._wins_here():
             for _, place in _places_in(data["actions"], kind):
                 worth[place] += WON_HERE
@@ -80,7 +79,7 @@ class Hints:
         if memory.semantic is not None:
             found = dict(memory.semantic.places_of(kind))
             total = sum(found.values()) + UNSEEN * len(self._room)
-            for receptacle in self._situation.beliefs.receptacles:
+            for receptacle in self._receptacles:
                 place_kind = type_of(receptacle)
                 worth[receptacle] += (found.get(place_kind, 0) + UNSEEN) / total / self._room[place_kind]
         return worth

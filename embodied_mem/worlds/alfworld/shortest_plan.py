@@ -1,33 +1,30 @@
-"""Shortest plans for ALFWorld from the full state: what a player who sees through closed doors would do.
+"""Shortest plans for ALFWorld from the full, hidden state.
 
     state = WorldState.from_env(Env(game))                   # an engine env, at any moment of play
-    state = WorldState.from_problem(problem, goal)           # or the first state, from the text of a game
     shortest_plan(state)                                     # ["go to fridge 1", "open fridge 1", "take ...", ...]
 
 The plan is the best of all plans that use each needed step once: for every choice of object, source, preparing
 receptacle, target and (with a wrong object in hand) place to drop it, the order of the steps is forced, a receptacle
-is opened when it is first needed, and one walks only when the next step is elsewhere. `tests/envs/test_experts.py`
-compares the lengths with breadth-first search over the engine's states.
+is opened when it is first needed, and one walks only when the next step is elsewhere.
+`tests/worlds/alfworld/test_experts.py` compares the lengths with breadth-first search over the engine's states.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from embodied_mem.envs.alfworld_text import CHANGERS, Task, parse_goal, put_command
 from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.memory.readers.reading import STATE_AFTER
+from embodied_mem.worlds.alfworld.wording.text import CHANGERS, Task, parse_goal, put_command
 
 if TYPE_CHECKING:
-    from embodied_mem.envs.alfworld import Env
+    from embodied_mem.worlds.alfworld.engine import Env
 
 _Step = tuple[str, str, str]
 """(verb, object, receptacle): "take", "put", "clean", "heat", "cool", "use", or "at" for only being there."""
-
-_DONE = {"clean": "clean", "heat": "hot", "cool": "cool"}
 
 
 @dataclasses.dataclass(slots=True)
@@ -59,46 +56,6 @@ class WorldState:
     types: dict[str, str]
 
     @classmethod
-    def from_problem(cls, problem: str, goal: str) -> WorldState:
-        """Return the first state of a game: `problem` is its PDDL problem, `goal` its task sentence."""
-        head, _, rest = problem.lower().partition("(:init")
-        init = rest.partition("(:goal")[0]
-        facts: dict[str, list[list[str]]] = {}
-        for fact in re.findall(r"\(([^()]+)\)", init):
-            predicate, *arguments = fact.split()
-            facts.setdefault(predicate, []).append(arguments)
-        if "atlocation" not in facts or "receptacleatlocation" not in facts:
-            raise InvalidInputError("problem: expected facts atLocation and receptacleAtLocation in its (:init ...)")
-        names = number_names(re.findall(r"(\S+_bar_\S+) - (?:object|receptacle)\b", head))
-        inside: dict[str, list[str]] = {names[o]: [] for o, _ in facts.get("objecttype", [])}
-        for o, r in facts.get("inreceptacle", []):
-            inside.setdefault(names[o], []).append(names[r])
-        fits = {(place.removesuffix("type"), kind.removesuffix("type")) for place, kind in facts.get("cancontain", [])}
-        types = {names[i]: kind.removesuffix("type") for key in ("objecttype", "receptacletype")
-                 for i, kind in facts.get(key, [])}  # fmt: skip
-
-        def these(predicate: str) -> set[str]:
-            return {names[arguments[0]] for arguments in facts.get(predicate, [])}
-
-        return cls(
-            task=parse_goal(goal),
-            at=facts["atlocation"][0][1],
-            held="",
-            location={names[r]: place for r, place in facts["receptacleatlocation"]},
-            closed=these("openable") - these("opened"),
-            inside={o: tuple(sorted(places)) for o, places in inside.items()},
-            marks={
-                "clean": these("isclean"),
-                "hot": these("ishot"),
-                "cool": these("iscool"),
-                "toggled": these("istoggled"),
-            },
-            able={key: these(key) for key in ("pickupable", "cleanable", "heatable", "coolable", "toggleable")},
-            accepts=lambda receptacle, name: (types.get(receptacle), types.get(name)) in fits,
-            types=types,
-        )
-
-    @classmethod
     def from_env(cls, env: Env) -> WorldState:
         """Return the state of an engine env at this moment of play."""
         state, game = env.state(), env.game
@@ -120,27 +77,6 @@ class WorldState:
             accepts=game.accepts,
             types=types,
         )
-
-
-def number_names(identifiers: list[str]) -> dict[str, str]:
-    """Return PDDL id (lower case) -> name in the text: within a type, the first id in order has the highest number.
-
-    Source: ALFWorld's AlfredDemangler with shuffle off.
-    """
-    groups: dict[str, list[str]] = {}
-    for identifier in sorted(identifiers):
-        base = identifier.partition("_bar_")[0]
-        groups.setdefault(base + "basin" if "basin" in identifier else base, []).append(identifier)
-    return {
-        identifier: f"{base} {len(group) - rank}"
-        for base, group in groups.items()
-        for rank, identifier in enumerate(group)
-    }
-
-
-def is_won(state: WorldState) -> bool:
-    """Return whether the goal holds in this state."""
-    return _best_steps(state) == []
 
 
 def shortest_plan(state: WorldState, grammar: str = "0.4") -> list[str]:
@@ -251,7 +187,8 @@ def _targets(state: WorldState, objects: list[str], others: list[str]) -> list[s
     special = {state.at, *(state.location.get(other) for other in others)}
     special |= {state.location.get(place) for name in objects for place in state.inside[name]}
     holding = {place for name in objects for place in state.inside[name]}
-    kept, spare = [], {}
+    kept: list[str] = []
+    spare: dict[bool, str] = {}
     for receptacle, place in state.location.items():
         if _type(state, receptacle) == state.task.receptacle_type:
             if place in special or receptacle in holding:
@@ -293,7 +230,7 @@ def _place_one(state: WorldState) -> Iterator[list[_Step]]:
     changers = [r for r in state.location if change and _type(state, r) == CHANGERS[change]]
     targets = _targets(state, objects, changers)
     for name in objects:
-        ready = not change or name in state.marks[_DONE[change]]
+        ready = not change or name in state.marks[STATE_AFTER[change]]
         if change and name not in state.able[f"{change}able"]:
             continue
         changes: list[list[_Step]] = [[]] if ready else [[(change, name, changer)] for changer in changers]

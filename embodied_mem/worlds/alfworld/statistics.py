@@ -1,8 +1,9 @@
-"""What households look like: measured counts, and the records that describe one generated room.
+"""Measured household statistics, and the records that describe one generated room.
 
     household_statistics()["rooms"]["kitchen"]["receptacles"]["Fridge"]      # {"1": 27}: 27 kitchens have one fridge
 
-`experiments/measure_statistics.py` measured the counts on ALFWorld's train split; nothing else was taken from it.
+`experiments/analyses/measure_statistics.py` measured the counts on ALFWorld's train split; nothing else was taken
+from it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import dataclasses
 import functools
 import json
 import pathlib
+from typing import Any, NamedTuple
 
-STATISTICS_FILE = pathlib.Path(__file__).with_name("alfworld_household.json")
+STATISTICS_FILE = pathlib.Path(__file__).with_name("statistics.json")
 """What households look like, measured on the train split."""
 
 ROOMS = ("kitchen", "bedroom", "living_room", "bathroom")
@@ -20,9 +22,19 @@ ROOMS = ("kitchen", "bedroom", "living_room", "bathroom")
 
 
 @functools.lru_cache(maxsize=1)
-def household_statistics() -> dict:
-    """Return the measured statistics (see `experiments/measure_statistics.py` for every field)."""
-    return json.loads(STATISTICS_FILE.read_text())
+def household_statistics() -> dict[str, Any]:
+    """Return the measured statistics (see `experiments/analyses/measure_statistics.py` for every field)."""
+    statistics: dict[str, Any] = json.loads(STATISTICS_FILE.read_text())
+    return statistics
+
+
+class Thing(NamedTuple):
+    """One thing of a room: its PDDL id, type, receptacle's id or "", location."""
+
+    identifier: str
+    type: str
+    holder: str
+    location: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Scene:
         receptacles: in the order of their ids.
         habits: object type -> where it is found.
         copies: object type -> histogram of how many there are in a trial.
-        furnishings: (id, type, receptacle id or "", location) of what never moves: lamps, windows, chairs, ...
+        furnishings: what never moves: lamps, windows, chairs, ...
         floor: locations of the room away from receptacles, where agents start.
         goals: task type -> {"Object Target": weight}, only what this room can serve.
     """
@@ -68,6 +80,6 @@ class Scene:
     receptacles: tuple[Receptacle, ...]
     habits: dict[str, Habit]
     copies: dict[str, dict[str, int]]
-    furnishings: tuple[tuple[str, str, str, str], ...]
+    furnishings: tuple[Thing, ...]
     floor: tuple[str, ...]
     goals: dict[str, dict[str, float]]

@@ -4,7 +4,7 @@
     observations, info = envs.reset()
     observations, rewards, terminations, truncations, info = envs.step(["find a Fridge"] * 16)
 
-What follows the original and what is decided here is in docs/envs.md.
+What follows the original and what is decided here is in docs/worlds/eb_alfred.md.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from embodied_mem.envs.checks import checked_tasks
+from embodied_mem.envs.checks import checked_count, checked_path, checked_tasks, checked_text
 from embodied_mem.envs.data_files import installed, read_bytes, read_object
+from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, GameFileError
-from embodied_mem.native import part
-
-_native = part("alfred")
-Task = _native.Task
-Env = _native.Env
-Catalog = _native.Catalog
+from embodied_mem.worlds.eb_alfred.engine import Catalog, Task, VectorEnv
+from embodied_mem.worlds.eb_alfred.engine import Env as Env
 
 SUBSETS = ("base", "common_sense", "long_horizon")
 """Evaluation subsets at hand; `train` is every annotation of the trials that no subset uses."""
@@ -38,7 +35,7 @@ MAX_INVALID = 10
 Tasks = str | Sequence[Task]
 
 
-def data_root(data: str | os.PathLike | None = None) -> Path:
+def data_root(data: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder with `floorplans.json`, `splits.json` and `json_2.1.0/`.
 
     Args:
@@ -47,19 +44,21 @@ def data_root(data: str | os.PathLike | None = None) -> Path:
     Raises:
         DataNotFoundError: there is no such folder, or it lacks one of them.
     """
-    root = Path(data) if data is not None else installed("eb_alfred")
-    if root is None or not root.is_dir():
+    root = checked_path("data", data) if data is not None else installed("eb_alfred")
+    if root is None or not os.path.isdir(root):
         raise DataNotFoundError(
             "EB-ALFRED is not installed: expected floorplans.json, splits.json and json_2.1.0/ in "
-            f"{'$EMBODIED_MEM_DATA/eb_alfred' if root is None else root}; docs/envs.md says what they are"
+            f"{'$EMBODIED_MEM_DATA/eb_alfred' if root is None else root}; docs/worlds/eb_alfred.md says what they are"
         )
-    for name in ("floorplans.json", "splits.json", "json_2.1.0"):
-        if not (root / name).exists():
-            raise DataNotFoundError(f"EB-ALFRED is not complete: expected {root / name}; docs/envs.md says what it is")
+    missing = [root / name for name in ("floorplans.json", "splits.json", "json_2.1.0") if not (root / name).exists()]
+    if missing:
+        raise DataNotFoundError(
+            f"EB-ALFRED is not complete: expected {missing[0]}; docs/worlds/eb_alfred.md says what it is"
+        )
     return root
 
 
-def load_catalog(root: str | os.PathLike) -> Catalog:
+def load_catalog(root: str | os.PathLike[str]) -> Catalog:
     """Return the floor plans of a data folder, read once per change of the file.
 
     Raises:
@@ -72,7 +71,7 @@ def load_catalog(root: str | os.PathLike) -> Catalog:
         raise GameFileError(f"{path}: cannot be read: {error}") from error
 
 
-def load_tasks(tasks: str, data: str | os.PathLike | None = None) -> list[Task]:
+def load_tasks(tasks: str, data: str | os.PathLike[str] | None = None) -> list[Task]:
     """Return the tasks of a subset in its order, or of `train`, sorted by file.
 
     Args:
@@ -86,27 +85,25 @@ def load_tasks(tasks: str, data: str | os.PathLike | None = None) -> list[Task]:
     root = data_root(data)
     catalog = load_catalog(root)
     splits = _read_splits(root / "splits.json")
+
+    def read(trial: str, path: Path, name: str, instruction: str = "") -> Task:
+        return Task.from_text(read_bytes(path), str(path), catalog, trial, name, instruction)
+
     if tasks == "train":
         used = {entry["task"] for entries in splits.values() for entry in entries}
-        found = []
-        for trial in catalog.trials:
-            if trial not in used:
-                files = sorted((root / "json_2.1.0" / trial / "pp").glob("ann_*.json"))
-                found += [(trial, path, f"{trial}/{path.stem}", "") for path in files]
-    elif tasks in splits:
-        found = []
-        for i, entry in enumerate(splits[tasks]):
-            path = annotation_file(root, entry["task"], entry["repeat_idx"])
-            found.append((entry["task"], path, f"{tasks}/{i}", entry["instruction"]))
-    else:
+        left = [trial for trial in catalog.trials if trial not in used]
+        files = [(trial, sorted((root / "json_2.1.0" / trial / "pp").glob("ann_*.json"))) for trial in left]
+        return [read(trial, path, f"{trial}/{path.stem}") for trial, paths in files for path in paths]
+    if tasks not in splits:
         known = ", ".join((*SUBSETS, "train"))
         raise DataNotFoundError(f"tasks: expected one of {known} or a list of Task, got {str(tasks)!r}")
     return [
-        Task.from_text(read_bytes(path), str(path), catalog, trial, name, text) for trial, path, name, text in found
+        read(e["task"], annotation_file(root, e["task"], e["repeat_idx"]), f"{tasks}/{i}", e["instruction"])
+        for i, e in enumerate(splits[tasks])
     ]
 
 
-def annotation_file(root: str | os.PathLike, trial: str, repeat_idx: int) -> Path:
+def annotation_file(root: str | os.PathLike[str], trial: str, repeat_idx: int) -> Path:
     """Return the file of one annotation of a trial: its scene, goal, expert plan and sentence."""
     return Path(root) / "json_2.1.0" / trial / "pp" / f"ann_{repeat_idx}.json"
 
@@ -135,7 +132,8 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = MAX_STEPS,
-        data: str | os.PathLike | None = None,
+        *,
+        data: str | os.PathLike[str] | None = None,
         reach: str = "group",
         instance: str = "found",
         needs_knife: bool = False,
@@ -143,14 +141,11 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         max_invalid: int = MAX_INVALID,
         num_threads: int | None = None,
     ):
-        """Read the tasks and make the envs.
+        """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: `base`, `common_sense`, `long_horizon` or `train`, of which tasks that are satisfied at the start are
                 left out; or `Task` objects, which are all played.
-            num_envs: number of tasks played side by side, B.
-            seed: decides, with env and episode number, which task is drawn; nothing else is left to chance.
-            max_steps: steps after which an episode is truncated; None for no limit.
             data: folder as for `data_root`; None takes `$EMBODIED_MEM_DATA/eb_alfred`.
             reach: what is in view after a find. "group": what shares the standing pose; "geometry": what is within
                 1.5 m and 45 degrees.
@@ -159,7 +154,6 @@ class EbAlfredVectorEnv(NativeVectorEnv):
             needs_knife: whether `slice` needs a knife in the hand; the original asks for none.
             shows_view: whether the observation says what is in view and in the hand.
             max_invalid: invalid actions that end an episode, at most 60,000.
-            num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
 
         Raises:
             DataNotFoundError: the data is not installed.
@@ -167,8 +161,10 @@ class EbAlfredVectorEnv(NativeVectorEnv):
             InvalidInputError: any other argument is out of range.
         """
         loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
-        options = (reach, instance, needs_knife, shows_view, max_invalid)
-        super().__init__(_native.VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
+        words = checked_text("reach", reach), checked_text("instance", instance)
+        max_invalid = checked_count("max_invalid", max_invalid, 60_000)
+        options = (*words, bool(needs_knife), bool(shows_view), max_invalid)
+        super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 
 
 @functools.lru_cache(maxsize=4)
@@ -189,3 +185,10 @@ def _read_splits(path: Path) -> dict[str, list[dict[str, Any]]]:
             if not entry["instruction"] or ".." in entry["task"].split("/"):
                 raise GameFileError(f"{path}: {subset}[{i}]: expected an instruction and a trial below json_2.1.0")
     return splits
+
+
+class EbAlfredSimulator(EmbodiedBenchSimulator):
+    """EmbodiedBench's EBAlfEnv: AI2-THOR."""
+
+    program = Path(__file__).with_name("simulator_program.py")
+    own_subset, default_resolution = "spatial", 500

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embodied_mem.envs.eb_alfred import Task
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.eb_alfred.engine import Task
 
 _WORDS = {
     "PickupObject": "pick up the",
@@ -35,41 +35,37 @@ def expert_actions(task: Task, annotation: Mapping[str, Any]) -> list[str]:
     Raises:
         InvalidInputError: the plan names a thing that the scene does not hold.
     """
-    names = task.names
-    known = set(task.actions)
     actions: list[str] = []
-    at = ""
-
-    def find(thing: str) -> str:
-        whole = "|".join(thing.split("|")[:4])
-        name = names.get(thing) or names.get(whole)
-        if name is None:
-            raise InvalidInputError(f"{task.name}: the plan names {thing!r}, which the scene does not hold")
-        if thing not in names or "Sliced" in name:  # a slice is found under the name of its whole
-            name = names[whole]
-        if f"find a {name}" not in known:
-            name = name.partition("_")[0].removesuffix("Basin")
-        if f"find a {name}" not in known:
-            raise InvalidInputError(f"{task.name}: the plan needs {thing!r}, which no find action names")
-        actions.append(f"find a {name}")
-        return name
-
-    name = ""
+    at = name = ""
     for step in annotation["plan"]["low_actions"]:
         action = step["api_action"]
         kind = action["action"]
         if "objectId" not in action:
             continue
-        thing = action["receptacleObjectId"] if kind == "PutObject" else action["objectId"]
-        if kind == "PutObject":
-            if actions[-1] != f"open the {name}" or at != thing:
-                name, at = find(thing), thing
+        is_put = kind == "PutObject"
+        thing = action["receptacleObjectId" if is_put else "objectId"]
+        if at != thing or (is_put and actions[-1] != f"open the {name}"):
+            name, at = _findable(task, thing), thing
+            actions.append(f"find a {name}")
+        if is_put:
             actions.append("put down the object in hand")
             continue
-        if at != thing:
-            name, at = find(thing), thing
-        word = name.partition("_")[0] if kind in _BY_TYPE else name
-        actions.append(f"{_WORDS[kind]} {word}")
+        actions.append(f"{_WORDS[kind]} {name.partition('_')[0] if kind in _BY_TYPE else name}")
         if kind == "SliceObject":
             at = ""  # its slices are what is found next
     return actions
+
+
+def _findable(task: Task, thing: str) -> str:
+    """The name under which a thing of a plan is found."""
+    names, whole = task.names, "|".join(thing.split("|")[:4])
+    name = names.get(thing) or names.get(whole)
+    if name is None:
+        raise InvalidInputError(f"{task.name}: the plan names {thing!r}, which the scene does not hold")
+    if thing not in names or "Sliced" in name:  # a slice is found under the name of its whole
+        name = names[whole]
+    if f"find a {name}" not in task.actions:
+        name = name.partition("_")[0].removesuffix("Basin")
+    if f"find a {name}" not in task.actions:
+        raise InvalidInputError(f"{task.name}: the plan needs {thing!r}, which no find action names")
+    return name

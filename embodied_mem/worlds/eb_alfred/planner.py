@@ -1,10 +1,10 @@
-"""Planning in EB-ALFRED by rules, for `PlannerCriticAgent`.
+"""A planner by rules for EB-ALFRED, for `PlannerCriticAgent`.
 
-    agent = PlannerCriticAgent(planner=EbAlfredPlanner(), critic=EbAlfredCritic(), world=EbAlfredRules())
+    agent = PlannerCriticAgent.for_world("eb_alfred")
     action = agent.begin(task_id, instruction, observation, commands)
 
 Nothing has to be searched for: `find` walks to a thing wherever it is. What is hard is the instruction: each slot of
-the goal holds several kinds (`eb_alfred_words`), and a reading picks one for each. The planner tries readings in the
+the goal holds several kinds (`instruction`), and a reading picks one for each. The planner tries readings in the
 order of their likelihood; a home that is remembered from earlier tasks tells which kinds it holds. That the task goes
 on when a reading was carried out tells that another one is meant.
 
@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Any
 
-from embodied_mem.agents.eb_alfred_scene import BASINS, DOORS, Scene
-from embodied_mem.agents.eb_alfred_words import SLICEABLE
-from embodied_mem.agents.plans import Plan, PlanStep, Situation, foreseen, plan_untried
-from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.observations import STATE_AFTER, class_of
+from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
+from embodied_mem.agents.planner_critic.critic import RuleCritic
+from embodied_mem.agents.planner_critic.interfaces import Situation
+from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.memory.readers.reading import STATE_AFTER, class_of
+from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, SLICEABLE, TOOLS, actions_of_change
+from embodied_mem.worlds.eb_alfred.rules import EbAlfredBeliefs, EbAlfredRules
 
 _STRANGE, _OTHER, _UNSAID = 4, 1, 6
 """Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
@@ -45,7 +48,7 @@ class Reading:
         return self.object + "Sliced" if self.sliced else self.object
 
 
-def readings_of(scene: Scene) -> list[Reading]:
+def readings_of(scene: EbAlfredBeliefs) -> list[Reading]:
     """Readings of the goal, the likeliest first; none with a kind that this home has been found not to hold."""
     meant, found = scene.working.meant, []
     if meant is None:
@@ -58,7 +61,8 @@ def readings_of(scene: Scene) -> list[Reading]:
         if len(set(filter(None, kinds))) < sum(map(bool, kinds)):
             continue
         cost = sum(_OTHER * rank + _STRANGE * scene.is_strange(kind) for rank, kind in choice if kind)
-        plain = Reading(*kinds, meant.change, meant.sliced, meant.count)
+        object_, place, carrier, lamp = kinds
+        plain = Reading(object_, place, carrier, lamp, meant.change, meant.sliced, meant.count)
         found.append((cost, plain))
         if plain.object in SLICEABLE and not plain.sliced:
             found.append((cost + _UNSAID, dataclasses.replace(plain, sliced=True)))
@@ -72,17 +76,17 @@ class EbAlfredPlanner:
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
-        scene: Scene = situation.beliefs
+        scene = EbAlfredBeliefs.of(situation)
 
         def steps_of(reading: Reading) -> list[PlanStep]:
             steps = foreseen(_Imagined(reading, scene.copy()).next)
-            return [] if steps and scene.refused(steps[0].command) else steps
+            return [] if steps and scene.times_refused(steps[0].command) else steps
 
         idle = Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
         return plan_untried(readings_of(scene), scene.working.tried, steps_of) or idle
 
 
-def _idle(scene: Scene) -> str:
+def _idle(scene: EbAlfredBeliefs) -> str:
     """A harmless action: to go to one fixed place or another."""
     return "find a CounterTop" if scene.at != "CounterTop" else "find a GarbageCan"
 
@@ -90,7 +94,7 @@ def _idle(scene: Scene) -> str:
 class _Imagined:
     """The state as it will be when the steps planned so far have worked."""
 
-    def __init__(self, reading: Reading, scene: Scene):
+    def __init__(self, reading: Reading, scene: EbAlfredBeliefs):
         self.reading, self.scene = reading, scene
         self._mark = STATE_AFTER.get(reading.change, "")
         self._place = BASINS.get(reading.place, reading.place)
@@ -100,27 +104,32 @@ class _Imagined:
         """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
         if self._finished:
             return []
-        reading, scene, held = self.reading, self.scene, self.scene.held
-        kind = class_of(held)
-        if kind == reading.thing:
-            if reading.lamp:
-                return self._light()
-            if reading.carrier:
-                return self._into_carrier(held)
-            if self._mark and self._mark not in scene.marks.get(self._whole(held), ()):
-                return self._change(held)
-            return self._deliver(held)
-        if kind and kind == reading.carrier and self._carried(held):
+        held, kind = self.scene.held, class_of(self.scene.held)
+        if kind == self.reading.thing:
+            return self._bring(held)
+        if kind and kind == self.reading.carrier and self._carried(held):
             return self._deliver(held)
         if self._is_done():
             return []
         if held:
-            scene.held = scene.at = ""
+            self.scene.held = self.scene.at = ""
             return [PlanStep("drop the object in hand", (("holding", kind),), f"{held} is not wanted")]
-        if reading.carrier:
-            for carrier in scene.working.names[reading.carrier]:
-                if self._carried(carrier):
-                    return self._fetch(reading.carrier, carrier)
+        return self._fetch_next()
+
+    def _bring(self, held: str) -> list[PlanStep]:
+        """What is done with the thing that the goal is about, in the hand."""
+        if self.reading.lamp:
+            return self._light()
+        if self.reading.carrier:
+            return self._into_carrier(held)
+        is_changed = not self._mark or self._mark in self.scene.marks.get(self._whole(held), ())
+        return self._deliver(held) if is_changed else self._change(held)
+
+    def _fetch_next(self) -> list[PlanStep]:
+        """Takes the carrier with the thing in it, makes slices, or takes a thing."""
+        reading, names = self.reading, self.scene.working.names
+        if reading.carrier and (full := next(filter(self._carried, names[reading.carrier]), "")):
+            return self._fetch(reading.carrier, full)
         if reading.sliced and not self._slices():
             return self._slice()
         name = self._instance()
@@ -163,6 +172,12 @@ class _Imagined:
 
         return min(left, key=cost, default="")
 
+    def _first(self, kind: str) -> str:
+        """A thing of a kind that is not missing: one in view if there is one."""
+        scene = self.scene
+        names = [n for n in scene.working.names[kind] if not scene.is_missing(n)]
+        return min(names, key=lambda n: n not in scene.view, default=kind)
+
     # Pieces of plans. Each returns its steps and changes what is imagined.
 
     def _find(self, name: str, why: str, *needs: tuple[str, ...]) -> list[PlanStep]:
@@ -182,7 +197,7 @@ class _Imagined:
             return self._find(known, f"{name} is there")
         if not door and name not in scene.view and doors:
             kind = class_of(name)
-            if len(doors) > 1 and not scene.refused(f"pick up the {kind}"):
+            if len(doors) > 1 and not scene.times_refused(f"pick up the {kind}"):
                 return [PlanStep(f"pick up the {kind}", (), f"{name} is behind one of {', '.join(doors)}")]
             door = doors[0]
         if not door:
@@ -224,8 +239,7 @@ class _Imagined:
 
     def _slice(self) -> list[PlanStep]:
         scene, reading = self.scene, self.reading
-        names = [n for n in scene.working.names[reading.object] if not scene.is_missing(n)]
-        name = next((n for n in names if n in scene.view), names[0] if names else reading.object)
+        name = self._first(reading.object)
         steps = self._reach(reading.object, name)
         place = scene.things.get(name, scene.at)
         scene.things[reading.thing] = place
@@ -262,8 +276,7 @@ class _Imagined:
 
     def _into_carrier(self, held: str) -> list[PlanStep]:
         scene, kind = self.scene, self.reading.carrier
-        names = [n for n in scene.working.names[kind] if not scene.is_missing(n)]
-        name = next((n for n in names if n in scene.view), names[0] if names else kind)
+        name = self._first(kind)
         why = "the goal wants it in there"
         if name in scene.view or scene.at != name:
             scene.at = ""  # to put something into it, it has to be found after picking up
@@ -274,24 +287,13 @@ class _Imagined:
         return [*steps, put]
 
     def _change(self, held: str) -> list[PlanStep]:
-        scene, kind = self.scene, class_of(held)
-        tool, verb = {"clean": ("Sink", "clean"), "heat": ("Microwave", "heat"), "cool": ("Fridge", "cool")}[
-            self.reading.change
-        ]
-        why = f"the goal wants it {self._mark}"
+        scene, kind, change = self.scene, class_of(held), self.reading.change
+        tool, why = TOOLS[change], f"the goal wants it {self._mark}"
+        actions = actions_of_change(change, tool)
+        does_it = next((action for action in actions if action.startswith("turn on")), actions[0])
+        effect = f"You {change} the {self._whole(held)} using the {BASINS.get(tool, tool)}."
         steps = self._put(held, tool, why)
-        effect = f"You {verb} the {self._whole(held)} using the {BASINS.get(tool, tool)}."
-        if tool == "Sink":
-            steps += [PlanStep("turn on the Faucet", (), why, effect), PlanStep("turn off the Faucet", (), why)]
-        else:
-            shut = PlanStep(f"close the {tool}", (), why, effect if tool == "Fridge" else "")
-            steps.append(shut)
-            if tool == "Microwave":
-                steps += [
-                    PlanStep("turn on the Microwave", (), why, effect),
-                    PlanStep("turn off the Microwave", (), why),
-                ]
-            steps.append(PlanStep(f"open the {tool}", (), why))
+        steps += [PlanStep(action, (), why, effect if action == does_it else "") for action in actions]
         scene.marks.setdefault(self._whole(held), set()).add(self._mark)
         take = PlanStep(f"pick up the {kind.removesuffix('Sliced')}", (("visible", held), ("empty hand",)), why)
         scene.held, scene.at, scene.view = held, "", {held}
@@ -309,32 +311,23 @@ class _Imagined:
         return [*steps, light]
 
 
-class EbAlfredCritic:
-    """Compares what a step needs with what is known now. What is not known is no objection."""
+class EbAlfredCritic(RuleCritic[EbAlfredBeliefs]):
+    """The critic of EB-ALFRED."""
 
-    needs_retrieval = False
+    beliefs = EbAlfredBeliefs
 
-    def review(self, step: PlanStep, situation: Situation) -> str:
-        """As `Critic.review`."""
-        scene: Scene = situation.beliefs
-        if scene.refused(step.command):
-            return f"'{step.command}' had no effect here before"
-        return next(filter(None, (self._objection(need, scene) for need in step.needs)), "")
-
-    def _objection(self, need: tuple[str, ...], scene: Scene) -> str:
+    def objection(self, need: tuple[str, ...], now: EbAlfredBeliefs) -> str:
+        """As `RuleCritic.objection`."""
         match need:
             case ("visible", name):
                 alike = class_of(name) if class_of(name).endswith("Sliced") else ""
-                seen = name in scene.view or alike in map(class_of, scene.view)
+                seen = name in now.view or alike in map(class_of, now.view)
                 return "" if seen else f"{name} is not in view"
             case ("holding", kind):
-                return "" if class_of(scene.held) == kind else f"no {kind} is in the hand"
-            case ("empty hand",):
-                return f"{scene.held} is in the hand" if scene.held else ""
-            case ("at", place):
-                return "" if scene.at == place else f"the agent is at {scene.at or 'no place'}, not at {place}"
-            case ("open", place):
-                return f"{place} is closed" if place in scene.closed else ""
-            case ("shut", place):
-                return f"{place} is open" if place in scene.opened else ""
-        raise InvalidInputError(f"needs: expected a need that the critic knows, got {need!r}")
+                return "" if class_of(now.held) == kind else f"no {kind} is in the hand"
+        return super().objection(need, now)
+
+
+def agent_parts(config: PlannerCriticConfig) -> dict[str, Any]:
+    """New parts of `PlannerCriticAgent` for this world, by rules."""
+    return {"planner": EbAlfredPlanner(), "critic": EbAlfredCritic(), "rules": EbAlfredRules()}

@@ -1,4 +1,4 @@
-"""EB-ALFRED's texts as memories and beliefs: views in sentences that memory's rules read, and what is so now.
+"""EB-ALFRED's rules for the planner-critic: views as sentences that memory reads, and beliefs about the present.
 
     sentences(observation)            # "The Fridge is open. In it, you see a Potato, a Cup_2.\nYou are carrying: ..."
     EbAlfredRules().beliefs(memory, working).things       # {"Cup_2": "Fridge"}
@@ -14,35 +14,27 @@ import zlib
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from embodied_mem.agents.beliefs import Present, WorkingMemory
-from embodied_mem.agents.eb_alfred_words import Goal, understand
-from embodied_mem.agents.plans import PlanStep
+from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
+from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.observations import class_of, read_observation
+from embodied_mem.memory.readers.household import read_observation
+from embodied_mem.memory.readers.reading import class_of
+from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
+from embodied_mem.worlds.eb_alfred.instruction import Goal, understand
+from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, MOVABLE, RECEPTACLES
+from embodied_mem.worlds.eb_alfred.view import Item, read_view
 
-SUCCESS = "Last action executed successfully"
-DOORS = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe")
-BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
 _HIDDEN = re.compile(r"(\w+) is not visible because it is in (\w+)\.")
-RECEPTACLES = {
-    "ArmChair", "BathtubBasin", "Bed", "Bowl", "Box", "Cabinet", "Cart", "CoffeeMachine", "CoffeeTable",
-    "CounterTop", "Cup", "Desk", "DiningTable", "Drawer", "Dresser", "Fridge", "GarbageCan", "HandTowelHolder",
-    "LaundryHamper", "Microwave", "Mug", "Ottoman", "Pan", "Plate", "Pot", "Safe", "Shelf", "SideTable",
-    "SinkBasin", "Sofa", "StoveBurner", "TVStand", "Toaster", "Toilet", "ToiletPaperHanger", "TowelHolder",
-}  # fmt: skip
-_RECENT = 3
-"""Answers that are remembered without spatial memory: RoboMemory's temporal memory holds three steps."""
+_FIND = "find a "
 
 
 @dataclasses.dataclass
 class AlfredWorking(WorkingMemory):
-    """What is at hand in the running task.
+    """Working memory of the running task.
 
     Attributes:
         meant: what the instruction asks for.
         names: kind -> names under which its instances can be found.
-        tried: readings that were carried out.
-        recent: the last answers, as memory reads them.
         full: places that took nothing.
         cut: kind -> name of the thing that was sliced.
         at_home: whether there were tasks in this home before.
@@ -50,15 +42,13 @@ class AlfredWorking(WorkingMemory):
 
     meant: Goal | None = None
     names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    tried: set = dataclasses.field(default_factory=set)
-    recent: list[str] = dataclasses.field(default_factory=list)
     full: set[str] = dataclasses.field(default_factory=set)
     cut: dict[str, str] = dataclasses.field(default_factory=dict)
     at_home: bool = False
 
 
 @dataclasses.dataclass
-class Scene(Present):
+class EbAlfredBeliefs(Beliefs):
     """The present state, as far as it is known; `at` is what was found last.
 
     Attributes:
@@ -67,7 +57,7 @@ class Scene(Present):
         home: kinds that were seen in this home so far, in small letters.
     """
 
-    STATES: ClassVar[frozenset[str]] = Present.STATES | {"on"}
+    STATES: ClassVar[frozenset[str]] = Beliefs.STATES | {"on"}
 
     working: AlfredWorking
     view: set[str] = dataclasses.field(default_factory=set)
@@ -77,13 +67,9 @@ class Scene(Present):
         """A copy to imagine in."""
         return dataclasses.replace(super().copy(), view=set(self.view))
 
-    def refused(self, command: str) -> bool:
-        """Whether a command had no effect at this place with this in the hand."""
-        return bool(self.working.refused[command, self.at, self.held])
-
     def is_missing(self, name: str) -> bool:
         """Whether a thing of this name could not be found in this task."""
-        return any(said == f"find a {name}" for said, _, _ in self.working.refused)
+        return any(said == f"find a {name}" for said, _, _ in self.refused)
 
     def is_absent(self, kind: str) -> bool:
         """Whether no thing of a kind could be found in this task."""
@@ -96,56 +82,38 @@ class Scene(Present):
 
 def home_of(commands: Sequence[str]) -> str:
     """A name for the home whose fixed places are numbered as in this list of actions."""
-    movable = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
-    places = [c[7:] for c in commands if c.startswith("find a ") and "_" in c]
-    fixed = sorted(p for p in places if class_of(p) in RECEPTACLES and class_of(p) not in movable)
+    places = [c.removeprefix(_FIND) for c in commands if c.startswith(_FIND) and "_" in c]
+    fixed = sorted(p for p in places if class_of(p) in RECEPTACLES - MOVABLE)
     return f"home-{zlib.crc32(', '.join(fixed).encode()):08x}" if fixed else ""
 
 
 def sentences(observation: str) -> str:
     """A view in the sentences that memory's rules read."""
-    lines = []
-    seen = re.search(r"In view: (.*)\.\nIn hand: (.*)\.", observation)
-    if seen is None:
+    view = read_view(observation)
+    if view is None:
         return ""
-    fixed = []
-    for item in seen[1].split("; "):
-        head, _, contents = item.partition(" with ")
-        name, _, state = head.partition(" (")
-        if name == "nothing":
-            continue
-        inside = _listed(name, re.split(r", | with ", contents)) if contents else "nothing"
-        fixed.append(f"a {name}")
-        if "closed" in state:
-            lines.append(f"The {name} is closed.")
-        elif "open" in state:
-            lines.append(f"The {name} is open. In it, you see {inside}.")
-        elif class_of(name) in RECEPTACLES:
-            lines.append(f"On the {name}, you see {inside}.")
-    if fixed:
-        lines.append(f"Looking quickly around you, you see {', '.join(fixed)}.")
-    held = _bare(seen[2].partition(" with ")[0])
+    lines = [line for item in view.items if (line := _sentence(item))]
+    if view.items:
+        lines.append(f"Looking quickly around you, you see {', '.join(f'a {item.name}' for item in view.items)}.")
+    lines.append("You are not carrying anything." if view.hand == "nothing" else f"You are carrying: a {view.hand}.")
     # Of what lies in a thing that lies somewhere, the first is named behind it; where its list ends is not told.
     inner = re.findall(r"(?=\b(Bowl|Box|Cup|Mug|Pan|Plate|Pot)(_\d+)?(?: \(\w+\))? with (\w+))", observation)
-    nested = [f"This is a normal {kind}{number}. In it, you see a {thing}." for kind, number, thing in inner]
-    lines.append("You are not carrying anything." if held == "nothing" else f"You are carrying: a {held}.")
-    lines += nested
+    lines += [f"This is a normal {kind}{number}. In it, you see a {thing}." for kind, number, thing in inner]
     if hidden := _HIDDEN.search(observation):
         lines.append(f"This is a normal {hidden[2]}. In it, you see a {hidden[1]}.")
     return "\n".join(lines)
 
 
-def _listed(place: str, contents: Sequence[str]) -> str:
-    """Contents as a list; slices, which have no numbers, get one that tells where they lie."""
-    first = 10 * (zlib.crc32(place.encode()) % 10_000)
-    names = []
-    for number, thing in enumerate(map(_bare, contents)):
-        names.append(f"a {thing}_{first + number}" if thing.endswith("Sliced") else f"a {thing}")
-    return ", ".join(names)
-
-
-def _bare(name: str) -> str:
-    return name.partition(" (")[0]
+def _sentence(item: Item) -> str:
+    """What an item says of what is in or on it; slices, which have no numbers, get one that tells where they lie."""
+    first = 10 * (zlib.crc32(item.name.encode()) % 10_000)
+    slices = {number: f"_{first + number}" for number, thing in enumerate(item.things) if thing.endswith("Sliced")}
+    inside = ", ".join(f"a {thing}{slices.get(number, '')}" for number, thing in enumerate(item.things)) or "nothing"
+    if "closed" in item.states:
+        return f"The {item.name} is closed."
+    if "open" in item.states:
+        return f"The {item.name} is open. In it, you see {inside}."
+    return f"On the {item.name}, you see {inside}." if class_of(item.name) in RECEPTACLES else ""
 
 
 class EbAlfredRules:
@@ -160,61 +128,55 @@ class EbAlfredRules:
         known = memory.spatial is not None and bool(memory.spatial.kinds(home))
         memory.begin_task(task_id, goal, text, place=home)
         names: dict[str, list[str]] = {}
-        for command in commands:
-            if command.startswith("find a "):
-                names.setdefault(class_of(command[7:]), []).append(command[7:])
+        for name in (c.removeprefix(_FIND) for c in commands if c.startswith(_FIND)):
+            names.setdefault(class_of(name), []).append(name)
         meant = understand(goal)
         # The bare name comes first in the list, the others in the order of their texts.
         ordered = {kind: tuple(sorted(found, key=lambda n: (len(n), n))) for kind, found in names.items()}
-        working = AlfredWorking(
-            goal, observation, (), [], began=memory.time, kinds=meant.kinds if meant else (), meant=meant, names=ordered
-        )
-        working.recent = [text]
-        working.at_home = known
-        return working
+        return AlfredWorking(
+            goal, observation, (), [], began=memory.time, kinds=meant.kinds if meant else (), meant=meant,
+            names=ordered, recent=[text], at_home=known,
+        )  # fmt: skip
 
     def note(self, memory: LifelongMemory, working: AlfredWorking, step: PlanStep, observation: str) -> None:
         """As `WorldRules.note`."""
         held, at = working.before
         text = sentences(observation)
         if not observation.startswith(SUCCESS):
-            working.refused[step.command, at, held] += 1
+            working.refuse(step.command)
             if step.command.startswith("put down") and held:
                 working.full.add(at)
         else:
-            if step.command.startswith("find a "):
-                text += f"\nYou arrive at {step.command[7:]}."
+            if step.command.startswith(_FIND):
+                text += f"\nYou arrive at {step.command.removeprefix(_FIND)}."
             else:
                 for key in [key for key in working.refused if not key[0].startswith("find ")]:
                     del working.refused[key]
-            if step.command.startswith("slice the ") and class_of(at) == step.command[10:]:
-                working.cut[step.command[10:]] = at
+            sliced = step.command.removeprefix("slice the ")
+            if sliced != step.command and class_of(at) == sliced:
+                working.cut[sliced] = at
             if step.effect:
                 text += f"\n{step.effect}"
-        working.recent = [*working.recent[-_RECENT + 1 :], text]
+        working.keep(text)
         memory.observe(step.command, text)
 
-    def beliefs(self, memory: LifelongMemory, working: AlfredWorking) -> Scene:
+    def beliefs(self, memory: LifelongMemory, working: AlfredWorking) -> EbAlfredBeliefs:
         """As `WorldRules.beliefs`."""
-        scene = Scene(working)
+        scene = EbAlfredBeliefs(working, refused=working.refused)
         now = read_observation(working.recent[-1])
         scene.view = {name for fact in now.facts for name in (fact[0], fact[2]) if fact[1] in ("in", "on", "in room")}
         for text in working.recent:
             scene.note(read_observation(text))
-        if memory.spatial is not None:
-            _from_graph(scene, memory, working)
+        _from_graph(scene, memory, working)
         return scene
 
 
-def _from_graph(scene: Scene, memory: LifelongMemory, working: AlfredWorking) -> None:
+def _from_graph(scene: EbAlfredBeliefs, memory: LifelongMemory, working: AlfredWorking) -> None:
     """What spatial memory adds: where things are since the task began, their states, and what the home holds."""
-    spatial = memory.spatial
-    scene.at = spatial.position()
+    if (spatial := memory.spatial) is None:
+        return
     kinds = [*working.kinds, *(kind + "Sliced" for kind in (working.meant.objects if working.meant else ()))]
-    for kind in kinds:
-        for sighting in spatial.of_class(kind):
-            if sighting.episode == memory.episode and sighting.current and sighting.relation in ("in", "on"):
-                scene.things[sighting.name] = sighting.receptacle
+    scene.recall(memory, kinds)
     known = {*scene.things, *kinds, *(name for kind in DOORS for name in working.names.get(kind, ()))}
     for name, states in spatial.states_seen(known).items():
         for state, time in states.items():

@@ -1,13 +1,13 @@
-"""EB-ALFRED spoken in ALFWorld's words, so that what was made for ALFWorld's texts can act and teach there unchanged.
+"""EB-ALFRED's text adapter: rewrites its texts in ALFWorld's wording.
 
-    envs = AlfredInAlfworldWords(tasks, num_envs=16)
+    envs = EbAlfredTextAdapter(tasks, num_envs=16)
     observations, info = envs.reset(options={"task_indices": range(16)})
     info["goal"][0]                                      # "put a clean mug in coffeemachine."
     observations, _, terminations, truncations, info = envs.step(["go to sinkbasin 1"] * 16)
 
-What all dialects share is in `dialect`; "heat" takes eight actions here. The instruction becomes one of ALFWorld's task
-sentences by its words (`eb_alfred_words`) and by what places and lamps the room has. `find` of a thing that was not
-seen, EB-ALFRED's short cut, does not exist here: things have to be searched for.
+What all adapters share is in `wording.text_adapter`; "heat" takes eight actions here. The instruction becomes one of
+ALFWorld's task sentences by its words (`instruction`) and by what places and lamps the room has. `find` of a thing that
+was not seen, EB-ALFRED's short cut, does not exist here: things have to be searched for.
 
 ALFWorld has no words for slices and for things carried in others. Where the instruction wants a slice, "take apple 1"
 cuts it first, and its slices are apples; where it wants the thing in something ("in a bowl"), "move" of that thing to a
@@ -17,26 +17,19 @@ and where it goes is left to who acts, how it is done is not.
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from embodied_mem.agents.dialect import DialectRow, InAlfworldWords
-from embodied_mem.agents.eb_alfred_scene import BASINS, RECEPTACLES
-from embodied_mem.agents.eb_alfred_words import MOVABLE, Goal, understand
-from embodied_mem.envs.alfworld_text import Command, Task, render_goal
-from embodied_mem.envs.eb_alfred import MAX_STEPS, load_tasks
-from embodied_mem.memory.observations import class_of
+from embodied_mem.memory.readers.reading import class_of
+from embodied_mem.worlds.alfworld.wording.text import CHANGES, Command, render_goal, task_of
+from embodied_mem.worlds.alfworld.wording.text_adapter import AdapterRow, AlfworldTextAdapter
+from embodied_mem.worlds.eb_alfred.env import MAX_STEPS
+from embodied_mem.worlds.eb_alfred.instruction import Goal, understand
+from embodied_mem.worlds.eb_alfred.kinds import BASINS, MOVABLE, RECEPTACLES, TOOLS, actions_of_change
+from embodied_mem.worlds.eb_alfred.view import read_view
 
-_TYPES = {
-    "clean": "pick_clean_then_place_in_recep",
-    "heat": "pick_heat_then_place_in_recep",
-    "cool": "pick_cool_then_place_in_recep",
-}
-_TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-_NAME = re.compile(r"[A-Z]\w*")
-_VIEW = re.compile(r"In view: (.*)\.\nIn hand: (.*)\.")
+_TYPES = {change: task_type for task_type, change in CHANGES.items()}
+_TOOLS = {verb: BASINS.get(tool, tool) for verb, tool in TOOLS.items()}
 
 
 def spoken(name: str) -> str:
@@ -48,33 +41,18 @@ def spoken(name: str) -> str:
 def goal_sentence(goal: Goal | None, kinds: Sequence[str]) -> str:
     """A task sentence of ALFWorld for what an instruction asks for, in a room with these kinds of places and lamps."""
     if goal is None:
-        return render_goal(Task("pick_and_place_simple", "thing", "countertop"))
+        return render_goal(task_of("pick_and_place_simple", "thing", "countertop"))
     thing = goal.objects[0].lower()
     if goal.lamps:
         lamp = next((lamp for lamp in goal.lamps if lamp in kinds), goal.lamps[0])
-        return render_goal(Task("look_at_obj_in_light", thing, lamp_type=lamp.lower()))
+        return render_goal(task_of("look_at_obj_in_light", thing, lamp.lower()))
     places = [BASINS.get(place, place) for place in goal.places]
     place = next((place for place in places if place in kinds), places[0])
     kind = "pick_two_obj_and_place" if goal.count == 2 else _TYPES.get(goal.change, "pick_and_place_simple")
-    return render_goal(Task(kind, thing, place.lower(), count=goal.count))
+    return render_goal(task_of(kind, thing, place.lower()))
 
 
-def training_sides() -> tuple[list[Any], list[Any]]:
-    """EB-ALFRED's training tasks, all instructions of a trial: (to train on, held out to choose by).
-
-    Neither has a trial of an evaluation subset; a trial in ten is held out, by a hash of its name.
-
-    Raises:
-        DataNotFoundError: the data is not installed.
-    """
-    sides: tuple[list[Any], list[Any]] = ([], [])
-    for task in load_tasks("train"):
-        if not task.satisfied_at_start:
-            sides[zlib.crc32(task.trial.encode()) % 10 == 0].append(task)
-    return sides
-
-
-class _Row(DialectRow):
+class _Row(AdapterRow):
     world = "eb_alfred"
 
     def __init__(self, tasks: Sequence[Any], max_actions: int):
@@ -103,9 +81,9 @@ class _Row(DialectRow):
         self.goal = goal_sentence(self._meant if self._meant.objects else None, kinds)
 
     def _see(self, observation: str) -> None:
-        if view := _VIEW.search(observation):
-            self._view, self._hand = view[1], view[2].partition(" with ")[0].partition(" (")[0]
-            seen = set(_NAME.findall(self._view))
+        if view := read_view(observation):
+            self._view, self._hand = {item.name: item for item in view.items}, view.hand
+            seen = {name for item in view.items for name in (item.name, *item.things)}
             self._carriers.sort(key=lambda name: name not in seen)  # stable: what was seen last is tried first
 
     def _listed(self) -> list[str]:
@@ -154,7 +132,8 @@ class _Row(DialectRow):
         return "" if self._hand == "nothing" else self._spoken(self._hand)
 
     def _state(self) -> str:
-        return self._items().get(self._places[self._at][0], ("", []))[0]
+        item = self._view.get(self._places[self._at][0])
+        return item.states.partition(",")[0] if item else ""
 
     def _contents(self) -> list[str]:
         return [self._spoken(name) for name in self._names()]
@@ -164,7 +143,7 @@ class _Row(DialectRow):
         return [f"{verb} {held} with {self._at}" for verb, tool in _TOOLS.items() if tool == name]
 
     def _spoken(self, name: str) -> str:
-        """ALFWorld's name for a thing; a slice of what is to be sliced is called as the whole."""
+        """The name of a thing in ALFWorld's wording; a slice has the name of the whole where the goal wants slices."""
         kind, _, number = name.partition("_")
         return spoken(f"{self._cut}_{number}" if self._cut and kind == f"{self._cut}Sliced" else name)
 
@@ -176,39 +155,27 @@ class _Row(DialectRow):
     def _change(self, verb: str, name: str) -> list[str]:
         """Actions that clean, heat or cool what is held and take it again."""
         put, take = "put down the object in hand", f"pick up the {class_of(self._hand).removesuffix('Sliced')}"
-        if verb == "clean":
-            return [put, "turn on the Faucet", "turn off the Faucet", take]
-        door = [f"open the {name}"] if self._state() == "closed" else []
-        heat = ["turn on the Microwave", "turn off the Microwave"] if verb == "heat" else []
-        return [*door, put, f"close the {name}", *heat, f"open the {name}", take]
+        door = [f"open the {name}"] if self._state() == "closed" and verb != "clean" else []
+        return [*door, put, *actions_of_change(verb, name), take]
 
     # Views.
-
-    def _items(self) -> dict[str, tuple[str, list[str]]]:
-        """Name -> (state, contents) of each thing in view that something can be in, and of lamps."""
-        found = {}
-        for item in self._view.split("; "):
-            head, _, contents = item.partition(" with ")
-            name, _, state = head.partition(" (")
-            things = [thing.partition(" (")[0] for thing in re.split(r", | with ", contents)] if contents else []
-            found[name] = state.rstrip(")").partition(",")[0], things
-        return found
 
     def _names(self) -> list[str]:
         """What lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
         floor, and things in holders, which are no places."""
-        items = self._items()
-        state, things = items.get(self._places[self._at][0], ("", []))
+        if self._state() == "closed":
+            return []
+        here = self._view.get(self._places[self._at][0])
         places = {name for name, _ in self._places.values()}
-        others = {name: held for name, (_, held) in items.items() if name not in places}
-        loose = [name for name in others if f"pick up the {class_of(name).removesuffix('Sliced')}" in self._known]
-        held = [thing for name, things in others.items() if name not in loose for thing in things]
-        lamps = [name for name in items if class_of(name) in ("DeskLamp", "FloorLamp")]
-        return [] if state == "closed" else [*things, *lamps, *loose, *held]
+        others = [item for name, item in self._view.items() if name not in places]
+        loose = [o.name for o in others if f"pick up the {class_of(o.name).removesuffix('Sliced')}" in self._known]
+        held = [thing for item in others if item.name not in loose for thing in item.things]
+        lamps = [name for name in self._view if class_of(name) in ("DeskLamp", "FloorLamp")]
+        return [*(here.things if here else ()), *lamps, *loose, *held]
 
 
-class AlfredInAlfworldWords(InAlfworldWords):
-    """EB-ALFRED's tasks side by side, in ALFWorld's words; see the module."""
+class EbAlfredTextAdapter(AlfworldTextAdapter):
+    """EB-ALFRED's tasks side by side, in ALFWorld's wording; see the module."""
 
     row = _Row
     max_steps = MAX_STEPS

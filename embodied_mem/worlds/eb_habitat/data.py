@@ -12,17 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.checks import checked_path
 from embodied_mem.envs.data_files import installed, read_bytes, read_object
-from embodied_mem.envs.eb_habitat_pickle import convert_episodes, load_pickle
 from embodied_mem.errors import DataNotFoundError, GameFileError
-from embodied_mem.native import part
-
-_native = part("habitat")
-Task = _native.Task
-Scenes = _native.Scenes
-read_tasks = _native.read_tasks
-ACTIONS: tuple[str, ...] = _native.ACTIONS
-"""The words of the 70 actions; an action's place is its number."""
+from embodied_mem.worlds.eb_habitat.engine import ACTIONS as ACTIONS
+from embodied_mem.worlds.eb_habitat.engine import Scenes, Task, read_tasks
+from embodied_mem.worlds.eb_habitat.episode_pickle import convert_episodes, load_pickle
 
 SUBSETS = (
     "base",
@@ -38,7 +33,7 @@ SUBSETS = (
 _SUFFIXES = (".json", ".json.xz", ".pickle")
 
 
-def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
+def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
     """Return the episode file and the folder where `scenes.json` and `domain.json` are looked for.
 
     Args:
@@ -48,34 +43,31 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
     Raises:
         DataNotFoundError: the file is not installed.
     """
-    path = Path(tasks)
+    path, folder = checked_path("tasks", tasks), None if data is None else checked_path("data", data)
     if str(tasks) not in SUBSETS:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise DataNotFoundError(
                 f"tasks: expected one of {', '.join(SUBSETS)} or an episode file, got {str(tasks)!r}"
             )
-        return path, Path(data) if data is not None else path.parent
-    root = Path(data) if data is not None else installed("eb_habitat")
+        return path, folder or path.parent
+    root = folder or installed("eb_habitat")
     if root is None:
         raise DataNotFoundError(
             "EB-Habitat is not installed: expected its episode files in $EMBODIED_MEM_DATA/eb_habitat; "
-            "docs/envs.md says which files go there"
+            "docs/worlds/eb_habitat.md says which files go there"
         )
-    names = [root / f"{tasks}{suffix}" for suffix in _SUFFIXES]
-    for name in names:
-        if name.is_file():
-            return name, root
-    raise DataNotFoundError(
-        f"EB-Habitat's {str(tasks)!r} is not installed: expected one of {', '.join(map(str, names))}"
-    )
+    found = _beside(root, str(tasks), _SUFFIXES)
+    if found is None:
+        names = ", ".join(str(root / f"{tasks}{suffix}") for suffix in _SUFFIXES)
+        raise DataNotFoundError(f"EB-Habitat's {str(tasks)!r} is not installed: expected one of {names}")
+    return found, root
 
 
-def _beside(root: Path, stem: str) -> Path | None:
-    found = [root / f"{stem}{suffix}" for suffix in (".json", ".json.xz") if (root / f"{stem}{suffix}").is_file()]
-    return found[0] if found else None
+def _beside(root: Path, stem: str, suffixes: tuple[str, ...] = _SUFFIXES[:2]) -> Path | None:
+    return next(filter(os.path.isfile, (root / f"{stem}{suffix}" for suffix in suffixes)), None)
 
 
-def load_scenes(root: str | os.PathLike) -> Scenes:
+def load_scenes(root: str | os.PathLike[str]) -> Scenes:
     """Return the receptacles' boxes of `scenes.json` or `scenes.json.xz` in a folder, none without such a file.
 
     Raises:
@@ -85,7 +77,7 @@ def load_scenes(root: str | os.PathLike) -> Scenes:
     return Scenes() if path is None else Scenes.from_text(read_bytes(path), str(path))
 
 
-def load_categories(root: str | os.PathLike) -> Mapping[str, str]:
+def load_categories(root: str | os.PathLike[str]) -> Mapping[str, str]:
     """Return category by asset, from `domain.json` or `domain.json.xz`; only pickles need it.
 
     Raises:
@@ -104,7 +96,7 @@ def load_categories(root: str | os.PathLike) -> Mapping[str, str]:
     return categories
 
 
-def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[dict[str, Any]]:
+def load_records(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
     """Return the converted entries of an episode file; a pickle is converted.
 
     Raises:
@@ -124,7 +116,7 @@ def _records(path: Path, root: Path) -> list[dict[str, Any]]:
     return episodes
 
 
-def load_tasks(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[Task]:
+def load_tasks(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[Task]:
     """Return the tasks of a subset or an episode file, in the file's order.
 
     Those with `satisfied_at_start` belong in no score: their goal holds before anything is done.

@@ -4,22 +4,22 @@
     observations, info = envs.reset()
     observations, rewards, terminations, truncations, info = envs.step(["navigate to the sofa"] * 16)
 
-What is the original's and what is ours is in docs/envs.md.
+What is the original's and what is ours is in docs/worlds/eb_habitat.md.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from embodied_mem.envs.checks import checked_tasks
-from embodied_mem.envs.eb_habitat_data import ACTIONS, Task, load_tasks
-from embodied_mem.envs.vector_env import NativeVectorEnv
-from embodied_mem.native import part
-
-_native = part("habitat")
-Env = _native.Env
+from embodied_mem.envs.checks import checked_count, checked_tasks, checked_text
+from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
+from embodied_mem.envs.vector_env import NativeVectorEnv, per_env
+from embodied_mem.worlds.eb_habitat.data import load_tasks
+from embodied_mem.worlds.eb_habitat.engine import ACTIONS, Task, VectorEnv
+from embodied_mem.worlds.eb_habitat.engine import Env as Env
 
 MAX_STEPS = 30
 """Environment steps of an episode in the original, valid or not."""
@@ -27,7 +27,7 @@ MAX_STEPS = 30
 MAX_INVALID = 10
 """Invalid actions that end an episode in the original."""
 
-Tasks = str | os.PathLike | Sequence[Task]
+Tasks = str | os.PathLike[str] | Sequence[Task]
 
 
 class EbHabitatVectorEnv(NativeVectorEnv):
@@ -37,9 +37,8 @@ class EbHabitatVectorEnv(NativeVectorEnv):
     where the robot stands, and what it holds. An action is its words or its number, blanks around it aside; anything
     else counts as an invalid action and takes no step.
 
-    `info` holds, each with one entry per env: `goal` (the instruction), `task_id`, `won` (bool[B], the goal holds),
-    `progress` (float64[B], share of the recorded subgoals reached so far, 1 when won), `num_invalid` (int64[B]),
-    `admissible_commands` (the 70 actions, the same at every step: the original does not tell which are valid now).
+    `info` has, too, `num_invalid` (int64[B]) and `admissible_commands` (the 70 actions, the same at every step: the
+    original does not tell which are valid now); `progress` is the share of the recorded subgoals reached so far.
     `terminations` is true once the goal held after a step, or after `max_invalid` invalid actions; an env then changes
     nothing and repeats its last observation until it is reset.
     """
@@ -54,35 +53,40 @@ class EbHabitatVectorEnv(NativeVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = MAX_STEPS,
-        data: str | os.PathLike | None = None,
+        *,
+        data: str | os.PathLike[str] | None = None,
         reach: str = "group",
         max_invalid: int = MAX_INVALID,
         num_threads: int | None = None,
     ):
-        """Read the tasks and make the envs.
+        """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: a subset (`base`, `common_sense`, `long_horizon`, `train_validation`, ...) or an episode file, of
                 which tasks that are satisfied at the start are left out; or `Task` objects, which are all played.
-            num_envs: number of tasks played side by side, B.
-            seed: decides, with env and episode number, the task drawn and where placed objects land.
-            max_steps: steps after which an episode is truncated; None for no limit.
+            seed: decides where placed objects land, too.
             data: folder with the episode files; None takes `$EMBODIED_MEM_DATA/eb_habitat`.
             reach: `group`: what the place navigated to serves is near, nothing else is; `geometry`: the original's
                 distances and angles, from an estimated standing point.
             max_invalid: invalid actions that end an episode.
-            num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
 
         Raises:
             DataNotFoundError: the data is not installed.
             GameFileError: a data file is malformed.
             InvalidInputError: any other argument is out of range.
         """
-        options = (reach, max_invalid)
+        options = (checked_text("reach", reach), checked_count("max_invalid", max_invalid, 2**31 - 1))
         loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
-        super().__init__(_native.VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
+        super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 
-    def _answered(self, answers: tuple) -> tuple[Any, ...]:
+    def _answered(self, answers: tuple[Any, ...]) -> tuple[Any, ...]:
         *rest, info = super()._answered(answers)
-        info["admissible_commands"] = [ACTIONS] * self.num_envs
+        info["admissible_commands"] = per_env([ACTIONS] * self.num_envs)
         return *rest, info
+
+
+class EbHabitatSimulator(EmbodiedBenchSimulator):
+    """EmbodiedBench's EBHabEnv: habitat-sim."""
+
+    program = Path(__file__).with_name("simulator_program.py")
+    own_subset, default_resolution = "spatial_relationship", 600

@@ -10,14 +10,16 @@ Keys are plain: hashing tuples that share tuples takes time exponential in the s
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import itertools
 import json
 import math
 import pickle
 import pickletools
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,6 +39,7 @@ _PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 _DTYPE = re.compile(r"[<>=|]?(?:[iu][1248]|f[248]|b1)\Z")
 _LITERAL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*\Z")
 _MAX_DEPTH = 64
+_MAX_OPCODES = 1 << 21  # as many as `MAX_JSON_VALUES`: each may make a value of 50 to 100 bytes
 
 
 def load_pickle(content: bytes, name: str) -> Any:
@@ -60,22 +63,25 @@ def load_pickle(content: bytes, name: str) -> Any:
 
 def _checked_opcodes(content: bytes, name: str) -> list[int]:
     """Return where the pickle asks for names, in order; refuse opcodes that could do more than build plain values."""
-    positions, end = [], 0
+    positions: list[int] = []
+    end = 0
     operations = pickletools.genops(content)
-    while True:
+    for count in itertools.count():
+        if count > _MAX_OPCODES:
+            raise GameFileError(f"{name}: more than {_MAX_OPCODES} opcodes; no file of episodes has as many")
         try:
             operation = next(operations, None)
         except Exception as error:
             raise GameFileError(f"{name}: not a pickle: {error}") from error
         if operation is None:
             break
-        opcode, argument, end = operation
+        opcode, argument, end = operation[0], operation[1], operation[2] or 0
         if opcode.name not in _OPCODES:
             raise GameFileError(
                 f"{name}: byte {end}: opcode {opcode.name} is not admitted; an episode file holds plain containers and "
                 "numpy arrays only"
             )
-        if opcode.name in _PUTS and not 0 <= argument <= len(content):
+        if opcode.name in _PUTS and not 0 <= int(argument or 0) <= len(content):
             raise GameFileError(f"{name}: byte {end}: memo number {argument} in a file of {len(content)} bytes")
         if opcode.name in ("GLOBAL", "STACK_GLOBAL"):
             positions.append(end)
@@ -95,7 +101,7 @@ class _Dtype:
             raise ValueError(f"arrays of {kind} are not admitted, only of numbers")
         self.dtype = np.dtype(code)
 
-    def __setstate__(self, state: tuple) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         order = state[1]
         if order not in ("<", ">", "=", "|") or any(part is not None for part in state[2:5]):
             raise ValueError("unknown state of a dtype")
@@ -108,21 +114,22 @@ class _Array:
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.value: np.ndarray | None = None
+        self.value: np.ndarray[Any, Any] | None = None
 
-    def __setstate__(self, state: tuple) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, is_fortran, raw = state
         self.value = _array(raw, dtype, shape, "F" if is_fortran else "C")
 
 
-def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: str) -> np.ndarray:
+def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Literal["C", "F"]) -> np.ndarray[Any, Any]:
     if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes | bytearray) or order not in ("C", "F"):
         raise ValueError("an array without its type, bytes or order")
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
         raise ValueError("an array without a shape")
     if math.prod(shape) * dtype.dtype.itemsize != len(raw):
         raise ValueError(f"an array of shape {shape} and type {dtype.dtype} with {len(raw)} bytes")
-    return np.frombuffer(bytes(raw), dtype.dtype).reshape(shape, order=order)
+    flat: np.ndarray[Any, Any] = np.frombuffer(bytes(raw), dtype.dtype)
+    return flat.reshape(shape, order=order)
 
 
 class _Call:
@@ -162,10 +169,36 @@ _ADMITTED = {
 }
 
 
-class _Unpickler(pickle._Unpickler):
-    """The interpreter in Python, of which single opcodes can be changed."""
+_Interpreter: Any = pickle._Unpickler  # in Python; of its parts only few are known to type checkers
+_WHERE_KEYS_ARE = {
+    pickle.SETITEM: slice(-2, -1),
+    pickle.SETITEMS: slice(None, None, 2),
+    pickle.DICT: slice(None, None, 2),
+    pickle.ADDITEMS: slice(None),
+    pickle.FROZENSET: slice(None),
+}
+"""Opcodes that make entries of dicts and sets -> where on the stack of the interpreter their keys are."""
 
-    dispatch: ClassVar[dict] = dict(pickle._Unpickler.dispatch)
+
+def _with_plain_keys(opcode: bytes) -> Callable[[Any], None]:
+    """What carries out an opcode if its keys are plain."""
+    load = _Interpreter.dispatch[opcode[0]]
+
+    def checked(interpreter: Any) -> None:
+        for key in interpreter.stack[_WHERE_KEYS_ARE[opcode]]:
+            if not isinstance(key, str | bytes | int | float | None):
+                raise ValueError(f"a key of type {type(key).__name__}, expected a string or a number")
+        load(interpreter)
+
+    return checked
+
+
+class _Unpickler(_Interpreter):  # type: ignore[misc]
+    """The interpreter with plain keys and few names."""
+
+    dispatch: ClassVar[dict[int, Any]] = _Interpreter.dispatch | {
+        opcode[0]: _with_plain_keys(opcode) for opcode in _WHERE_KEYS_ARE
+    }
 
     def __init__(self, content: bytes, positions: list[int], name: str):
         super().__init__(io.BytesIO(content))
@@ -181,37 +214,6 @@ class _Unpickler(pickle._Unpickler):
                 "containers and numpy arrays only"
             )
         return _Call(function)
-
-    def _plain_keys(self, keys: list) -> None:
-        for key in keys:
-            if not isinstance(key, str | bytes | int | float | None):
-                raise ValueError(f"a key of type {type(key).__name__}, expected a string or a number")
-
-    def load_setitem(self) -> None:
-        self._plain_keys(self.stack[-2:-1])
-        super().load_setitem()
-
-    def load_setitems(self) -> None:
-        self._plain_keys(self.stack[::2])
-        super().load_setitems()
-
-    def load_dict(self) -> None:
-        self._plain_keys(self.stack[::2])
-        super().load_dict()
-
-    def load_additems(self) -> None:
-        self._plain_keys(self.stack)
-        super().load_additems()
-
-    def load_frozenset(self) -> None:
-        self._plain_keys(self.stack)
-        super().load_frozenset()
-
-    dispatch[pickle.SETITEM[0]] = load_setitem
-    dispatch[pickle.SETITEMS[0]] = load_setitems
-    dispatch[pickle.DICT[0]] = load_dict
-    dispatch[pickle.ADDITEMS[0]] = load_additems
-    dispatch[pickle.FROZENSET[0]] = load_frozenset
 
 
 def _plain(value: Any, done: dict[int, Any], depth: int) -> Any:
@@ -266,14 +268,14 @@ def convert_episodes(data: Any, categories: Mapping[str, str], subset: str, name
 def _episode(
     episode: Mapping[str, Any],
     names: Mapping[int, str],
-    transforms: np.ndarray,
+    transforms: np.ndarray[Any, Any],
     categories: Mapping[str, str],
     episode_id: str,
     index: int,
 ) -> dict[str, Any]:
     receptacles = {names[int(k)]: names[int(v)].rpartition("|")[2] for k, v in episode["name_to_receptacle"]}
     counts: dict[str, int] = {}
-    objects = []
+    objects: list[dict[str, Any]] = []
     for number, transform in episode["rigid_objs"]:
         asset = names[int(number)].split(".")[0]
         handle = f"{asset}_:{counts.get(asset, 0):04d}"
@@ -360,28 +362,43 @@ def symbolic_subgoals(
         ValueError: a string is no predicate, or nothing is left of a subgoal.
     """
     starts = {entry["handle"]: entry["receptacle"] for entry in objects}
-    literals = [[_literal(text) for text in subgoal] for subgoal in subgoals]
-    held = [next((words[1] for words in subgoal if words[0] == "holding"), None) for subgoal in literals]
-    doors = [sorted(words for words in subgoal if words[0].startswith(("opened_", "closed_"))) for subgoal in literals]
+    read = [_Subgoal.of([_literal(text) for text in subgoal]) for subgoal in subgoals]
+    aims = [words[1] for words in _goal_literals(goal) if words[0] == "robot_at"]
     converted: list[list[list[str]]] = []
-    for k, subgoal in enumerate(literals):
-        kept = [words for words in subgoal if words[0] == "holding" or words in doors[k]]
-        kept += [words for words in subgoal if words[0] == "on_top" and words[1] != held[k]]
-        before = (held[k - 1], doors[k - 1]) if k > 0 else (None, [])
-        if (held[k], doors[k]) == before:
-            target = None
-            if k + 1 == len(literals):
-                target = next((words[1] for words in _goal_literals(goal) if words[0] == "robot_at"), None)
-            elif held[k + 1] not in (None, held[k]):
-                places = starts | {words[1]: words[2] for words in kept if words[0] == "on_top"}
-                target = places[held[k + 1]]
-            elif held[k + 1] != held[k]:
-                target = next((words[2] for words in literals[k + 1] if words[:2] == ["on_top", held[k]]), None)
-            elif doors[k + 1] != doors[k]:
-                target = next((words[1] for words in doors[k + 1] if words not in doors[k]), None)
-            if target is not None:
-                kept.append(["robot_at", target])
+    for k, now in enumerate(read):
+        before = (read[k - 1].held, read[k - 1].doors) if k > 0 else (None, [])
+        target = None
+        if (now.held, now.doors) == before:
+            target = now.walks_to(read[k + 1], starts) if k + 1 < len(read) else next(iter(aims), None)
+        kept = [*now.kept, *([["robot_at", target]] if target is not None else [])]
         if not kept:
             raise ValueError(f"subgoal {k}: nothing in it that a symbolic state can decide: {subgoals[k]}")
         converted.append(kept)
     return converted
+
+
+@dataclasses.dataclass(frozen=True)
+class _Subgoal:
+    """A recorded subgoal: what is held, the states of doors, and the literals that a symbolic state can decide."""
+
+    literals: list[list[str]]
+    held: str | None
+    doors: list[list[str]]
+    kept: list[list[str]]
+
+    @classmethod
+    def of(cls, literals: list[list[str]]) -> _Subgoal:
+        held = next((words[1] for words in literals if words[0] == "holding"), None)
+        doors = sorted(words for words in literals if words[0].startswith(("opened_", "closed_")))
+        kept = [words for words in literals if words[0] == "holding" or words in doors]
+        return cls(
+            literals, held, doors, kept + [words for words in literals if words[0] == "on_top" and words[1] != held]
+        )
+
+    def walks_to(self, following: _Subgoal, starts: dict[str, str]) -> str | None:
+        """Where the subgoal behind a walk picks, places, opens or closes."""
+        if following.held not in (None, self.held):
+            return (starts | {words[1]: words[2] for words in self.kept if words[0] == "on_top"})[following.held]
+        if following.held != self.held:
+            return next((words[2] for words in following.literals if words[:2] == ["on_top", self.held]), None)
+        return next((words[1] for words in following.doors if words not in self.doors), None)

@@ -1,4 +1,4 @@
-"""A planner that sees the hidden state of EB-Habitat: for teacher data and to check that tasks can be solved.
+"""An expert that sees the hidden state of EB-Habitat: for teacher data and to check that tasks can be solved.
 
     env = Env(load_tasks("base")[0])
     for action in solve(env):
@@ -11,15 +11,15 @@ It knows where everything is; an agent at evaluation must not.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import ACTIONS
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import InternalError, InvalidInputError
 from embodied_mem.native import part
+from embodied_mem.worlds.eb_habitat.engine import ACTIONS
+from embodied_mem.worlds.eb_habitat.env import Env
 
-_TARGETS = part("habitat").TARGETS
+_TARGETS = part("eb_habitat").TARGETS
 _PARTS = tuple(name for name, _, _ in _TARGETS if not name.startswith("receptacle_"))
 _PHRASES = {name: phrase for name, phrase, _ in _TARGETS}
 _INSIDE = {
@@ -33,7 +33,7 @@ MAX_PLAN = 60
 """Actions after which a way to the goal is given up."""
 
 MAX_WAYS = 4096
-"""Ways to make a goal true that are looked at; every goal at hand has fewer than 50."""
+"""Limit of ways to make a goal true; every goal in the data has fewer than 50."""
 
 Way = frozenset[tuple[tuple[str, ...], bool]]
 """Literals and the truth each must have, together enough for the goal."""
@@ -60,7 +60,7 @@ def solve(env: Env) -> list[str]:
     raise InvalidInputError(f"{env.task.name}: no plan found among {len(found)} ways to the goal")
 
 
-def _ways(tree: tuple, truth: bool) -> Iterator[Way]:
+def _ways(tree: tuple[Any, ...], truth: bool) -> Iterator[Way]:
     """Yield sets of literals that each give the tree this truth."""
     op, *children = tree
     if op not in ("AND", "OR", "NAND", "NOR"):
@@ -88,20 +88,23 @@ def _cost(way: Way, state: Mapping[str, Any]) -> int:
 
 
 def _holds(literal: tuple[str, ...], state: Mapping[str, Any]) -> bool:
-    predicate, *arguments = literal
-    if predicate == "not_holding":
-        return state["holding"] is None
-    if predicate == "holding":
-        return state["holding"] == arguments[0]
-    if predicate == "on_top":
-        return state["objects"][arguments[0]]["receptacle"] == arguments[1]
-    if predicate == "in":
-        return _INSIDE.get(state["objects"][arguments[0]]["receptacle"]) == arguments[1]
-    if predicate == "robot_at":
-        return arguments[0] in state["near"]
-    if predicate == "robot_at_obj":
-        return state["objects"][arguments[0]]["near"]
-    return state["open"][arguments[0]] == predicate.startswith("opened")
+    objects = state["objects"]
+    match literal:
+        case ("not_holding",):
+            return state["holding"] is None
+        case ("holding", name):
+            return bool(state["holding"] == name)
+        case ("on_top", name, place):
+            return bool(objects[name]["receptacle"] == place)
+        case ("in", name, door):
+            return _INSIDE.get(objects[name]["receptacle"]) == door
+        case ("robot_at", place):
+            return place in state["near"]
+        case ("robot_at_obj", name):
+            return bool(objects[name]["near"])
+        case (predicate, door):
+            return bool(state["open"][door] == predicate.startswith("opened"))
+    raise InternalError(f"goal: expected a literal that the expert knows, got {literal}")
 
 
 def _follow(way: Way, env: Env) -> list[str] | None:
@@ -120,35 +123,36 @@ def _follow(way: Way, env: Env) -> list[str] | None:
 
 
 def _next(way: Way, env: Env) -> str | None:
+    """Return the next action: with the hand first, then at doors, then to where the robot must be."""
     state = env.state()
     objects, held = state["objects"], state["holding"]
     pending = [name for name in objects if name != held and _destination(name, way, state, pending=()) is not None]
     kept = next((literal[1] for literal, truth in way if truth and literal[0] == "holding"), None)
     if held is not None and (held != kept or pending):
-        fetched = [*pending, kept] if kept not in (None, held) else pending
-        receptacle = _destination(held, way, state, fetched) or _spare(held, way, state, fetched)
-        if receptacle is None:
-            return None
-        return f"place at the {_PHRASES[receptacle]}" if receptacle in state["near"] else _go(receptacle)
+        return _put(held, way, state, [*pending, kept] if kept not in (None, held) else pending)
     if held is None and (pending or kept is not None):
-        pending = pending or [kept]
-        name = min(pending, key=lambda name: not objects[name]["pickable"])
-        return _take(name, env, state)
+        return _take(min(pending or [kept], key=lambda name: not objects[name]["pickable"]), env, state)
     unmet = sorted(literal for literal, truth in way if _holds(literal, state) != truth)
-    for predicate, *arguments in unmet:
-        if predicate.endswith(("_fridge", "_cab")):
-            door = arguments[0]
-            return _door(door, not state["open"][door]) if door in state["near"] else _go(door)
-    for predicate, *arguments in unmet:
-        if predicate == "robot_at":
-            away = arguments[0] in state["near"]
-            return _go(next(name for name in _OPEN_AIR if name != arguments[0]) if away else arguments[0])
-        if predicate == "robot_at_obj":
-            return _approach(arguments[0], env)
-    return None
+    doors = [literal[1] for literal in unmet if literal[0].endswith(("_fridge", "_cab"))]
+    if doors:
+        return _door(doors[0], not state["open"][doors[0]]) if doors[0] in state["near"] else _go(doors[0])
+    predicate, place = next((literal for literal in unmet if literal[0].startswith("robot_at")), ("", ""))
+    if predicate == "robot_at" and place in state["near"]:
+        return _go(next(name for name in _OPEN_AIR if name != place))
+    if predicate == "robot_at":
+        return _go(place)
+    return _approach(place, env) if predicate else None
 
 
-def _destination(name: str, way: Way, state: Mapping[str, Any], pending: Any) -> str | None:
+def _put(held: str, way: Way, state: Mapping[str, Any], fetched: Sequence[str]) -> str | None:
+    """Return the way to where the object in the hand goes, or to a spare place, or that it is placed there."""
+    receptacle = _destination(held, way, state, fetched) or _spare(held, way, state, fetched)
+    if receptacle is None:
+        return None
+    return f"place at the {_PHRASES[receptacle]}" if receptacle in state["near"] else _go(receptacle)
+
+
+def _destination(name: str, way: Way, state: Mapping[str, Any], pending: Sequence[str]) -> str | None:
     """Return where an object has to go, None where it may stay."""
     here = state["objects"][name]["receptacle"]
     forbidden = set()
@@ -165,7 +169,7 @@ def _destination(name: str, way: Way, state: Mapping[str, Any], pending: Any) ->
     return _spare(name, way, state, pending) if here in forbidden else None
 
 
-def _spare(name: str, way: Way, state: Mapping[str, Any], pending: Any) -> str | None:
+def _spare(name: str, way: Way, state: Mapping[str, Any], pending: Sequence[str]) -> str | None:
     """Return a place for an object that is wanted nowhere, where it hides nothing of its kind that is to be moved."""
     objects = state["objects"]
     taken = {literal[2] for literal, truth in way if not truth and literal[0] == "on_top" and literal[1] == name}

@@ -11,6 +11,7 @@ places and wording by a seed, and asks for what cannot hold at the start. Nothin
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import zlib
 from collections import Counter
@@ -19,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.envs.eb_habitat_data import Scenes, Task, load_records, read_tasks
+from embodied_mem.worlds.eb_habitat.data import load_records
+from embodied_mem.worlds.eb_habitat.engine import Scenes, Task, read_tasks
 
 PER_LAYOUT = 8
 _FORMS = ("one", "one from", "two", "two together", "three", "all")
 """What is asked for; the tasks of a layout take them in turn."""
+_NUMBER = {"one": 1, "one from": 1, "two": 2, "two together": 2, "three": 3}
 _OPEN = {
     "receptacle_aabb_Tbl1_Top1_frl_apartment_table_01": "black table",
     "receptacle_aabb_Tbl2_Top1_frl_apartment_table_02": "brown table",
@@ -70,51 +73,66 @@ def episodes_of(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 
     return episodes
 
 
+@dataclasses.dataclass(frozen=True)
+class _Move:
+    """A kind of thing, the id of one such thing, where it lies and where it goes."""
+
+    kind: str
+    handle: str
+    source: str
+    target: str
+
+
 def _episode(record: dict[str, Any], number: int, random: np.random.Generator) -> dict[str, Any]:
     form = _FORMS[(number - 1 + zlib.crc32(record["id"].encode())) % len(_FORMS)]
     counts = Counter(thing["category"] for thing in record["objects"])
-    where = {thing["category"]: thing["receptacle"] for thing in record["objects"]}
-    single = sorted(kind for kind, count in counts.items() if count == 1)
     several = sorted(kind for kind, count in counts.items() if count > 1)
-    if form == "all" and several:
+    if form == "all" and not several:
+        form = "one"
+    moves = _moves(record, form, several, sorted(kind for kind, count in counts.items() if count == 1), random)
+    subgoals: list[list[list[str]]] = []
+    placed: list[list[str]] = []
+    for move in moves:
+        subgoals.append([*placed, ["holding", move.handle]])
+        placed.append(["on_top", move.handle, move.target])
+        subgoals.append(list(placed))
+    return {key: copy.deepcopy(record[key]) for key in ("scene", "objects")} | {
+        "id": f"{record['id']}+{number}",
+        "instruction": f"Move {', then '.join(_asked(move, form) for move in moves)}.",
+        "initial_articulated": dict.fromkeys(record["initial_articulated"], "closed"),
+        "goal": _goal(moves, form),
+        "subgoals_symbolic": subgoals,
+    }
+
+
+def _moves(
+    record: dict[str, Any], form: str, several: list[str], single: list[str], random: np.random.Generator
+) -> list[_Move]:
+    """What is to be moved, drawn: things of which there is one, or all of a kind of which there are several."""
+    if form == "all":
         kinds = [several[int(random.integers(len(several)))]]
     else:
-        form = "one" if form == "all" else form
-        number_of = {"one": 1, "one from": 1, "two": 2, "two together": 2, "three": 3}[form]
-        kinds = [single[i] for i in random.choice(len(single), number_of, replace=False)]
-    taken = {where[kind] for kind in kinds} if form != "all" else set()
+        kinds = [single[i] for i in random.choice(len(single), _NUMBER[form], replace=False)]
+    things = {thing["category"]: thing for thing in record["objects"]}
+    taken = {things[kind]["receptacle"] for kind in kinds} if form != "all" else set()
     targets = [_target(random, taken) for _ in kinds]
     if form == "two together":
         targets[1] = targets[0]
-    variables = "XYZ"[: len(kinds)]
-    goal = {
+    return [_Move(k, things[k]["handle"], things[k]["receptacle"], place) for k, place in zip(kinds, targets)]
+
+
+def _asked(move: _Move, form: str) -> str:
+    source = f" from the {_NAMES[move.source]}" if form == "one from" else ""
+    return f"{'every' if form == 'all' else 'the'} {move.kind}{source} to the {_NAMES[move.target]}"
+
+
+def _goal(moves: Sequence[_Move], form: str) -> dict[str, Any]:
+    empty_hand = [] if form == "all" else [{"pred": "not_holding", "args": []}]
+    return {
         "op": "AND",
         "quantifier": "FORALL" if form == "all" else "EXISTS",
-        "vars": [{"name": name, "category": kind} for name, kind in zip(variables, kinds)],
-        "args": [{"pred": "on_top", "args": [name, place]} for name, place in zip(variables, targets)],
-    }
-    if form != "all":
-        goal["args"].append({"pred": "not_holding", "args": []})
-    parts = [
-        f"{'every' if form == 'all' else 'the'} {kind}"
-        + (f" from the {_NAMES[where[kind]]}" if form == "one from" else "")
-        + f" to the {_NAMES[place]}"
-        for kind, place in zip(kinds, targets)
-    ]
-    handles = {thing["category"]: thing["handle"] for thing in record["objects"]}
-    subgoals, placed = [], []
-    for kind, place in zip(kinds, targets):
-        subgoals.append([*placed, ["holding", handles[kind]]])
-        placed.append(["on_top", handles[kind], place])
-        subgoals.append(list(placed))
-    episode = {key: copy.deepcopy(record[key]) for key in ("scene", "objects")}
-    parts_closed = dict.fromkeys(record["initial_articulated"], "closed")
-    return episode | {
-        "id": f"{record['id']}+{number}",
-        "instruction": f"Move {', then '.join(parts)}.",
-        "initial_articulated": parts_closed,
-        "goal": goal,
-        "subgoals_symbolic": subgoals,
+        "vars": [{"name": name, "category": move.kind} for name, move in zip("XYZ", moves)],
+        "args": [{"pred": "on_top", "args": [name, m.target]} for name, m in zip("XYZ", moves)] + empty_hand,
     }
 
 

@@ -1,98 +1,51 @@
-"""EB-Habitat spoken in ALFWorld's words, so that what was made for ALFWorld's texts can act and teach there.
+"""EB-Habitat's text adapter: rewrites its texts in ALFWorld's wording.
 
-    envs = HabitatInAlfworldWords(tasks, num_envs=16)
+    envs = EbHabitatTextAdapter(tasks, num_envs=16)
     observations, info = envs.reset(options={"task_indices": range(16)})
     info["goal"][0]                                      # "put a plate in sofa from sink, then a cup in blacktable."
     observations, _, terminations, truncations, info = envs.step(["go to blacktable 1"] * 16)
 
-What all dialects share is in `dialect`. The instruction becomes one of ALFWorld's task sentences or of `errands` by its
-words (`eb_habitat_words`): of several kinds or places that a word may mean the likeliest is taken, since nothing tells
-later that another one was meant; what is only to be taken away goes to the sofa, or to the brown table if it lies
-there. Things get numbers in the order in which they are seen, since the world's texts name kinds only.
+What all adapters share is in `wording.text_adapter`. The instruction becomes one of ALFWorld's task sentences or of
+`errands` by its words (`instruction`). Where a word may mean several kinds or places, the adapter takes the likeliest,
+since no later text says that another one was meant. A thing that is only to be taken away goes to the sofa, or to the
+brown table if it lies there. Things get numbers in the order in which they are seen, since the world's texts
+name kinds only.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
-from embodied_mem.agents import eb_habitat_words as words
-from embodied_mem.agents.dialect import DialectRow, InAlfworldWords
-from embodied_mem.agents.eb_habitat_planner import DOORS
-from embodied_mem.envs.alfworld_text import Command, type_of
-from embodied_mem.envs.eb_habitat import MAX_STEPS
-from embodied_mem.envs.eb_habitat_data import ACTIONS
-from embodied_mem.envs.eb_habitat_generator import PER_LAYOUT, generate, training_records
-from embodied_mem.envs.errands import Errands, Move, render_errands
+from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
+from embodied_mem.worlds.alfworld.wording.text import Command, type_of
+from embodied_mem.worlds.alfworld.wording.text_adapter import AdapterRow, AlfworldTextAdapter
+from embodied_mem.worlds.eb_habitat import instruction as words
+from embodied_mem.worlds.eb_habitat.engine import ACTIONS
+from embodied_mem.worlds.eb_habitat.env import MAX_STEPS
+from embodied_mem.worlds.eb_habitat.kinds import DOORS, KINDS, PLACES, SPOKEN
 
-PLACES = {
-    "blacktable": "table 1",
-    "browntable": "table 2",
-    "tvstand": "TV stand",
-    "sink": "sink in the kitchen",
-    "leftcounter": "left counter in the kitchen",
-    "rightcounter": "right counter in the kitchen",
-    "sofa": "sofa",
-    "chair": "chair 1",
-    "fridge": "refrigerator",
-    "leftdrawer": "left drawer of the kitchen counter",
-    "rightdrawer": "right drawer of the kitchen counter",
-}
-"""Kind of place as it is spoken -> EB-Habitat's name; there is one of each. In the order in which they are searched: on
-the training side nothing lies on the chair or behind a door at the start."""
-
-_SPOKEN = {name: kind for kind, name in PLACES.items()}
-KINDS = {
-    action.removeprefix("pick up the ").replace(" ", ""): action.removeprefix("pick up the ")
-    for action in ACTIONS
-    if action.startswith("pick up the ")
-}
-"""Kind of thing as it is spoken -> EB-Habitat's name."""
 _VIEW = re.compile(r"(?:On the|The) .+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.")
 _HELD = re.compile(r"You are holding an? (.+)\.\Z", re.MULTILINE)
-_HELD_OUT = 7
-"""One layout in so many is held out."""
-
-
-def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
-    """The order in which to look through an apartment: open places first (`PLACES`)."""
-    order = list(PLACES)
-    return sorted(places, key=lambda place: order.index(type_of(place)))
 
 
 def goal_sentence(goal: words.Goal) -> str:
     """A task sentence for what an instruction asks for."""
     if goal.go:
-        return render_errands(Errands(visit=f"go to {_SPOKEN[goal.go]}"))
+        return render_errands(Errands(visit=f"go to {SPOKEN[goal.go]}"))
     if goal.close or goal.open:
-        return render_errands(Errands(visit=f"{'close' if goal.close else 'open'} {_SPOKEN[goal.close or goal.open]}"))
+        return render_errands(Errands(visit=f"{'close' if goal.close else 'open'} {SPOKEN[goal.close or goal.open]}"))
     return render_errands(Errands(tuple(map(_move, goal.moves)) or (Move("thing", "sofa"),)))
 
 
 def _move(move: words.Move) -> Move:
-    source = _SPOKEN.get(move.source, "")
-    place = _SPOKEN[move.places[0]] if move.places else "browntable" if source == "sofa" else "sofa"
+    source = SPOKEN.get(move.source, "")
+    place = SPOKEN[move.places[0]] if move.places else "browntable" if source == "sofa" else "sofa"
     return Move(move.kinds[0].replace(" ", ""), place, source, move.all)
 
 
-def training_sides() -> tuple[list[Any], list[Any]]:
-    """EB-Habitat's training tasks and `PER_LAYOUT` more made in the layout of each: (to train on, held out to choose
-    by). A layout in seven is held out, by a hash of its name; none is of an evaluation subset.
-
-    Raises:
-        DataNotFoundError: the data is not installed.
-    """
-    sides: tuple[list[Any], list[Any]] = ([], [])
-    for task in generate(training_records(), PER_LAYOUT):
-        if not task.satisfied_at_start:
-            sides[zlib.crc32(task.name.partition("+")[0].encode()) % _HELD_OUT == 0].append(task)
-    return sides
-
-
-class _Row(DialectRow):
+class _Row(AdapterRow):
     world = "eb_habitat"
 
     def _prepare(self, task: Any) -> None:
@@ -158,8 +111,8 @@ class _Row(DialectRow):
         return names
 
 
-class HabitatInAlfworldWords(InAlfworldWords):
-    """EB-Habitat's tasks side by side, in ALFWorld's words; see the module."""
+class EbHabitatTextAdapter(AlfworldTextAdapter):
+    """EB-Habitat's tasks side by side, in ALFWorld's wording; see the module."""
 
     row = _Row
     max_steps = MAX_STEPS

@@ -9,18 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from embodied_mem.envs.checks import checked_path
 from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
-from embodied_mem.native import part
-
-_native = part("partnr")
-Task = _native.Task
-Houses = _native.Houses
-read_tasks = _native.read_tasks
+from embodied_mem.worlds.memento.engine import Houses, Task, read_tasks
 
 STAGES = {
     "acquisition": "memory_acquisition_stage",
@@ -36,10 +32,10 @@ BENCHMARK_SCENES = (
 """The benchmark's houses at hand, eight of its twelve. Nothing is fitted on PARTNR's training episodes of these."""
 
 DEVELOPMENT_SCENES = BENCHMARK_SCENES[:4]
-"""Houses in which agents are tuned and failures read; docs/memento.md says what was seen of the others."""
+"""Houses in which agents are tuned and failures read; docs/worlds/memento.md says what was seen of the others."""
 
 
-def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> tuple[Path, Path]:
+def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
     """Return the episode file and the folder with `scenes.json` and `captions.json` that belongs to it.
 
     Args:
@@ -49,43 +45,48 @@ def find_episodes(tasks: str | os.PathLike, data: str | os.PathLike | None = Non
     Raises:
         DataNotFoundError: the stage or the houses are not installed.
     """
-    path = Path(tasks)
+    path, folder = checked_path("tasks", tasks), None if data is None else checked_path("data", data)
     if str(tasks) in STAGES:
-        root = Path(data) if data is not None else installed("memento")
+        root = folder or installed("memento")
         if root is None:
             raise DataNotFoundError(
                 "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in "
-                "$EMBODIED_MEM_DATA/memento; docs/envs.md says which files go there"
+                "$EMBODIED_MEM_DATA/memento; docs/worlds/memento.md says which files go there"
             )
         names = [root / "episodes" / f"{STAGES[str(tasks)]}{suffix}" for suffix in (".json.gz", ".json")]
-        found = [name for name in names if name.is_file()]
+        found = [name for name in names if os.path.isfile(name)]
         if not found:
             raise DataNotFoundError(f"MEMENTO's stage {str(tasks)!r} is not installed: expected {names[0]}")
         path = found[0]
-    elif not path.is_file():
+    elif not os.path.isfile(path):
         raise DataNotFoundError(f"tasks: expected one of {', '.join(STAGES)} or an episode file, got {str(tasks)!r}")
     near = [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
-    return path, _with_houses([Path(data)] if data is not None else near)
+    return path, _with_houses([folder] if folder else near)
 
 
-def find_houses(data: str | os.PathLike | None = None) -> Path:
-    """Return the folder with `scenes.json` and `captions.json`; it need not hold any episodes.
-
-    Args:
-        data: the data folder; None takes `$EMBODIED_MEM_DATA/memento`.
-
-    Raises:
-        DataNotFoundError: they are not there.
-    """
-    return _with_houses([Path(data)] if data is not None else [*filter(None, [installed("memento")])])
+def find_houses(data: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder with `scenes.json` and `captions.json`, `data` or `$EMBODIED_MEM_DATA/memento`, with or without
+    episodes. Raises DataNotFoundError where they are not there."""
+    return _with_houses([checked_path("data", data)] if data is not None else [*filter(None, [installed("memento")])])
 
 
 def _with_houses(roots: Sequence[Path]) -> Path:
     for root in roots:
-        if (root / "scenes.json").is_file() and (root / "captions.json").is_file():
+        if os.path.isfile(root / "scenes.json") and os.path.isfile(root / "captions.json"):
             return root
     places = ", ".join(map(str, roots)) or "$EMBODIED_MEM_DATA/memento"
     raise DataNotFoundError(f"no scenes.json and captions.json in {places}; pass data=<folder>")
+
+
+Read = TypeVar("Read")
+
+
+def _fresh(read: Callable[[Path, int], Read], path: Path) -> Read:
+    """What `read` gives of a file, which it reads once per change (its second argument says when that was)."""
+    try:
+        return read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error}") from error
 
 
 @functools.lru_cache(maxsize=4)
@@ -93,39 +94,23 @@ def _houses(path: Path, stamp: int) -> Houses:
     return Houses.from_text(read_bytes(path), str(path))
 
 
-def load_houses(root: str | os.PathLike) -> Houses:
-    """Return the houses of a data folder, read once per change of the file.
-
-    Raises:
-        GameFileError: `scenes.json` is malformed.
-    """
-    path = Path(root) / "scenes.json"
-    try:
-        return _houses(path, path.stat().st_mtime_ns)
-    except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
+def load_houses(root: str | os.PathLike[str]) -> Houses:
+    """Return the houses of a data folder, read once per change. Raises GameFileError for a malformed `scenes.json`."""
+    return _fresh(_houses, Path(root) / "scenes.json")
 
 
-def load_scenes(root: str | os.PathLike) -> dict[str, Any]:
-    """Return `scenes.json` as it stands: houses by scene id.
-
-    Raises:
-        GameFileError: it cannot be read.
-    """
+def load_scenes(root: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return `scenes.json` as it stands: houses by scene id. Raises GameFileError where it cannot be read."""
     return read_object(Path(root) / "scenes.json")
 
 
-def load_captions(root: str | os.PathLike) -> list[tuple[str, str, str | None]]:
-    """Return (template, category, caption or None) of every object template, read once per change of the file.
+def load_captions(root: str | os.PathLike[str]) -> list[tuple[str, str, str | None]]:
+    """Return (template, category, caption or None) of every object template, read once per change.
 
     Raises:
         GameFileError: `captions.json` is malformed.
     """
-    path = Path(root) / "captions.json"
-    try:
-        return list(_captions(path, path.stat().st_mtime_ns))
-    except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
+    return list(_fresh(_captions, Path(root) / "captions.json"))
 
 
 @functools.lru_cache(maxsize=4)
@@ -143,15 +128,14 @@ def _captions(path: Path, stamp: int) -> tuple[tuple[str, str, str | None], ...]
 
 
 def load_tasks(
-    tasks: str | os.PathLike,
-    data: str | os.PathLike | None = None,
+    tasks: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
     text_places: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Task]:
     """Return the tasks of a stage or an episode file, in the file's order.
 
     Args:
-        tasks: as for `find_episodes`.
-        data: as for `find_episodes`.
+        tasks, data: as for `find_episodes`.
         text_places: {episode id: {object name: furniture or floor}} where observations place an unmoved object
             elsewhere than on the piece it starts on (the original does so for 22 of 754 objects).
 
@@ -164,7 +148,7 @@ def load_tasks(
     return read_tasks(read_bytes(path), str(path), load_houses(root), load_captions(root), places)
 
 
-def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None) -> list[dict[str, Any]]:
+def load_records(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
     """Return the official entries of an episode file, with `metadata` (kind, memory, related episode) as it stands.
 
     Raises:
@@ -178,12 +162,8 @@ def load_records(tasks: str | os.PathLike, data: str | os.PathLike | None = None
     return episodes
 
 
-def tasks_of(records: Sequence[Mapping[str, Any]], root: str | os.PathLike) -> list[Task]:
-    """Return the tasks of official entries that are in no file, e.g. of generated ones, in their order.
-
-    Args:
-        records: entries of the official format.
-        root: folder with `scenes.json` and `captions.json`.
+def tasks_of(records: Sequence[Mapping[str, Any]], root: str | os.PathLike[str]) -> list[Task]:
+    """Return the tasks of official entries that are in no file, e.g. of generated ones, in the houses of `root`.
 
     Raises:
         GameFileError: an entry is malformed.

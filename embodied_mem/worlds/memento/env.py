@@ -4,7 +4,7 @@
     observations, info = envs.reset()
     observations, rewards, terminations, truncations, info = envs.step(["Explore[kitchen_1]"] * 16)
 
-What is exact, what is fitted, and on how many recorded steps, is in docs/envs.md.
+What is exact, what is fitted, and on how many recorded steps, is in docs/worlds/memento.md.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import collections
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embodied_mem.envs.memento_data import Task, find_episodes, load_tasks
-from embodied_mem.envs.vector_env import NativeVectorEnv
+from embodied_mem.envs.checks import checked_actions, listed_tasks
+from embodied_mem.envs.simulators.env import SimulatorVectorEnv, episodes_of
+from embodied_mem.envs.simulators.process import Program
+from embodied_mem.envs.vector_env import Answers, NativeVectorEnv
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.native import part
-
-_native = part("partnr")
-Env = _native.Env
+from embodied_mem.worlds.memento.data import find_episodes, load_tasks
+from embodied_mem.worlds.memento.engine import Env, Task, VectorEnv
 
 MAX_ACTIONS = 40
 """Actions of a run in the paper: its 41st answer is not played any more."""
@@ -31,9 +32,9 @@ MAX_ACTIONS = 40
 Finder = Callable[[str, str, str], str]
 """Answers a finding tool: (tool, query, list of candidates) to text."""
 
-_FIND = re.compile(r"(FindReceptacleTool|FindObjectTool|FindRoomTool)\s*\[(.*)\]\s*\Z", re.DOTALL)
+_FIND = re.compile(r"(FindReceptacleTool|FindObjectTool|FindRoomTool)\s*\[")
 
-Tasks = str | os.PathLike | Sequence[Task]
+Tasks = str | os.PathLike[str] | Sequence[Task]
 
 
 class MementoVectorEnv(NativeVectorEnv):
@@ -74,7 +75,8 @@ class MementoVectorEnv(NativeVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = MAX_ACTIONS,
-        data: str | os.PathLike | None = None,
+        *,
+        data: str | os.PathLike[str] | None = None,
         finder: Finder | None = None,
         num_threads: int | None = None,
     ):
@@ -86,7 +88,7 @@ class MementoVectorEnv(NativeVectorEnv):
             seed: decides, with env and episode number, the task drawn and all chance of its episode.
             max_steps: actions after which an episode is truncated; None for no limit.
             data: folder with `scenes.json`, `captions.json`, `episodes/`; None takes `$EMBODIED_MEM_DATA/memento`.
-            finder: answers the three finding tools, e.g. with a chat model; None answers by rule.
+            finder: answers the three finding tools with a str, e.g. by a chat model; None answers by rule.
             num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
 
         Raises:
@@ -94,10 +96,12 @@ class MementoVectorEnv(NativeVectorEnv):
             GameFileError: a data file is malformed.
             InvalidInputError: any other argument is out of range.
         """
-        super().__init__(_native.VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads)
+        if finder is not None and not callable(finder):
+            raise InvalidInputError(f"finder: expected a function of (tool, query, candidates), got {finder!r}")
+        super().__init__(VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads)
         self._finder = finder
 
-    def step(self, actions: Sequence[str], recorded: Sequence[Mapping[str, Any] | None] | None = None):
+    def step(self, actions: Sequence[str], recorded: Sequence[Mapping[str, Any] | None] | None = None) -> Answers:
         """Play one action in every env and return `(observations, rewards, terminations, truncations, info)`.
 
         Args:
@@ -106,27 +110,50 @@ class MementoVectorEnv(NativeVectorEnv):
                 `position` (of the agent, afterwards), `revealed` (names of objects newly shown).
 
         Raises:
-            InvalidInputError: not one `str` per env, or `reset` was never called. No env has moved then.
+            InvalidInputError: not one `str` per env, `recorded` or what `finder` says is something else, or `reset` was
+                never called. No env has moved then.
         """
+        actions = checked_actions(actions)
+        if recorded is None and self._finder is not None:
+            recorded = self._found(actions, self._finder)
         if recorded is not None:
-            recorded = [None if entry is None else dict(entry) for entry in recorded]
-        elif self._finder is not None:
-            recorded = self._found(actions)
+            if not isinstance(recorded, list | tuple):
+                raise InvalidInputError(f"recorded: expected a list, one entry per env, got {type(recorded).__name__}")
+            recorded = [None if entry is None else _checked_record(i, entry) for i, entry in enumerate(recorded)]
         return self._answered(self._native.step(actions, recorded))
 
-    def _found(self, actions: Sequence[str]) -> list[dict[str, str] | None] | None:
+    def _found(self, actions: Sequence[str], finder: Finder) -> list[dict[str, str] | None] | None:
         answers: list[dict[str, str] | None] = [None] * self.num_envs
-        if isinstance(actions, str) or len(actions) != self.num_envs or not self._started.all():
+        if len(actions) != self.num_envs or not self._started.all():
             return None  # the native step refuses these
         for i, action in enumerate(actions):
             line = action.strip().rpartition("\n")[2] if isinstance(action, str) else ""
-            if match := _FIND.search(line):
-                tool, query = match.groups()
+            # The end first: a pattern for all of it tries every beginning against every end.
+            if line.endswith("]") and (match := _FIND.search(line)):
+                tool, query = match[1], line[match.end() : -1]
                 env = self._native.snapshot(i)
-                answers[i] = (
-                    None if env.ended else {"response": self._finder(tool, query.strip(), candidates(env, tool))}
-                )
+                if not env.ended:
+                    answers[i] = {"response": finder(tool, query.strip(), candidates(env, tool))}
         return answers if any(answers) else None
+
+
+def _checked_record(index: int, entry: Any) -> dict[str, Any]:
+    """Return an entry of `recorded`, its values with the types that the native side reads."""
+    if not isinstance(entry, Mapping):
+        raise InvalidInputError(f"recorded[{index}]: expected None or a dict, got {type(entry).__name__}")
+    for key, value in entry.items():
+        if key == "position":
+            fits = np.shape(value) == (3,) and np.asarray(value).dtype.kind in "iuf"
+        elif key == "revealed":
+            fits = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        else:
+            fits = isinstance(key, str) and isinstance(value, str)
+        if not fits:
+            raise InvalidInputError(
+                f"recorded[{index}]: expected response and room as str, position as 3 numbers, revealed as a list of "
+                f"str, got {key!r}: {value!r}"
+            )
+    return dict(entry)
 
 
 def candidates(env: Env, tool: str) -> str:
@@ -154,13 +181,53 @@ def candidates(env: Env, tool: str) -> str:
     return "\n".join(lines)
 
 
-def _task_list(tasks: Tasks, data: str | os.PathLike | None) -> list[Task]:
+def _task_list(tasks: Tasks, data: str | os.PathLike[str] | None) -> list[Task]:
     if isinstance(tasks, str | os.PathLike):
         loaded = load_tasks(tasks, data)
         if not loaded:
             raise InvalidInputError(f"tasks: no episode in {find_episodes(tasks, data)[0]}")
         return loaded
+    tasks = listed_tasks(tasks)
     for i, task in enumerate(tasks):
         if not isinstance(task, Task):
             raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
-    return list(tasks)
+    return tasks
+
+
+class PartnrSimulator(SimulatorVectorEnv):
+    """PARTNR on habitat-lab and habitat-sim: actions `Name[arguments]` as in the native `memento`; agent 0 acts."""
+
+    default_tasks = "data/datasets/partnr_episodes/v0_0/val_mini.json.gz"
+    action_forms = ("Navigate[<name>]", "Pick[<object>]", "Place[<object>, on, <furniture>, none, none]", "Done[]")
+
+    def __init__(
+        self,
+        tasks: str | Sequence[str] = default_tasks,
+        num_envs: int = 1,
+        seed: int = 0,
+        max_steps: int | None = 40,
+        *,
+        config: str = "examples/skill_runner_default_config.yaml",
+        overrides: Sequence[str] = (),
+        camera: str = "head_rgb",
+        python: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ):
+        """Start the processes.
+
+        Args:
+            tasks: an episode file, seen from `folder`, or ids of episodes in one file, "<file>/3".
+            num_envs, seed, max_steps, python, folder: as for `SimulatorVectorEnv`.
+            config: a file of PARTNR's `habitat_llm/conf`; it must keep its visual sensors if images are wanted.
+            overrides: Hydra's, such as "world_model.partial_obs=True".
+            camera: end of the sensor's name whose image is passed on.
+        """
+        options = {
+            "data_path": episodes_of(tasks)[0],
+            "config": config,
+            "overrides": list(overrides),
+            "camera": camera,
+            "seed": seed,
+        }
+        program = Path(__file__).with_name("simulator_program.py")
+        super().__init__(Program(program, options, python, folder), tasks, num_envs, seed, max_steps)

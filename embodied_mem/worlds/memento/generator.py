@@ -1,32 +1,39 @@
 """More personalised episodes in MEMENTO's official format, from the houses, objects and captions at hand.
 
-    python -m embodied_mem.envs.memento_generator --data DIR --out NEW --num_episodes 100 --seed 0
+    python -m embodied_mem.worlds.memento.generator --data DIR --out NEW --num_episodes 100 --seed 0
 
 Writes a data folder: the houses and captions of `--data`, and the acquisition, single and joint stages of new episodes.
 Every episode is played to success by a scripted plan in the world before it is kept. Kinds follow the benchmark: object
 semantics (history, preference, ownership, group) with distractors of the same category, user patterns (preference,
 routine) with objects of different categories. No two episodes of a house use the same words for a thing or an occasion.
 
-Source: MEMENTO C.3 (what an episode consists of). The sentences come from a fixed list (`memento_words`), not from a
+Source: MEMENTO C.3 (what an episode consists of). The sentences come from a fixed list (below), not from a
 chat model, and cover less of the language than the benchmark does.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import gzip
 import json
 import pathlib
 import random
 import shutil
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from embodied_mem.envs import memento_words as words
-from embodied_mem.envs.memento import MAX_ACTIONS, Env
-from embodied_mem.envs.memento_data import STAGES, Task, find_houses, load_captions, load_scenes, tasks_of
-from embodied_mem.envs.memento_joint import joint_record, unclear
 from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.worlds.memento.data import STAGES, find_houses, load_captions, load_scenes, tasks_of
+from embodied_mem.worlds.memento.engine import Env, Task
+from embodied_mem.worlds.memento.env import MAX_ACTIONS
+from embodied_mem.worlds.memento.joint_tasks import joint_record, unclear
+
+_WORDS = json.loads(pathlib.Path(__file__).with_name("generator_words.json").read_text())
+"""What is said. Of `history`, `preference` and `ownership`: (what the acquisition instruction says after "The <thing>",
+how the utilisation instruction calls it)."""
+
+BESIDE = " Place them next to each other."
 
 FIRST_ID = 100_000
 SINGLE_OFFSET = 100_000
@@ -38,13 +45,26 @@ _TRIES = 60
 _SPREAD_M = 0.15
 
 
-class Generator:
-    """Draws episodes for the houses of one data folder.
+class Place(NamedTuple):
+    """A type of furniture of a room on which things can stand: as an instruction names it, and entries of the house."""
 
-    Args:
-        root: folder with `scenes.json` and `captions.json`.
-        seed: decides everything.
-    """
+    said: str
+    pieces: list[dict[str, Any]]
+
+
+class Texts(NamedTuple):
+    """What an episode says: `instruction` to acquire a `fact`, and a `request` to use it; no other episode of the house
+    may use the words in `keys`."""
+
+    instruction: str
+    request: str
+    subtype: str
+    fact: str
+    keys: list[str]
+
+
+class Generator:
+    """Draws episodes for the houses of the data folder `root`; the seed decides everything."""
 
     def __init__(self, root: pathlib.Path, seed: int = 0):
         self._root = root
@@ -79,7 +99,7 @@ class Generator:
             f"no solvable episode in {_TRIES} draws; the houses' words may be used up: ask for fewer episodes"
         )
 
-    def _draft(self, scene: str, pattern: bool, number: int):
+    def _draft(self, scene: str, pattern: bool, number: int) -> tuple[dict[str, Any], dict[str, Any], list[str]] | None:
         """(acquisition, single, words used), or None where the words drawn are used in this house."""
         rng = self._rng
         count = rng.choices((1, 2, 3), (2, 5, 3))[0]
@@ -94,8 +114,7 @@ class Generator:
             if pattern
             else self._semantics(targets, origin, goal, group, together)
         )
-        instruction, request, subtype, fact, keys = texts
-        if any((scene, key) in self._used for key in keys):
+        if any((scene, key) in self._used for key in texts.keys):
             return None
         others = [] if pattern else self._distractors(targets)
         clutter = self._clutter(chosen, rng.randint(1, 3))
@@ -104,65 +123,59 @@ class Generator:
         record = self._record(scene, objects, count, goal, together)
         metadata = {
             "episode_type": "user_pattern" if pattern else "object_semantics",
-            "subtype": subtype,
-            "memory": fact,
+            "subtype": texts.subtype,
+            "memory": texts.fact,
             "num_targets": count,
             "target_objects": [{"id": t, "category": c, "caption": self._categories[c][t]} for c, t in targets],
         }
         first, second = FIRST_ID + number, FIRST_ID + SINGLE_OFFSET + number
-        acquisition = record | {"episode_id": str(first), "instruction": instruction}
-        single = record | {"episode_id": str(second), "instruction": request}
+        acquisition = record | {"episode_id": str(first), "instruction": texts.instruction}
+        single = record | {"episode_id": str(second), "instruction": texts.request}
         acquisition["metadata"] = metadata | {"stage": "1", "related_episode_id": str(second)}
         single["metadata"] = metadata | {"stage": "2", "related_episode_id": str(first)}
-        return acquisition, single, keys
+        return acquisition, single, texts.keys
 
-    def _pattern(self, categories: Sequence[str], origin, goal, together: bool):
-        rng = self._rng
-        occasion = rng.choice(words.OCCASIONS)
-        routine = rng.random() < 0.25
-        fill = {
-            "things": _listed(map(_said, categories)),
-            "origin": origin["said"],
-            "place": goal["said"],
-            "occasion": occasion,
-        }
-        fact = rng.choice(words.ROUTINES if routine else words.PREFERRED).format(**fill)
-        order = rng.choice(words.ORDERS).format(**fill)
-        if len(categories) == 1:
-            order = order.replace("put them", "put it")
-        beside = " Place them next to each other." if together else ""
-        request = rng.choice(words.REQUESTS).format(**fill)
-        return f"{order}{beside} {fact}", request, "routine" if routine else "preference", fact, [occasion]
+    def _pattern(self, categories: Sequence[str], origin: Place, goal: Place, together: bool) -> Texts:
+        occasion = self._said("occasions")
+        routine = self._rng.random() < 0.25
+        fill = {"occasion": occasion, "origin": origin.said, "place": goal.said}
+        fill["things"] = _listed(map(_words, categories))
+        fact = self._said("routines" if routine else "preferred", fill)
+        order = self._order(fill, len(categories), together)
+        request = self._said("requests", fill)
+        return Texts(f"{order} {fact}", request, "routine" if routine else "preference", fact, [occasion])
 
-    def _semantics(self, targets: Sequence[tuple[str, str]], origin, goal, group: bool, together: bool):
+    def _said(self, kind: str, fill: Mapping[str, str] | None = None) -> str:
+        """One of the words of a kind, drawn."""
+        text: str = self._rng.choice(_WORDS[kind])
+        return text.format(**fill) if fill else text
+
+    def _order(self, fill: Mapping[str, str], count: int, together: bool) -> str:
+        order = self._said("orders", fill)
+        return (order.replace("put them", "put it") if count == 1 else order) + BESIDE * together
+
+    def _semantics(
+        self, targets: Sequence[tuple[str, str]], origin: Place, goal: Place, group: bool, together: bool
+    ) -> Texts:
         rng = self._rng
         captions = [self._categories[category][template] for category, template in targets]
-        names = [_said(category) for category, _ in targets]
-        fill = {
-            "person": rng.choice(words.PEOPLE),
-            "trip": rng.choice(words.TRIPS),
-            "purpose": rng.choice(words.PURPOSES),
-        }
+        names = [_words(category) for category, _ in targets]
+        fill = {"person": self._said("people"), "trip": self._said("trips"), "purpose": self._said("purposes")}
         if group:
-            subtype, kind = "group", f"{rng.choice(words.PURPOSES)} {rng.choice(words.GROUPS)}"
+            subtype, kind = "group", f"{self._said('purposes')} {self._said('groups')}"
             fact = f"The {names[0]} and the {names[1]} are part of my {kind}."
             meant, keys = [f"my {kind}"], [kind]
         else:
             subtype = rng.choices(("history", "preference", "ownership"), (6, 3, 1))[0]
-            table = {"history": words.HISTORY, "preference": words.PREFERENCE, "ownership": words.OWNERSHIP}[subtype]
-            said, called = rng.choice(table)
+            said, called = rng.choice(_WORDS[subtype])
             fact = f"The {names[0]} {said.format(**fill)}."
             reference = called.format(thing=names[0], **fill)
             meant, keys = [reference, *(_definite(caption) for caption in captions[1:])], [reference]
-        fill |= {"things": _listed(names), "origin": origin["said"], "place": goal["said"]}
-        order = rng.choice(words.ORDERS).format(**fill)
-        if len(names) == 1:
-            order = order.replace("put them", "put it")
+        fill |= {"things": _listed(names), "origin": origin.said, "place": goal.said}
+        order = self._order(fill, len(names), together)
         looks = " ".join(f"The {name} is {_lower(caption)}." for name, caption in zip(names, captions))
-        beside = " Place them next to each other." if together else ""
-        fill["things"] = _listed(meant)
-        request = rng.choice(words.POLITE).format(**fill)
-        return f"{order}{beside} {looks} {fact}", request + beside, subtype, fact, keys
+        request = self._said("polite", {**fill, "things": _listed(meant)}) + BESIDE * together
+        return Texts(f"{order} {looks} {fact}", request, subtype, fact, keys)
 
     def _distractors(self, targets: Sequence[tuple[str, str]]) -> list[str]:
         """One other object of each target's category that looks different, where there is one."""
@@ -178,15 +191,17 @@ class Generator:
         return [self._rng.choice(sorted(self._categories[c])) for c in self._rng.sample(free, min(count, len(free)))]
 
     def _record(
-        self, scene: str, objects: Sequence[tuple[str, Any]], count: int, goal, together: bool
+        self, scene: str, objects: Sequence[tuple[str, Place]], count: int, goal: Place, together: bool
     ) -> dict[str, Any]:
         """The entry without texts and ids: the first `count` objects go to the goal."""
         rng = self._rng
-        rigid, receptacles, seen = [], {}, {}
+        rigid: list[Any] = []
+        receptacles: dict[str, str] = {}
+        seen: collections.Counter[str] = collections.Counter()
         for template, place in objects:
-            handle = f"{template}_:{seen.get(template, 0):04d}"
-            seen[template] = seen.get(template, 0) + 1
-            piece = rng.choice(place["pieces"]) if not receptacles else place["pieces"][0]
+            handle = f"{template}_:{seen[template]:04d}"
+            seen[template] += 1
+            piece = rng.choice(place.pieces) if not receptacles else place.pieces[0]
             x, y, z = piece["translation"]
             dx, dz = (rng.uniform(-_SPREAD_M, _SPREAD_M) for _ in range(2))
             matrix = [[1.0, 0.0, 0.0, round(x + dx, 5)], [0.0, 1.0, 0.0, round(y + 0.5, 5)]]
@@ -195,7 +210,7 @@ class Generator:
             on = [r["sim_handle"] for r in piece["receptacles"] if r["relation"] == "on"]
             receptacles[handle] = rng.choice(on)
         handles = list(receptacles)[:count]
-        pieces = [piece["sim_handle"] for piece in goal["pieces"]]
+        pieces = [piece["sim_handle"] for piece in goal.pieces]
         propositions = [_on_top(handle, pieces) for handle in handles]
         dependencies = []
         for i in range(count - 1 if together else 0):
@@ -232,7 +247,7 @@ def _next_to(first: str, second: str) -> dict[str, Any]:
     return {"function_name": "is_next_to", "args": args | {"l2_threshold": 1.0}}
 
 
-def _places(scene: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _places(scene: Mapping[str, Any]) -> list[Place]:
     """Types of furniture of reachable rooms on which things can stand, as an instruction names them."""
     kinds = [room["type"] for room in scene["rooms"]]
     places = []
@@ -246,16 +261,16 @@ def _places(scene: Mapping[str, Any]) -> list[dict[str, Any]]:
                 if piece["type"] == kind and any(r["relation"] == "on" for r in piece["receptacles"])
             ]  # fmt: skip
             if fit:
-                said = f"{_said(room['name'].rpartition('_')[0])} {_said(kind)}"
-                places.append({"said": said, "room": room["name"], "type": kind, "pieces": fit})
+                said = f"{_words(room['name'].rpartition('_')[0])} {_words(kind)}"
+                places.append(Place(said, fit))
     return places
 
 
-def _said(name: str) -> str:
+def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _listed(things) -> str:
+def _listed(things: Iterable[str]) -> str:
     things = list(things)
     return things[0] if len(things) == 1 else f"{', '.join(things[:-1])} and {things[-1]}"
 
@@ -270,13 +285,8 @@ def _definite(caption: str) -> str:
 
 
 def solution(task: Task, seed: int = 0, max_actions: int = MAX_ACTIONS) -> list[str] | None:
-    """Actions that fulfil a task in the world, by a script that knows where everything is; None if it fails.
-
-    Args:
-        task: whose propositions are `is_on_top` and `is_next_to` of objects.
-        seed: of the world's chance.
-        max_actions: as many at most.
-    """
+    """Actions, `max_actions` at most, that fulfil a task of `is_on_top` and `is_next_to` in the world, by a script that
+    knows where everything is; None if it fails."""
     env = Env(task, seed)
     actions: list[str] = []
 
@@ -308,11 +318,6 @@ def solution(task: Task, seed: int = 0, max_actions: int = MAX_ACTIONS) -> list[
 
 def generate(root: pathlib.Path, num_episodes: int, seed: int = 0) -> dict[str, list[dict[str, Any]]]:
     """Entries by stage: `num_episodes` acquisition and single ones, and one joint one for every six.
-
-    Args:
-        root: folder with `scenes.json` and `captions.json`.
-        num_episodes: at least 1.
-        seed: decides everything.
 
     Raises:
         InvalidInputError: `num_episodes` is less than 1.
@@ -366,7 +371,7 @@ def write(stages: Mapping[str, Sequence[Mapping[str, Any]]], root: pathlib.Path,
 def main(arguments: list[str] | None = None) -> None:
     """Generate and write; `--help` tells the options."""
     parser = argparse.ArgumentParser(
-        prog="python -m embodied_mem.envs.memento_generator", description="Write new, solvable MEMENTO episodes."
+        prog="python -m embodied_mem.worlds.memento.generator", description="Write new, solvable MEMENTO episodes."
     )
     parser.add_argument("--data", default="", help="folder with scenes.json and captions.json")
     parser.add_argument("--out", required=True, help="folder that will hold the new data; not the official one")

@@ -1,4 +1,4 @@
-"""Other ways of asking for MEMENTO's single tasks: indirectly, or with another place.
+"""Variants of MEMENTO's single tasks: asked for indirectly, or with another place.
 
     indirect(record)                      # the entry with a reworded instruction; None if no rule applies
     elsewhere(record, scene)              # the same pattern on another piece of furniture; None if it is not simple

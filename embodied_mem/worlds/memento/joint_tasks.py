@@ -17,8 +17,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from embodied_mem.envs.memento_data import related_ids
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.memento.data import related_ids
 
 CONNECTORS = ("Then", "After that")
 """What joins instructions. The official file has "Then" for pairs of object semantics, "After that" for mixed pairs and
@@ -83,14 +83,12 @@ def _evaluation(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     between: list[list[int]] = []
     terminal: list[int] = []
     others: list[dict[str, Any]] = []
-    before: range | None = None
+    before = range(0)
     for part in parts:
         start = len(propositions)
         propositions += copy.deepcopy(part["evaluation_propositions"])
-        here = range(start, len(propositions))
         for dependency in part["evaluation_proposition_dependencies"]:
-            moved = {key: [start + i for i in dependency[key]] for key in ("proposition_indices", "depends_on")}
-            dependencies.append({**dependency, **moved})
+            dependencies.append(_renumbered(dependency, start, "proposition_indices", "depends_on"))
         named: set[int] = set()
         for constraint in part["evaluation_constraints"]:
             args = constraint["args"]
@@ -99,17 +97,15 @@ def _evaluation(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             elif constraint["type"] == "TerminalSatisfactionConstraint":
                 named |= {start + i for i in args["proposition_indices"]}
             elif "proposition_indices" in args:
-                moved = {"proposition_indices": [start + i for i in args["proposition_indices"]]}
-                others.append({**constraint, "args": {**args, **moved}})
+                others.append({**constraint, "args": _renumbered(args, start, "proposition_indices")})
             else:
                 raise InvalidInputError(
                     f"parts: episode {part['episode_id']}: expected constraints that name their propositions, got "
                     f"{constraint['type']} with {', '.join(args) or 'no arguments'}"
                 )
         terminal += sorted(named)
-        if before is not None:
-            between += [[earlier, start] for earlier in before]
-        before = here
+        between += [[earlier, start] for earlier in before]
+        before = range(start, len(propositions))
     temporal = {"dag_edges": edges + between, "n_propositions": len(propositions)}
     final = {"proposition_indices": terminal, "n_propositions": None}
     return {
@@ -123,6 +119,10 @@ def _evaluation(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _renumbered(entry: Mapping[str, Any], start: int, *keys: str) -> dict[str, Any]:
+    return {**entry, **{key: [start + i for i in entry[key]] for key in keys}}
+
+
 def unclear(parts: Sequence[Mapping[str, Any]], categories: Mapping[str, str]) -> bool:
     """Whether another part brings an object of a category that a user pattern names by its category alone.
 
@@ -131,11 +131,10 @@ def unclear(parts: Sequence[Mapping[str, Any]], categories: Mapping[str, str]) -
     """
     found = [{_category(handle, categories) for handle in part["name_to_receptacle"]} for part in parts]
     for i, part in enumerate(parts):
-        if part["metadata"]["episode_type"] != "user_pattern":
-            continue
-        wanted = {_category(handle, categories) for handle in _targets(part)}
-        if any(wanted & found[k] for k in range(len(parts)) if k != i):
-            return True
+        if part["metadata"]["episode_type"] == "user_pattern":
+            wanted = {_category(handle, categories) for handle in _targets(part)}
+            if any(wanted & kinds for k, kinds in enumerate(found) if k != i):
+                return True
     return False
 
 
@@ -168,7 +167,7 @@ def triples(
         categories: category by object template; what would be `unclear` is not drawn.
         per_scene: at most so many per scene; no two have the same parts.
         seed: decides which.
-        num_parts: parts of each entry.
+        num_parts: of each entry.
     """
     by_scene: dict[str, list[Mapping[str, Any]]] = {}
     for record in singles:

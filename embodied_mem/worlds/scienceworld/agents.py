@@ -1,6 +1,8 @@
-"""Agents for ScienceWorld that need no language model: one without memory, one that repeats, one that criticises.
+"""Agents for ScienceWorld without a language model: one without memory, one that repeats, one that criticises.
 
-    player = AGENTS["planner_critic"](memories).play(goal, first_text)
+    agent = AGENTS["planner_critic"](memories)
+    rollout(envs, [agent], [[0]])              # or by hand, command by command:
+    player = agent.play(goal, first_text)
     command = next(player)
     command = player.send(answer)              # StopIteration: the agent has nothing more to do
 
@@ -14,11 +16,11 @@ They read goal and answers, and neither score nor list of commands nor the name 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from typing import Protocol
+from collections.abc import Callable, Generator
 
-from embodied_mem.agents.scienceworld_critic import PlannerCritic
-from embodied_mem.agents.scienceworld_memory import DOOR, MOVED, ROOM, Memories, adapt, substitutions
+from embodied_mem.agents.agent import CommandGenerator
+from embodied_mem.worlds.scienceworld.gold_paths import DOOR, MOVED, Memories, adapt, room_of, substitutions
+from embodied_mem.worlds.scienceworld.planner import PlannerCritic
 
 Player = Generator[str, str, None]
 _FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]+?)(?= and\b|[.,]|$)", re.IGNORECASE)
@@ -28,15 +30,7 @@ _CALLED = {"substance", "thing", "seed"}
 """Words that stand for a thing and do not name it."""
 
 
-class Agent(Protocol):
-    """What plays an episode."""
-
-    def play(self, goal: str, text: str) -> Player:
-        """Commands, each sent the answer to it; `text` is the first text."""
-        ...
-
-
-class Explorer:
+class Explorer(CommandGenerator):
     """Goes through all rooms, depth first, and focuses on what the description names, in its order.
 
     What is to be put into a box is picked up once it was focused on; of several boxes it takes the first that is named.
@@ -46,13 +40,13 @@ class Explorer:
         """Make one; it remembers nothing, whatever it is given."""
 
     def play(self, goal: str, text: str) -> Player:
-        """As `Agent.play`."""
+        """As `CommandGenerator.play`."""
         wanted = [name for name in _FOCUS.findall(goal) if name.lower() not in _CALLED]
         if found := _SUBSTANCE.search(goal):
             wanted.insert(0, found[1])
         carried, box = "", _BOX.search(goal)
-        here = _room(text)
-        visited, way = {here}, []
+        here = room_of(text)
+        visited, way = {here}, list[str]()
         while True:
             while wanted and wanted[0].lower() in text.lower():
                 name = wanted.pop(0)
@@ -81,7 +75,7 @@ class Explorer:
             text = yield "look around"
 
 
-class Repeater:
+class Repeater(CommandGenerator):
     """Gives the commands of the most similar training task, names replaced, one after the other."""
 
     def __init__(self, memories: Memories):
@@ -89,16 +83,15 @@ class Repeater:
         self._memories = memories
 
     def play(self, goal: str, text: str) -> Player:
-        """As `Agent.play`."""
+        """As `CommandGenerator.play`."""
         for memory in self._memories.retrieve(goal)[:1]:
             replaced = substitutions(memory.goal, goal)
             for command in memory.commands:
                 yield adapt(command, replaced)
 
 
-def _room(text: str) -> str:
-    found = ROOM.search(text)
-    return found[1] if found else ""
-
-
-AGENTS = {"none": Explorer, "static": Repeater, "planner_critic": PlannerCritic}
+AGENTS: dict[str, Callable[[Memories], CommandGenerator]] = {
+    "none": Explorer,
+    "static": Repeater,
+    "planner_critic": PlannerCritic,
+}

@@ -11,18 +11,16 @@ A process that dies marks its episode in `info["crashed"]`, and the next reset r
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
 
-import numpy as np
-
-from embodied_mem.envs.processes import NO_EPISODE, Episode, Processes
-from embodied_mem.envs.scienceworld_jvm import SPLITS, Simulator, game_names, official_variations
-from embodied_mem.envs.scienceworld_subgoals import SubgoalProgress, Subgoals, load_subgoals
-from embodied_mem.envs.vector_env import NativeVectorEnv
+from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
+from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.scienceworld.jvm import SPLITS, Simulator, game_names, official_variations
+from embodied_mem.worlds.scienceworld.subgoals import SubgoalProgress, Subgoals, load_subgoals
 
 MAX_STEPS = 100
 """Steps of an episode in the original."""
@@ -51,7 +49,7 @@ class Task:
 Tasks = str | Sequence[str | Task]
 
 
-class ScienceWorldVectorEnv(NativeVectorEnv):
+class ScienceWorldVectorEnv(ProcessVectorEnv):
     """Tasks of ScienceWorld stepped together, each in its own Java process; autoreset is disabled.
 
     The first observation is the simulator's first text, a blank line and the task's description; later ones are its
@@ -80,8 +78,9 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = MAX_STEPS,
+        *,
         simplifications: str = "",
-        subgoals: str | os.PathLike | None = None,
+        subgoals: str | os.PathLike[str] | None = None,
         lists_commands: bool = True,
         num_threads: int | None = None,
     ):
@@ -105,51 +104,30 @@ class ScienceWorldVectorEnv(NativeVectorEnv):
             SimulatorError: a process does not start.
         """
         listed = _task_list(tasks)
-        if "noElectricalAction" in simplifications.split(","):
+        if "noElectricalAction" in checked_text("simplifications", simplifications).split(","):
             for task in listed:
                 if "power-component" in task.game or "conductivity" in task.game:
                     raise InvalidInputError(
                         f"simplifications: noElectricalAction takes away what {task.name} needs; leave it out, or take "
                         "easy, which keeps it for such tasks"
                     )
-        known = load_subgoals(subgoals) if subgoals is not None else {}
+        known = load_subgoals(checked_path("subgoals", subgoals)) if subgoals is not None else {}
         for task in listed if subgoals is not None else ():
             if (task.game, task.variation) not in known:
                 raise InvalidInputError(f"subgoals: {task.name} is not in {subgoals}")
-        threads = num_envs if num_threads is None and num_envs >= 1 else num_threads
-        options = (simplifications, known, lists_commands, listed)
-        super().__init__(_Simulators, listed, num_envs, seed, max_steps, threads, *options)
-
-    @property
-    def simulators(self) -> list[Simulator]:
-        """The processes as they are now, one per env."""
-        return self._native.simulators
+        num_envs = checked_count("num_envs", num_envs, MAX_THREADS)
+        threads = num_envs if num_threads is None else num_threads
+        native = functools.partial(
+            _Simulators, simplifications=simplifications, subgoals=known, lists_commands=lists_commands, tasks=listed
+        )
+        super().__init__(native, listed, num_envs, seed, max_steps, threads)
 
     def gold_path(self, task_index: int) -> list[str]:
-        """Return the simulator's own solution of a task, from a process started for it.
-
-        Raises:
-            InvalidInputError: no task has this index.
-            SimulatorError: the process fails.
-        """
+        """Return the simulator's own solution of a task, from a process started for it. Raises as `load`, and
+        SimulatorError where the process fails."""
         task = self.load(task_index)
         with Simulator(self._native.simplifications) as simulator:
             return simulator.gold_path(task.game, task.variation)
-
-    def snapshot(self, index: int, *_: Any) -> NoReturn:
-        """Refuse: the simulator cannot be copied.
-
-        Raises:
-            InvalidInputError: always.
-        """
-        raise InvalidInputError("ScienceWorld's simulator cannot be copied; reset with the same task and play again")
-
-    restore = env = snapshot
-
-    def close_extras(self, **_: Any) -> None:
-        """End the processes; `close` calls this once."""
-        if hasattr(self, "_native"):
-            self._native.close()
 
 
 @dataclasses.dataclass
@@ -162,12 +140,14 @@ class _Simulators(Processes):
     """One Java process per env."""
 
     no_episode = _Episode(NO_EPISODE, crashed=True)
+    told = ("goal", "score", "crashed", "commands")
 
     def __init__(
         self,
         num_envs: int,
         max_steps: int,
         num_threads: int,
+        *,
         simplifications: str,
         subgoals: Mapping[tuple[str, int], Subgoals],
         lists_commands: bool,
@@ -212,14 +192,6 @@ class _Simulators(Processes):
             episode.subgoals.see(text)
             episode.progress = episode.subgoals.share
 
-    def extras(self, episodes: Sequence[_Episode]) -> tuple:
-        return (
-            [episode.goal for episode in episodes],
-            np.array([episode.score for episode in episodes], dtype=np.int64),
-            np.array([episode.crashed for episode in episodes]),
-            [list(episode.commands) for episode in episodes],
-        )
-
 
 def _task_list(tasks: Tasks) -> list[Task]:
     names = game_names()
@@ -231,7 +203,7 @@ def _task_list(tasks: Tasks) -> list[Task]:
             )
         return [Task(*pair) for pair in official_variations(split) if not game or pair[0] == game]
     listed = []
-    for i, task in enumerate(tasks):
+    for i, task in enumerate(listed_tasks(tasks)):
         if isinstance(task, str) and (match := _TASK_ID.match(task)):
             task = Task(match[1], int(match[2]))
         if not isinstance(task, Task) or task.game not in names:

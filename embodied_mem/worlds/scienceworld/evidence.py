@@ -1,4 +1,4 @@
-"""What was observed in an episode of ScienceWorld, and which choice of the description it speaks for.
+"""Evidence observed in an episode of ScienceWorld, and which choice of the description it supports.
 
     evidence = Evidence(goal, memories)
     evidence.see("use thermometer in inventory on lead", "the thermometer measures a temperature of 20 degrees celsius")
@@ -14,14 +14,13 @@ import collections
 import re
 from collections.abc import Sequence
 
-from embodied_mem.agents.scienceworld_memory import GoldPath
+from embodied_mem.worlds.scienceworld.gold_paths import GoldPath
 
 _CONDITION = re.compile(
     r"If [^.]*?(above|below|electrically conductive|electrically nonconductive)(?: (-?[\d.]+) degrees celsius)?, "
     r"(?:focus on|place it in) the (\w+ box)"
 )
 _TEMPERATURE = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
-_PLANE = re.compile(r"(inclined plane .+)")
 _DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
 _ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
 _TREE = re.compile(r"\ba ((?:dead )?[a-z]+ (?:tree|plant))\b")
@@ -39,12 +38,7 @@ class Evidence:
     """What one episode has shown so far."""
 
     def __init__(self, goal: str, memories: Sequence[GoldPath]):
-        """Read the description's conditions.
-
-        Args:
-            goal: the description.
-            memories: of any tasks.
-        """
+        """Read the description's conditions, and what memories of any tasks tell of life spans."""
         self._goal = goal
         self._boxes = {kind: (float(limit or 0), box) for kind, limit, box in _CONDITION.findall(goal)}
         self._melting = "melting point" in goal
@@ -79,7 +73,7 @@ class Evidence:
         if found := _TEMPERATURE.search(answer):
             self._readings.append((self._liquid, float(found[1])))
         if command.startswith("look at inclined plane") and (found := _DOWN.search(answer)):
-            plane = _PLANE.search(command)[1]
+            plane = command.removeprefix("look at ")
             self._looks[plane] += 1
             if plane not in self._at_bottom:
                 self._down[plane] = float(found[1] or 100) / self._looks[plane]
@@ -94,7 +88,7 @@ class Evidence:
             again: whether the step before was the same.
         """
         if command.startswith("look at inclined plane"):
-            plane = _PLANE.search(command)[1]
+            plane = command.removeprefix("look at ")
             return not again or (plane not in self._at_bottom and self._looks[plane] < MAX_LOOKS)
         if self._melting and command.startswith(("examine", "use thermometer")):
             return self._verdict() == ""
@@ -128,12 +122,16 @@ class Evidence:
         return self._melting and self._is_choice(command) and bool(self._readings) and not self._verdict()
 
     def decide(self, command: str, look: str) -> str:
-        """The command as what was observed has it.
+        """The command as what was observed has it: as the first rule of `CHOICES` that knows better says.
 
         Args:
             command: a step of the plan.
             look: what was seen last in this room.
         """
+        return next((better for rule in CHOICES if (better := rule(self, command, look))), command)
+
+    def box(self, command: str, look: str) -> str:
+        """The box of the description that a measured temperature, a melting point or a lamp speaks for."""
         if self._is_choice(command):
             kind = self._verdict()
             if "electrically conductive" in self._boxes:
@@ -142,22 +140,19 @@ class Evidence:
                 kind = "below" if self._readings[-1][0] else "above"
             if kind in self._boxes:
                 return re.sub(r"\w+ box", self._boxes[kind][1], command)
-        if command.startswith("focus on inclined plane") and self._down:
-            fast = "steepest" in self._goal or "least friction" in self._goal
-            return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
-        if "life span" in self._goal and command.startswith("focus"):
-            return self._by_life_span(command, look)
-        if re.search(r"find a\(n\) (?:living thing|animal)", self._goal) and command.startswith("focus"):
-            named = _staged(look)
-            if named and not any(kind in command for kind in named):
-                return f"focus on {next(iter(named.values()))}"
-        if "find a(n) plant" in self._goal and command.startswith("focus"):
-            trees = [tree for tree in _TREE.findall(look) if not tree.startswith("dead ")]
-            if trees and not any(tree in command for tree in trees):
-                return f"focus on {trees[0]}"
-        return command
+        return ""
 
-    def _by_life_span(self, command: str, look: str) -> str:
+    def plane(self, command: str, look: str) -> str:
+        """The inclined plane on which the block was fastest or slowest, as the description asks."""
+        if not command.startswith("focus on inclined plane") or not self._down:
+            return ""
+        fast = "steepest" in self._goal or "least friction" in self._goal
+        return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
+
+    def life_span(self, command: str, look: str) -> str:
+        """The animal here that lives longest or shortest, as remembered tasks had it."""
+        if "life span" not in self._goal or not command.startswith("focus"):
+            return ""
         named = _staged(look)
         if not named:
             return command
@@ -165,6 +160,24 @@ class Evidence:
         self._looks["focused"] += 1
         longest = first or ("longest" in self._goal and "shortest" not in self._goal)
         return f"focus on {named[(max if longest else min)(named, key=self._spans.__getitem__)]}"
+
+    def animal(self, command: str, look: str) -> str:
+        """An animal that is here, for one that is not."""
+        if not re.search(r"find a\(n\) (?:living thing|animal)", self._goal) or not command.startswith("focus"):
+            return ""
+        named = _staged(look)
+        return f"focus on {next(iter(named.values()))}" if named and not any(kind in command for kind in named) else ""
+
+    def plant(self, command: str, look: str) -> str:
+        """A tree that is here, for one that is not."""
+        if "find a(n) plant" not in self._goal or not command.startswith("focus"):
+            return ""
+        trees = [tree for tree in _TREE.findall(look) if not tree.startswith("dead ")]
+        return f"focus on {trees[0]}" if trees and not any(tree in command for tree in trees) else ""
+
+
+CHOICES = (Evidence.box, Evidence.plane, Evidence.life_span, Evidence.animal, Evidence.plant)
+"""What knows better than a plan what to choose, in order: (evidence, command, look) -> command, empty for nothing."""
 
 
 def _staged(look: str) -> dict[str, str]:

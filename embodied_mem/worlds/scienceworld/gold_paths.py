@@ -1,4 +1,4 @@
-"""Memory of how tasks of ScienceWorld were done: gold paths of training variations, found and adapted by their words.
+"""Memory of gold paths of training variations: retrieved by description and adapted to the task.
 
     memories = Memories(paths)
     memory, *others = memories.retrieve("Your task is to boil lead. ...")
@@ -31,16 +31,7 @@ Phrase = tuple[str, ...]
 
 @dataclasses.dataclass(frozen=True)
 class GoldPath:
-    """How a training variation was done.
-
-    Attributes:
-        game: name of the task, "boil".
-        variation: its number.
-        goal: the description.
-        first: the first text.
-        commands: in order.
-        answers: the text that came of each command.
-    """
+    """How a variation of a task ("boil") was done: the description, the first text, the commands and their answers."""
 
     game: str
     variation: int
@@ -64,6 +55,12 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+def room_of(text: str) -> str:
+    """The room that a look around shows; empty for another text."""
+    found = ROOM.search(text)
+    return found[1] if found else ""
+
+
 def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
     """What stands in our description where theirs has other words: their phrase in lower case -> our phrase.
 
@@ -78,7 +75,7 @@ def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
     for sentences in zip(*sides):
         a, b = map(words, sentences)
         low = [[word.lower() for word in side] for side in (a, b)]
-        for kind, i, j, k, m in difflib.SequenceMatcher(None, *low, autojunk=False).get_opcodes():
+        for kind, i, j, k, m in difflib.SequenceMatcher(None, low[0], low[1], autojunk=False).get_opcodes():
             if kind != "replace":
                 continue
             if low[0][j : j + 1] == ["box"] and low[1][m : m + 1] == ["box"]:
@@ -91,7 +88,8 @@ def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
 
 def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
     """The text with every phrase that is replaced, longest first, in one pass; all words separated by one space."""
-    given, out, i = re.findall(r"[^\s.,]+|[.,]", text), [], 0
+    given, i = re.findall(r"[^\s.,]+|[.,]", text), 0
+    out: list[str] = []
     low = [word.lower() for word in given]
     longest = max(map(len, replaced), default=0)
     while i < len(given):
@@ -108,8 +106,7 @@ def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
 
 def steps_of(path: GoldPath) -> list[Step]:
     """The commands that changed something, each with its room; ways, looks and answers to questions are left out."""
-    found = ROOM.search(path.first)
-    room, steps = found[1] if found else "", []
+    room, steps = room_of(path.first), []
     for i, (command, answer) in enumerate(zip(path.commands, path.answers)):
         if moved := MOVED.match(answer):
             room = moved[1]
@@ -139,14 +136,13 @@ class Memories:
         self._common = {game: set.intersection(*found) for game, found in kinds.items()}
         self.doors: dict[str, set[str]] = collections.defaultdict(set)
         for path in paths:
-            found = ROOM.search(path.first)
-            room = found[1] if found else ""
+            room = room_of(path.first)
             for text in (path.first, *path.answers):
                 if moved := MOVED.match(text):
                     self.doors[room].add(moved[1])
                     self.doors[moved[1]].add(room)
                     room = moved[1]
-                elif (seen := ROOM.search(text)) and seen[1] == room:
+                elif room and room_of(text) == room:
                     self.doors[room].update(door for door, _ in DOOR.findall(text))
 
     def retrieve(self, goal: str) -> list[GoldPath]:

@@ -19,7 +19,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from embodied_mem.envs.processes import own
+from embodied_mem.envs.process_env import own
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, SimulatorError
 
 _INSTALL = 'install it with: pip install "embodied_mem[scienceworld]"'
@@ -73,7 +73,11 @@ def game_names() -> tuple[str, ...]:
 
 
 class Simulator:
-    """One Java process with one simulator in it. One thread at a time may use it."""
+    """One Java process with one simulator in it. One thread at a time may use it.
+
+    What asks the process raises SimulatorError where it died, does not answer, or failed inside. `load` and `gold_path`
+    raise InvalidInputError for a variation that the task does not have.
+    """
 
     def __init__(self, simplifications: str = ""):
         """Start the process.
@@ -90,29 +94,21 @@ class Simulator:
         java = find_java()
         try:
             port, token, process = self._py4j.launch_gateway(
-                classpath=constants.JAR_PATH,
-                javaopts=list(_JAVA_OPTIONS),
-                java_path=java,
-                cwd=constants.BASEPATH,
-                die_on_exit=True,
+                classpath=constants.JAR_PATH, javaopts=list(_JAVA_OPTIONS), java_path=java, cwd=constants.BASEPATH,
+                die_on_exit=True, return_proc=True,
                 enable_auth=True,  # else any user of the machine could have the port run Java as this user
-                return_proc=True,
-            )
+            )  # fmt: skip
         except (OSError, ValueError, self._py4j.Py4JError) as error:
             raise SimulatorError(
                 f"ScienceWorld's Java process does not start ({error}); see what {java} -version says"
             ) from error
-        self.process: subprocess.Popen = process
+        self.process: subprocess.Popen[bytes] = process
         self.port: int = port
         # Neither shut down sockets nor release objects when collected: a fork would do both to its parent's simulators.
         parameters = self._py4j.GatewayParameters(
-            auto_field=True,
-            auto_close=False,
+            port=port, auth_token=token, read_timeout=ANSWER_TIMEOUT_S, auto_field=True, auto_close=False,
             enable_memory_management=False,
-            port=port,
-            read_timeout=ANSWER_TIMEOUT_S,
-            auth_token=token,
-        )
+        )  # fmt: skip
         gateway = self._py4j.JavaGateway(gateway_parameters=parameters)
         self._stop = own(self, process, _stop, gateway)
         self._gateway = gateway
@@ -152,12 +148,7 @@ class Simulator:
             raise SimulatorError(f"ScienceWorld's Java process failed at {function}: {error}") from error
 
     def load(self, game: str, variation: int, gold_path: bool = False) -> None:
-        """Start an episode; `first_text` and `goal` are its first text and the task's description.
-
-        Raises:
-            InvalidInputError: the task has no such variation.
-            SimulatorError: the process died, does not answer, or failed inside.
-        """
+        """Start an episode; `first_text` and `goal` are its first text and the task's description."""
         self.check_variation(game, variation)
         self._ask("load", game, variation, self._simplifications, gold_path)
         self._ask("reset")
@@ -165,11 +156,7 @@ class Simulator:
         self.goal = self._ask("freeActionTaskDesc").removeprefix("Task Description:\n").strip()
 
     def step(self, command: str) -> tuple[str, int, bool]:
-        """Return (text, score from -100 to 100, whether the simulator calls the task completed or failed).
-
-        Raises:
-            SimulatorError: the process died, does not answer, or failed inside.
-        """
+        """Return (text, score from -100 to 100, whether the simulator calls the task completed or failed)."""
         text = self._ask("step", command)
         return text, round(100 * self._ask("getScore")), bool(self._ask("getCompleted"))
 
@@ -177,9 +164,6 @@ class Simulator:
         """Return (how many are met, how many there are) of the simulator's own subgoals, the ones it wants in order.
 
         Its optional ones, which only add to the score on the way, are not counted. All are met when the score is 100.
-
-        Raises:
-            SimulatorError: the process died, does not answer, or failed inside.
         """
         listed = self._ask("getGoalProgressStr").partition("Sequential Subgoals:")[2].partition("Unordered")[0]
         states = re.findall(r"^\d+\t(true|false)\t", listed, re.MULTILINE)
@@ -188,11 +172,7 @@ class Simulator:
         return states.count("true"), len(states)
 
     def admissible_commands(self) -> list[str]:
-        """Return the commands that can be done now, as the simulator lists them, each once.
-
-        Raises:
-            SimulatorError: the process died, does not answer, or failed inside.
-        """
+        """Return the commands that can be done now, as the simulator lists them, each once."""
         listed = self._ask("getValidActionObjectCombinationsJSON")
         try:
             return list(dict.fromkeys(entry["action"] for entry in json.loads(listed)["validActions"]))
@@ -200,21 +180,12 @@ class Simulator:
             raise SimulatorError(f"ScienceWorld's list of commands cannot be read: {error!r}") from error
 
     def gold_path(self, game: str, variation: int) -> list[str]:
-        """Return the simulator's own solution of an episode; the episode under way is lost.
-
-        Raises:
-            InvalidInputError: the task has no such variation.
-            SimulatorError: the process died, does not answer, or failed inside.
-        """
+        """Return the simulator's own solution of an episode; the episode under way is lost."""
         self.load(game, variation, gold_path=True)
         return list(self._ask("getGoldActionSequence"))
 
     def variations(self, game: str) -> dict[str, list[int]]:
-        """Return a task's variations in each of `SPLITS`; the episode under way is lost.
-
-        Raises:
-            SimulatorError: the process died, does not answer, or failed inside.
-        """
+        """Return a task's variations in each of `SPLITS`; the episode under way is lost."""
         self._ask("load", game, 0, "", False)
         return {split: list(self._ask(f"getVariations{split.capitalize()}")) for split in SPLITS}
 
@@ -223,17 +194,13 @@ class Simulator:
         return int(self._ask("getTaskMaxVariations", game))
 
     def check_variation(self, game: str, variation: int) -> None:
-        """Refuse a variation that a task does not have; the simulator itself fails in the middle of its reset then.
-
-        Raises:
-            InvalidInputError: the task has no such variation.
-        """
+        """Refuse a variation that a task does not have; the simulator itself fails in the middle of its reset then."""
         number = self.num_variations(game)
         if not 0 <= variation < number:
             raise InvalidInputError(f"tasks: expected {game}/0 to {game}/{number - 1}, got {game}/{variation}")
 
 
-def _stop(process: subprocess.Popen, gateway: Any) -> None:
+def _stop(process: subprocess.Popen[bytes], gateway: Any) -> None:
     """End a process and let go of everything that belongs to it. It has nothing to save, so it is killed."""
     process.kill()
     process.wait()

@@ -1,10 +1,10 @@
-"""ScienceWorld in few words, for models that read four hundred tokens: its answers, and memory as numbered lines.
+"""Narrates ScienceWorld in few words, for models of a few hundred tokens: answers, and memory as numbered lines.
 
     narrator = Narrator(first_text)
     narrator.tell("open cupboard", "The cupboard is now open.")      # "The cupboard is now open.\\nkitchen: chair; ..."
     bank = PathBank(paths)
-    bank.retrieve(goal, top_k=1)[0].brief()             # "@ kitchen\\n1 pick up thermometer\\n2 open cupboard ..."
-    world = BriefScienceWorld(envs)                     # what `agents.player.play` plays
+    bank.retrieve(goal, k=1)[0].brief()             # "@ kitchen\\n1 pick up thermometer\\n2 open cupboard ..."
+    world = BriefScienceWorld(envs)                     # what `agents.rollout.play` plays
 
 An answer is followed by the room and what the last look around saw there, the names that commands need, and by the
 latest commands that were no ways, which tell a compiler what it chose (which wire goes where). A remembered path is the
@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
-from embodied_mem.agents.scienceworld_memory import (
+from embodied_mem.envs.vector_env import Answers, Reset
+from embodied_mem.memory import Experience
+from embodied_mem.worlds.scienceworld.gold_paths import (
     MOVED,
     ROOM,
     GoldPath,
@@ -147,53 +149,63 @@ def experience_of(path: GoldPath, goal: str) -> PathExperience:
 
 
 class PathBank:
-    """Gold paths behind the call of a `MemoryBank` that `agents.player.play` makes."""
+    """Gold paths behind the call of a `MemoryBank` that `agents.rollout.play` makes."""
 
     def __init__(self, paths: Sequence[GoldPath]):
         """Keep the paths."""
         self._memories = Memories(paths)
 
-    def retrieve(
-        self, goal: str, *, top_k: int, context: str = "", exclude_task_ids: Sequence[str] = ()
-    ) -> list[PathExperience]:
-        """The most similar paths of the kind of task that the description fits best, in our names.
+    def retrieve(self, goal: str, k: int, context: str = "", exclude_task_ids: Sequence[str] = ()) -> list[Experience]:
+        """The `k` most similar paths of the kind of task that the description fits best, in our names.
 
-        Args:
-            goal: the description.
-            top_k: how many, at most.
-            context: not looked at.
-            exclude_task_ids: tasks whose own paths are left out, "boil/12".
+        `context` is not looked at; the own paths of the tasks in `exclude_task_ids` ("boil/12") are left out.
         """
         found = [p for p in self._memories.retrieve(goal) if f"{p.game}/{p.variation}" not in exclude_task_ids]
-        return [experience_of(path, goal) for path in found[:top_k]]
+        # Models read `brief` alone.
+        return [cast(Experience, experience_of(path, goal)) for path in found[:k]]
 
 
-def outcome_of(envs: Any, info: dict[str, Any], row: int, steps: int) -> list:
-    """[won, score 0 to 100, share of subgoals, steps, failed] of an episode of `ScienceWorldVectorEnv` that ended."""
+class Outcome(NamedTuple):
+    """What is kept of an episode: score from 0 to 100, share of the subgoals, whether the simulator called it failed,
+    plans and repairs of the critic, tokens and milliseconds of models."""
+
+    won: int
+    score: int
+    subgoals: float
+    steps: int
+    failed: int
+    plans: int = 0
+    repairs: int = 0
+    tokens: float = 0
+    ms: float = 0
+
+
+def outcome_of(envs: Any, info: Mapping[str, Any], row: int, steps: int) -> Outcome:
+    """The outcome of an episode of `ScienceWorldVectorEnv` that ended."""
     met, number = envs.simulators[row].subgoals()
     score, won = int(info["score"][row]), bool(info["won"][row])
-    return [int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0)]
+    return Outcome(int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0))
 
 
 class BriefScienceWorld:
     """`ScienceWorldVectorEnv` in few words, with the outcome of each row's episode when it ended."""
 
     def __init__(self, envs: Any):
-        """Wrap the envs, which are closed by whoever made them."""
+        """Wrap the envs; the caller closes them."""
         self._envs = envs
         self.num_envs, self.max_steps = envs.num_envs, envs.max_steps
-        self.outcomes: list[list | None] = [None] * self.num_envs
+        self.outcomes: list[Outcome | None] = [None] * self.num_envs
         self._narrators: list[Narrator] = []
         self._steps = 0
 
-    def reset(self, *, options: dict[str, Any]):
+    def reset(self, *, options: dict[str, Any]) -> Reset:
         """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
         texts, info = self._envs.reset(options=options)
         self._narrators = [Narrator(text.removesuffix(f"\n\n{goal}")) for text, goal in zip(texts, info["goal"])]
         self.outcomes, self._steps = [None] * self.num_envs, 0
         return [narrator.first for narrator in self._narrators], info
 
-    def step(self, commands: Sequence[str]):
+    def step(self, commands: Sequence[str]) -> Answers:
         """One command per row. As `gymnasium.vector.VectorEnv.step`."""
         texts, rewards, ended, cut, info = self._envs.step(list(commands))
         self._steps += 1

@@ -1,4 +1,4 @@
-"""A planner-critic for ScienceWorld whose plans are paths of training tasks; symbolic, without a language model.
+"""A planner-critic for ScienceWorld whose plans are gold paths of training tasks; by rules, without a language model.
 
     player = PlannerCritic(memories).play(goal, first_text)
 
@@ -15,8 +15,9 @@ import collections
 import re
 from collections.abc import Generator, Sequence
 
-from embodied_mem.agents.scienceworld_evidence import Evidence, bare
-from embodied_mem.agents.scienceworld_memory import (
+from embodied_mem.agents.agent import CommandGenerator
+from embodied_mem.worlds.scienceworld.evidence import Evidence, bare
+from embodied_mem.worlds.scienceworld.gold_paths import (
     DOOR,
     FAILED,
     MOVED,
@@ -48,18 +49,21 @@ def _from_tap(goal: str) -> bool:
     return " water." in goal
 
 
+Saying = Generator[str, str, None]
 Asking = Generator[str, str, str]
 Doing = Generator[str, str, bool]
+Repairing = Generator[str, str, bool | None]
+"""Whether a command was done now; None where the next repair may do it."""
 
 
-class PlannerCritic:
+class PlannerCritic(CommandGenerator):
     """Plans by memory, criticises by what it sees; one object plays any number of episodes, one after the other."""
 
     def __init__(self, memories: Memories):
         """Make one with these memories."""
         self._memories = memories
 
-    def play(self, goal: str, text: str) -> Generator[str, str, None]:
+    def play(self, goal: str, text: str) -> Saying:
         """Commands, each sent the answer to it; `text` is the first text."""
         self._goal = goal
         self.plans = self.repairs = 0
@@ -94,31 +98,39 @@ class PlannerCritic:
             if not ("sink" in step.command and _from_tap(memory.goal) and not _from_tap(self._goal))
         ]
         self._kin, self._plan = {}, "; ".join(step.command for step in steps)
-        for i, step in enumerate(steps):
-            if not self._evidence.wants(step.command, i and step.command == steps[i - 1].command):
+        for before, step in zip(["", *(step.command for step in steps)], steps):
+            if not self._evidence.wants(step.command, step.command == before):
                 continue
             if step.room and not (yield from self._walk(step.room)):
                 continue
-            if (look := self._evidence.look_first(step.command)) and self._room:
-                yield from self._ask(look)
-            for _ in range(MAX_REPEATS):
-                if not self._evidence.undecided(step.command):
-                    break
-                yield from self._again()
-            command = self._evidence.decide(step.command, self._looks.get(self._room, ""))
+            command = yield from self._decided(step.command)
             if command == step.command and (thing := self._other_thing(step, memory)):
-                done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
-                if done and (held := re.search(r" in (.+)$", command)):
-                    yield from self._do(f"move {thing} to {held[1]}")
-                    yield from self._walk(step.room)
+                done = yield from self._do_elsewhere(thing, step)
             else:
-                waited = i and steps[i - 1].command.startswith(("wait", "examine", "use"))
-                done = yield from self._do(self._same_kind(command), bool(waited))
+                done = yield from self._do(self._same_kind(command), before.startswith(("wait", "examine", "use")))
             if done and "find a(n)" in self._goal and command.startswith("focus") and "pick up" not in self._plan:
                 yield from self._do(self._same_kind("pick up"))
             if not done and command.startswith(("focus", "activate", "pick up", "connect")):
                 return False
         return True
+
+    def _decided(self, command: str) -> Asking:
+        """The command as the evidence has it, which is looked and waited for."""
+        if (look := self._evidence.look_first(command)) and self._room:
+            yield from self._ask(look)
+        for _ in range(MAX_REPEATS):
+            if not self._evidence.undecided(command):
+                break
+            yield from self._again()
+        return self._evidence.decide(command, self._looks.get(self._room, ""))
+
+    def _do_elsewhere(self, thing: str, step: Step) -> Doing:
+        """Whether a thing was focused on where it is; it then goes to where the step has it."""
+        done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
+        if done and (held := re.search(r" in (.+)$", step.command)):
+            yield from self._do(f"move {thing} to {held[1]}")
+            yield from self._walk(step.room)
+        return done
 
     def _other_thing(self, step: Step, memory: GoldPath) -> str:
         """What is to be focused on, where the plan's words ("substance in metal pot") would mean something else."""
@@ -166,30 +178,45 @@ class PlannerCritic:
                 self._kin[old] = old
             elif name not in self._kin.values():
                 self._kin[old] = name
-        return (
-            re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
-            if self._kin
-            else command
-        )
+        if not self._kin:
+            return command
+        return re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
 
     def _do(self, command: str, waited: bool = False) -> Doing:
-        """Whether a command was done, with repairs; `waited`: the plan had waited for it."""
+        """Whether a command was done, by the first of `REPAIRS` that knows; `waited`: the plan had waited for it."""
         if (yield from self._try(command)):
             return True
         self.repairs += 1
+        for repair in REPAIRS:
+            done = yield from repair(self, command, waited)
+            if done is not None:
+                return done
+        return False
+
+    def rename(self, command: str, waited: bool) -> Repairing:
+        """Tries other names of the command's thing; what only measures is not worth more."""
         if (yield from self._try_names(command)):
             return True
-        if command.startswith(("examine", "use", "connect", "look")):
-            return False
+        return False if command.startswith(("examine", "use", "connect", "look")) else None
+
+    def uncover(self, command: str, waited: bool) -> Repairing:
+        """Opens what is closed here and tries again."""
         opened = yield from self._open_all()
-        if opened and ((yield from self._try(command)) or (yield from self._try_names(command))):
-            return True
-        if waited and command.startswith("focus"):
-            for _ in range(MAX_REPEATS):
-                yield from self._again()
-                if (yield from self._try(command)):
-                    return True
-            return False
+        done = opened and ((yield from self._try(command)) or (yield from self._try_names(command)))
+        return done or None
+
+    def wait(self, command: str, waited: bool) -> Repairing:
+        """Waits as the plan did, for what is to be focused on."""
+        if not waited or not command.startswith("focus"):
+            return None
+        for _ in range(MAX_REPEATS):
+            yield from self._again()
+            if (yield from self._try(command)):
+                return True
+        return False
+
+    def seek(self, command: str, waited: bool) -> Repairing:
+        """Goes where the thing is."""
         thing = _OBJECT.match(command)
         name = bare(thing[1]) if thing and command.startswith(("focus", "pick up")) else ""
         if name in ("", "substance", "light"):
@@ -197,8 +224,9 @@ class PlannerCritic:
         return (yield from self._fetch(name)) and (yield from self._try(command))
 
     def _try_names(self, command: str) -> Doing:
-        """Whether the command was done with another name of its thing."""
-        for other in self._other_names(command):
+        """Whether the command was done with another name of its thing, in the order of `NAMINGS`."""
+        # All are made before the first is tried, which may change what is seen.
+        for other in [name for naming in NAMINGS if (name := naming(self, command)) not in ("", command)]:
             if (yield from self._try(other)):
                 return True
         return False
@@ -217,30 +245,40 @@ class PlannerCritic:
             self._focused = focused[1].lower()
         return True
 
-    def _other_names(self, command: str) -> list[str]:
-        """The command with other names of its thing: melted or frozen, or as it was called when picked up."""
-        names = []
-        if "substance in " in command and self._focused:
-            names.append(re.sub(r"substance in .+$", self._focused, command))
-        if poured := _LIQUID.match(command):
-            look = self._looks.get(self._room, "").lower()
-            held = re.search(
-                rf"(?:\t|: |, |\()(?:an? )?([a-z ]+) \(containing [^()]*{re.escape(poured[1].lower())}", look
-            )
-            names += [f"pour {held[1]} into {poured[2]}"] if held else []
+    def focused_thing(self, command: str) -> str:
+        """With what was focused on for "substance in ..."."""
+        if "substance in " not in command or not self._focused:
+            return ""
+        return re.sub(r"substance in .+$", self._focused, command)
+
+    def poured(self, command: str) -> str:
+        """Pouring what holds the thing, for moving it."""
+        moved = _LIQUID.match(command)
+        look = self._looks.get(self._room, "").lower()
+        inside = rf"(?:\t|: |, |\()(?:an? )?([a-z ]+) \(containing [^()]*{re.escape(moved[1].lower())}" if moved else ""
+        held = re.search(inside, look) if moved else None
+        return f"pour {held[1]} into {moved[2]}" if moved and held else ""
+
+    def melted_or_frozen(self, command: str) -> str:
+        """With "liquid" for "solid", or the other way; measuring a thing without either, with "liquid"."""
         if "solid " in command or "liquid " in command:
             swap = {"solid ": "liquid ", "liquid ": "solid "}
-            names.append(re.sub("solid |liquid ", lambda found: swap[found[0]], command))
-        elif command.startswith(("examine", "use thermometer")):
-            head, _, thing = command.rpartition(" on ") if " on " in command else command.partition(" ")
-            names.append(f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " "))
-        if (moved := re.match(r"move .+ in inventory to (.+)$", command)) and self._picked:
-            names.append(f"move {self._picked} in inventory to {moved[1]}")
-        if not command.startswith("move") and command.endswith(" in inventory"):
-            names.append(command.removesuffix(" in inventory"))
-        return [name for name in names if name != command]
+            return re.sub("solid |liquid ", lambda found: swap[found[0]], command)
+        if not command.startswith(("examine", "use thermometer")):
+            return ""
+        head, _, thing = command.rpartition(" on ") if " on " in command else command.partition(" ")
+        return f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " ")
 
-    def _again(self) -> Asking:
+    def as_picked_up(self, command: str) -> str:
+        """With the name that the thing in the inventory had when it was picked up."""
+        moved = re.match(r"move .+ in inventory to (.+)$", command)
+        return f"move {self._picked} in inventory to {moved[1]}" if moved and self._picked else ""
+
+    def not_held(self, command: str) -> str:
+        """Without "in inventory"."""
+        return "" if command.startswith("move") else command.removesuffix(" in inventory")
+
+    def _again(self) -> Saying:
         """Repeats the run of commands that was done twice in a row just now, else waits."""
         for command in self._cycle() or ["wait1"]:
             yield from self._ask(command)
@@ -313,3 +351,13 @@ class PlannerCritic:
         while before[way[-1]] != self._room:
             way.append(before[way[-1]])
         return way[::-1]
+
+
+REPAIRS = (PlannerCritic.rename, PlannerCritic.uncover, PlannerCritic.wait, PlannerCritic.seek)
+"""What is done about a command that failed, in order: (agent, command, whether the plan had waited) -> `Repairing`."""
+
+NAMINGS = (
+    PlannerCritic.focused_thing, PlannerCritic.poured, PlannerCritic.melted_or_frozen,
+    PlannerCritic.as_picked_up, PlannerCritic.not_held,
+)  # fmt: skip
+"""The command with another name of its thing, empty where that says nothing, in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""Teacher episodes of ScienceWorld, recorded once: the simulator's own solutions with detours.
+"""Records teacher episodes of ScienceWorld once: the simulator's own solutions with detours.
 
     recordings = record_all(pairs, "recordings.jsonl", detour=0.15, seed=0)
     recordings[0].steps[3]          # Taught("go to kitchen", "The door is not open.", "open door to kitchen")
@@ -12,18 +12,54 @@ solutions name things that nobody has seen; the teacher looks around in a room b
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from embodied_mem.agents.scienceworld_memory import DOOR, MOVED, ROOM
-from embodied_mem.training.progress import Progress
+from embodied_mem.progress import Progress
+from embodied_mem.worlds.scienceworld import jvm
+from embodied_mem.worlds.scienceworld.gold_paths import DOOR, MOVED, room_of
 
 HARMLESS = ("open ", "pick up ", "examine ", "look ", "activate ", "go to ", "use ")
 """Commands that may be given too early without spoiling the task."""
+
+VARIATIONS = 32
+"""Of each task at most, evenly spaced over its training variations; those in the middle of what is left come first."""
+
+SKIPPED = (
+    "mendelian-genetics-known-plant",
+    "mendelian-genetics-unknown-plant",
+    "inclined-plane-friction-unnamed-surfaces",
+)
+"""Tasks whose solutions take the simulator a minute, or are longer than what is played."""
+
+
+def spread(values: Sequence[int], count: int) -> list[int]:
+    """`count` of them, evenly spaced from the first on; all where there are fewer."""
+    count = min(count, len(values))
+    return [values[len(values) * i // count] for i in range(count)]
+
+
+def bisected(values: Sequence[int]) -> list[int]:
+    """The values in an order of which every beginning is spread: first, middle, quarters, ..."""
+    order = sorted(range(len(values)), key=lambda i: int(f"{i:0{max(len(values) - 1, 1).bit_length()}b}"[::-1], 2))
+    return [values[i] for i in order]
+
+
+def training_pairs(count: int) -> list[tuple[str, int]]:
+    """The first `count` (task, training variation) pairs, the tasks taking turns; 0 takes all."""
+    found: dict[str, list[int]] = {}
+    for game, variation in jvm.official_variations("train"):
+        if game not in SKIPPED:
+            found.setdefault(game, []).append(variation)
+    columns = [[(game, v) for v in bisected(spread(variations, VARIATIONS))] for game, variations in found.items()]
+    pairs = [pair for turn in itertools.zip_longest(*columns) for pair in turn if pair]
+    return pairs[: count or None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,16 +73,7 @@ class Taught:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """One episode of a training variation.
-
-    Attributes:
-        game: name of the task.
-        variation: its number.
-        goal: the description.
-        first: the first text.
-        steps: in order.
-        score: at the end, 0 to 100.
-    """
+    """One episode of a training variation, as `GoldPath`; score from 0 to 100."""
 
     game: str
     variation: int
@@ -56,19 +83,13 @@ class Recording:
     score: int
 
 
-def record(simulator, game: str, variation: int, detour: float, random) -> Recording:
-    """Plays the simulator's own solution, with detours.
-
-    Args:
-        simulator: a `Simulator`.
-        game: name of the task.
-        variation: its number.
-        detour: probability of a detour before a command; 0 plays the solution as it is.
-        random: numpy generator that draws them.
-    """
+def record(
+    simulator: jvm.Simulator, game: str, variation: int, detour: float, random: np.random.Generator
+) -> Recording:
+    """Plays the simulator's own solution, with a detour before a command with probability `detour`."""
     solution = simulator.gold_path(game, variation)  # leaves the simulator at the start of the episode
     goal, first = simulator.goal, simulator.first_text
-    here, doors, looked = _room(first), [name for name, _ in DOOR.findall(first)], True
+    here, doors, looked = room_of(first), [name for name, _ in DOOR.findall(first)], True
     steps: list[Taught] = []
     score, over = 0, False
 
@@ -78,7 +99,7 @@ def record(simulator, game: str, variation: int, detour: float, random) -> Recor
         steps.append(Taught(command, answer, label))
         if moved := MOVED.match(answer):
             here, doors, looked = moved[1], [], False
-        elif _room(answer) == here:
+        elif room_of(answer) == here:
             doors, looked = [name for name, _ in DOOR.findall(answer)], True
         over = completed or score < 0
 
@@ -106,14 +127,12 @@ def record(simulator, game: str, variation: int, detour: float, random) -> Recor
 
 
 def record_all(
-    pairs: Sequence[tuple[str, int]], path: str | os.PathLike, *, detour: float, seed: int
+    pairs: Sequence[tuple[str, int]], path: str | os.PathLike[str], *, detour: float, seed: int
 ) -> list[Recording]:
     """One recording per (task, variation) pair; those that did not reach the whole score are left out.
 
     What the file has is not played again, so a process that was stopped goes on.
     """
-    from embodied_mem.envs.scienceworld_jvm import Simulator
-
     path = pathlib.Path(path)
     known: dict[tuple[str, int], Recording] = {}
     text = path.read_text() if path.exists() else ""
@@ -126,7 +145,7 @@ def record_all(
     if left:
         path.parent.mkdir(parents=True, exist_ok=True)
         with (
-            Simulator() as simulator,
+            jvm.Simulator() as simulator,
             path.open("a") as file,
             Progress("recording", len(left), unit="task") as progress,
         ):
@@ -142,10 +161,5 @@ def record_all(
     return [known[pair] for pair in pairs if known[pair].score == 100]
 
 
-def _room(text: str) -> str:
-    found = ROOM.search(text)
-    return found[1] if found else ""
-
-
-def _read(row: dict) -> Recording:
+def _read(row: dict[str, Any]) -> Recording:
     return Recording(**{**row, "steps": tuple(Taught(**step) for step in row["steps"])})

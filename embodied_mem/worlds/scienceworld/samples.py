@@ -1,4 +1,4 @@
-"""Samples for executor and compiler out of recorded episodes of ScienceWorld: what to do, and where in memory one is.
+"""Samples for executor and compiler from recorded episodes of ScienceWorld: the next action, and the place in memory.
 
     samples = samples_of(recordings, draws=3, seed=0)
     samples[0].output            # "hybrid\\n+ now: 1 pick up thermometer\\ndo: open door to kitchen"
@@ -11,18 +11,22 @@ teacher's command. A tenth of the states is given another line for `now`, which 
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
-from embodied_mem.agents.scienceworld_memory import GoldPath, Memories, steps_of
-from embodied_mem.agents.scienceworld_words import Line, Narrator, PathExperience, experience_of, lines_of
-from embodied_mem.agents.views import View, start_state
-from embodied_mem.compiler.brief_state import Create, Update, apply_all
+from embodied_mem.agents.view import View, start_state
+from embodied_mem.compiler.brief_state import Create, Edit, Update, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput
-from embodied_mem.training.scienceworld_recordings import Recording
-from embodied_mem.training.teacher import Lesson
-from embodied_mem.training.teacher_data import Sample, sample_of
+from embodied_mem.memory import Experience
+from embodied_mem.training.config import Config
+from embodied_mem.training.teachers.episodes import Sample, sample_of
+from embodied_mem.training.teachers.lesson import Lesson
+from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, steps_of
+from embodied_mem.worlds.scienceworld.narration import Line, Narrator, PathExperience, experience_of, lines_of
+from embodied_mem.worlds.scienceworld.recordings import Recording, record_all, training_pairs
 
 FALSE_NOW = 0.1
 """Share of the states whose `now` is another line nearby."""
@@ -30,6 +34,18 @@ MAX_SAMPLES = 40
 """Steps of an episode that are taken, drawn at random, so that the longest do not rule."""
 CANDIDATES = 2
 """Variations out of which the most similar is remembered: as many as there are of a task when agents are scored."""
+
+
+def recorded_samples(config: Config, folder: pathlib.Path, say: Callable[[str], None]) -> list[Sample]:
+    """The samples of a run, as `SampleSource` says: what `folder` has not yet is recorded, seconds each.
+
+    Raises:
+        MissingDependencyError: Java or the package `scienceworld` is not installed, and recordings are missing.
+    """
+    pairs = training_pairs(config.world.num_train)
+    recordings = record_all(pairs, folder / "recordings.jsonl", detour=config.data.detour, seed=config.seed)
+    say(f"recordings: {len(recordings)} of {len(pairs)} training variations reached the whole score")
+    return samples_of(recordings, draws=config.data.passes, seed=config.seed)
 
 
 def solution_of(recording: Recording) -> GoldPath:
@@ -70,13 +86,15 @@ def teach(recording: Recording, memory: PathExperience, random: np.random.Genera
     """A sample per step of a recording with this memory."""
     now = positions(recording, memory.lines)
     narrator = Narrator(recording.first)
-    view = View(recording.goal, "", [memory], [], start_state(recording.goal, ""))
+    experience = cast(Experience, memory)  # of which a view reads `brief` alone
+    view = View(recording.goal, "", [experience], [], start_state(recording.goal, ""))
     samples = []
     for step, line in zip(recording.steps, now):
         if view.state.current and random.random() < FALSE_NOW:
             wrong = int(np.clip(line + random.integers(-3, 4), 0, len(memory.lines) - 1))
             view.state = apply_all([Update("now", memory.name(wrong))], view.state)[0]
-        name, edits = memory.name(line) if memory.lines else "", []
+        name = memory.name(line) if memory.lines else ""
+        edits: list[Edit] = []
         if name and not view.state.current:
             edits = [Create("now", name)]
         elif name != view.state.current:

@@ -32,7 +32,7 @@ class Subgoals:
     patterns: tuple[re.Pattern[str], ...]
 
 
-def load_subgoals(path: str | os.PathLike) -> Mapping[tuple[str, int], Subgoals]:
+def load_subgoals(path: str | os.PathLike[str]) -> Mapping[tuple[str, int], Subgoals]:
     """Return the subgoals of a file by (task, variation).
 
     Raises:

@@ -7,11 +7,12 @@ import json
 import pytest
 from text_room import TextRoom, play
 
-from embodied_mem.agents.chat_planner import ChatCritic, ChatPlanner, ChatPreprocessor, prompt
-from embodied_mem.agents.planner_critic import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.chat import MAX_UNUSABLE_PLANS, ChatCritic, ChatPlanner, ChatPreprocessor
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
+from embodied_mem.language.prompt_files import prompt
 
 PLACES = {"desk 1": ["pen 1"], "bed 1": ["mug 1"], "shelf 1": []}
 COMMANDS = ["go to desk 1", "go to bed 1", "take mug 1 from bed 1", "go to shelf 1", "move mug 1 to shelf 1"]
@@ -38,9 +39,9 @@ class Clerk:
 
 
 def agent_of(model) -> PlannerCriticAgent:
-    return PlannerCriticAgent(
-        planner=ChatPlanner(model, max_steps=3), critic=ChatCritic(model), preprocessor=ChatPreprocessor(model)
-    )
+    planner = ChatPlanner(model, put="move THING to PLACE", max_steps=3)
+    parts = {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}
+    return PlannerCriticAgent.for_world("alfworld", **parts)
 
 
 def test_a_task_is_won_by_a_model_and_repeats_from_its_recording(tmp_path):
@@ -63,7 +64,7 @@ def test_the_model_is_told_what_is_known():
     system, told = next(asked for asked in clerk.asked[first:] if asked[0].startswith("You are the planner"))
     assert "at most 3" in system
     assert "move THING to PLACE" in system
-    assert "put THING in/on PLACE" in ChatPlanner(clerk, grammar="0.3")._instruction
+    assert "put THING in/on PLACE" in ChatPlanner(clerk, put="put THING in/on PLACE")._instruction
     for line in ("Task: put a mug in shelf.", "you see a desk 1, a bed 1, a shelf 1.", "Remembered:", "won in 5 steps"):
         assert line in told
     told = next(told for system, told in reversed(clerk.asked) if system.startswith("You are the critic"))
@@ -101,6 +102,24 @@ def test_unusable_answers_do_no_harm_and_are_counted(model):
         assert agent._working.summaries[-1] == "look: Nothing happens."
 
 
+@pytest.mark.parametrize("model", [Broken(), Broken(kind="late")], ids=["text", "late"])
+def test_a_model_without_a_usable_plan_ends_the_run(model):
+    """Not the first few times: one usable plan and the count begins again."""
+    planner = ChatPlanner(Clerk(), put="move THING to PLACE")
+    agent = PlannerCriticAgent.for_world("alfworld", planner=planner)
+    agent.begin("t", "put a mug in shelf.", TextRoom(PLACES).text())
+    situation = agent._look(True)
+    for _ in range(2):
+        planner._model = model
+        for _ in range(MAX_UNUSABLE_PLANS - 1):
+            assert [step.command for step in planner.plan(situation).steps] == ["look"]
+        planner._model = Clerk()
+        assert planner.plan(situation).steps[0].command != "look"
+    with pytest.raises(ChatError, match=r"got 5 in a row that are not; the last: .*(nonsense|no)") as caught:
+        play(agent_of(model), TextRoom(PLACES), max_steps=9)
+    assert caught.value.kind == (model.kind or "malformed")
+
+
 def test_an_objection_without_a_reason_is_one():
     critic = ChatCritic(Broken('{"ok": false, "reason": " "}'))
     agent = agent_of(Clerk())
@@ -114,6 +133,7 @@ def test_a_used_up_budget_ends_the_run():
 
 
 def test_prompts_are_data():
-    assert "commands" in prompt("plan")
+    package = "embodied_mem.agents.planner_critic"
+    assert "commands" in prompt(package, "plan")
     with pytest.raises(InvalidInputError, match=r"expected one of critic, .*plan, query, summarise, got 'dream'"):
-        prompt("dream")
+        prompt(package, "dream")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import pathlib
 import threading
 
@@ -11,18 +12,21 @@ import pytest
 from text_room import TextRoom, play
 
 from embodied_mem import envs
-from embodied_mem.agents import planner_critic
-from embodied_mem.agents.beliefs import Beliefs
-from embodied_mem.agents.lives import play_lives
-from embodied_mem.agents.planner_critic import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
-from embodied_mem.agents.plans import Plan, PlanStep, Situation
-from embodied_mem.agents.symbolic_planner import SymbolicCritic, SymbolicPlanner
-from embodied_mem.envs.alfworld_experts import PrivilegedExpert
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.alfworld_text import TASK_TYPES, parse_goal
+from embodied_mem.agents.planner_critic import agent as planner_critic
+from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.planner_critic.interfaces import Situation
+from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.worlds.alfworld.env import Env
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.planner import SymbolicCritic, SymbolicPlanner
+from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs
+from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
+from embodied_mem.worlds.alfworld.wording.text import TASK_TYPES, parse_goal
 
+agent_of = functools.partial(PlannerCriticAgent.for_world, "alfworld")
 PLACES = {"desk 1": ["pen 1"], "drawer 1": [], "bed 1": ["mug 1"], "shelf 1": [], "shelf 2": ["book 1"]}
 
 
@@ -43,29 +47,29 @@ def games():
     return [game for kind in found.values() for game in kind]
 
 
-def lives_of(games, config, num_lives=1, max_steps=100, runs=1):
+def rollouts_of(games, config, count=1, max_steps=100, runs=1):
     """Outcomes per run of fresh agents."""
-    world = envs.make("alfworld", tasks=games, num_envs=num_lives, seed=0, max_steps=max_steps, grammar=config.grammar)
-    agents = [PlannerCriticAgent(config) for _ in range(num_lives)]
-    shares = [list(range(life, len(games), num_lives)) for life in range(num_lives)]
-    return [play_lives(world, agents, shares) for _ in range(runs)]
+    world = envs.make("alfworld", tasks=games, num_envs=count, seed=0, max_steps=max_steps, grammar=config.grammar)
+    agents = [agent_of(config) for _ in range(count)]
+    shares = [list(range(first, len(games), count)) for first in range(count)]
+    return [rollout(world, agents, shares) for _ in range(runs)]
 
 
 @pytest.mark.parametrize("grammar", ["0.4", "0.3"])
 def test_all_kinds_of_tasks_are_won_and_learned_from(games, grammar):
     """The shortest plan from the full state bounds the steps from below; the second run is nearer to it."""
-    first, second = lives_of(games, PlannerCriticConfig(grammar=grammar), runs=2)
+    first, second = rollouts_of(games, PlannerCriticConfig(grammar=grammar), runs=2)
     assert all(outcome.won for outcome in first + second)
     for run in (first, second):
         for game, outcome in zip(games, run):
-            shortest = len(PrivilegedExpert(grammar).plan(envs.alfworld.Env(game, grammar)))
+            shortest = len(shortest_plan(WorldState.from_env(Env(game, grammar)), grammar))
             assert outcome.record.steps >= shortest
     assert sum(o.record.steps for o in second) < sum(o.record.steps for o in first)
     assert max(o.record.replans for o in second) <= max(o.record.replans for o in first)
 
 
 def test_a_plan_has_several_steps_and_rests_on_the_same_task_won_before():
-    agent = PlannerCriticAgent()
+    agent = agent_of()
     play(agent, room())
     assert agent.record.plans > 1  # it had to search
     turns = play(agent, room())
@@ -78,7 +82,7 @@ def test_a_plan_has_several_steps_and_rests_on_the_same_task_won_before():
 
 
 def test_a_thing_moved_between_tasks_is_noticed_by_the_critic():
-    agent = PlannerCriticAgent()
+    agent = agent_of()
     play(agent, room())
     moved = {"bed 1": [], "drawer 1": ["mug 1"]}
     turns = play(agent, room(**moved))
@@ -86,7 +90,7 @@ def test_a_thing_moved_between_tasks_is_noticed_by_the_critic():
     assert agent.record.objections[0] == (1, "mug 1 is not at bed 1")
     assert "take mug 1 from bed 1" not in [action for action, _ in turns]
     # Without the critic the outdated plan is carried out to its end: nothing in the hand, four times in vain.
-    blind = PlannerCriticAgent(ABLATIONS["no_critic"])
+    blind = agent_of(ABLATIONS["no_critic"])
     play(blind, room())
     in_vain = play(blind, room(**moved))
     assert [answer for _, answer in in_vain[:4]].count("Nothing happens.") == 2
@@ -102,7 +106,7 @@ def test_a_thing_moved_under_its_nose_is_looked_for_again():
             done.append(action)
             world.move("mug 1", "drawer 1")
 
-    agent = PlannerCriticAgent()
+    agent = agent_of()
     turns = play(agent, room(), meddle=meddle)
     assert done
     assert ("take mug 1 from bed 1", "Nothing happens.") in turns
@@ -121,7 +125,7 @@ class Never:
 
 def test_a_critic_who_always_objects_cannot_stop_it():
     """RoboMemory 3.3: the first step is not criticised, so that each replanning is followed by an action."""
-    agent = PlannerCriticAgent(critic=Never())
+    agent = agent_of(critic=Never())
     turns = play(agent, room())
     assert turns[-1][0] == "move mug 1 to shelf 1"
     record = agent.record
@@ -149,7 +153,7 @@ def test_an_objection_reaches_the_planner_and_a_finished_plan_is_followed_by_ano
             return "rather not" if step.command == "go to shelf 2" else ""
 
     planner = Script(["go to desk 1", "go to bed 1", "go to shelf 2"], ["go to shelf 1"], ["look"])
-    agent = PlannerCriticAgent(planner=planner, critic=Once())
+    agent = agent_of(planner=planner, critic=Once())
     play(agent, room(), max_steps=4)
     assert agent.record.actions == ["go to desk 1", "go to bed 1", "go to shelf 1", "look"]
     assert [situation.objection for situation in planner.seen[:3]] == ["", "rather not", ""]
@@ -159,16 +163,16 @@ def test_an_objection_reaches_the_planner_and_a_finished_plan_is_followed_by_ano
 
 def test_an_empty_plan_is_refused():
     with pytest.raises(InvalidInputError, match="at least one step"):
-        PlannerCriticAgent(planner=Script([])).begin("t", "put a mug in shelf.", room().text())
+        agent_of(planner=Script([])).begin("t", "put a mug in shelf.", room().text())
 
 
 def test_ablations_take_away_what_they_say(games):
-    full = PlannerCriticAgent(ABLATIONS["full"]).memory
+    full = agent_of(ABLATIONS["full"]).memory
     assert None not in (full.spatial, full.temporal, full.episodic, full.semantic)
-    assert PlannerCriticAgent(ABLATIONS["no_spatial"]).memory.spatial is None
-    without = PlannerCriticAgent(ABLATIONS["no_long_term"])
+    assert agent_of(ABLATIONS["no_spatial"]).memory.spatial is None
+    without = agent_of(ABLATIONS["no_long_term"])
     assert (without.memory.episodic, without.memory.semantic) == (None, None)
-    runs = {name: lives_of(games, config, runs=2) for name, config in ABLATIONS.items()}
+    runs = {name: rollouts_of(games, config, runs=2) for name, config in ABLATIONS.items()}
     actions = {name: [[o.record.actions for o in run] for run in both] for name, both in runs.items()}
     # Nothing outlives a task without long-term memory; with it, something does.
     assert actions["no_long_term"][0] == actions["no_long_term"][1]
@@ -181,7 +185,7 @@ def test_ablations_take_away_what_they_say(games):
 
 def test_without_spatial_memory_only_the_last_steps_are_known():
     """Six places later the buffer of three entries has folded away what lay where."""
-    agents = {name: PlannerCriticAgent(ABLATIONS[name], planner=Script(*[["look"]] * 12)) for name in ABLATIONS}
+    agents = {name: agent_of(ABLATIONS[name], planner=Script(*[["look"]] * 12)) for name in ABLATIONS}
     known = {}
     for name, agent in agents.items():
         agent.begin("t", "put a pen in bed.", room().text())
@@ -195,19 +199,19 @@ def test_without_spatial_memory_only_the_last_steps_are_known():
     assert known["no_spatial"] == {}
 
 
-def test_the_same_again_and_lives_do_not_mix(games):
+def test_the_same_again_and_rollouts_do_not_mix(games):
     config = ABLATIONS["full"]
-    together = lives_of(games, config, num_lives=4)[0]
-    assert [o.record.actions for o in together] == [o.record.actions for o in lives_of(games, config, num_lives=4)[0]]
-    for life in range(4):
-        alone = lives_of(games[life::4], config)[0]
-        assert [o.record.actions for o in alone] == [o.record.actions for o in together if o.life == life]
+    together = rollouts_of(games, config, count=4)[0]
+    assert [o.record.actions for o in together] == [o.record.actions for o in rollouts_of(games, config, count=4)[0]]
+    for number in range(4):
+        alone = rollouts_of(games[number::4], config)[0]
+        assert [o.record.actions for o in alone] == [o.record.actions for o in together if o.row == number]
 
 
 def test_worlds_that_differ_in_what_was_not_seen_get_the_same_actions():
     """Until the first answer that differs, the hidden place of the mug cannot matter."""
     layouts = [room(), room(**{"bed 1": [], "drawer 1": ["mug 1"]}), room(**{"bed 1": [], "shelf 2": ["mug 1"]})]
-    runs = [play(PlannerCriticAgent(), layout) for layout in layouts]
+    runs = [play(agent_of(), layout) for layout in layouts]
     for one in runs:
         for other in runs:
             for (action, answer), (action_2, answer_2) in zip(one, other):
@@ -220,23 +224,31 @@ def test_agents_get_texts_and_nothing_of_the_simulator(games):
     told = []
 
     class Spy(PlannerCriticAgent):
-        def begin(self, *values):
-            told.extend(values)
-            return super().begin(*values)
+        def reset(self, goal, observation, info):
+            told.extend((goal, observation, *info, *info.values()))
+            super().reset(goal, observation, info)
 
-        def act(self, *values):
-            told.extend(values)
-            return super().act(*values)
+        def act(self, observation, info):
+            told.extend((observation, *info, *info.values()))
+            return super().act(observation, info)
+
+        def end(self, won, observation):
+            assert isinstance(won, bool)
+            super().end(won, observation)
 
     world = envs.make("alfworld", tasks=games[:1], num_envs=1, max_steps=20)
-    play_lives(world, [Spy()], [[0]])
+    rollout(world, [Spy.for_world("alfworld")], [[0]])
     assert len(told) > 4
     assert {type(value) for value in told} == {str}
+    assert told[2] == "task_id"
+    assert "admissible_commands" not in told
     folder = pathlib.Path(planner_critic.__file__).parent
-    for name in ("beliefs", "hints", "plans", "symbolic_planner", "planner_critic", "chat_planner"):
-        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and ".envs" in f".{node.module}":
-                assert node.module == "embodied_mem.envs.alfworld_text", name
+    world = folder.parents[1] / "worlds" / "alfworld"
+    for path in (*folder.glob("*.py"), world / "rules.py", world / "planner.py", world / "search_prior.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                assert "envs" not in node.module, path
+                assert node.module.split(".")[-1] not in ("env", "experts", "shortest_plan", "generator"), path
 
 
 def test_summary_and_query_are_made_side_by_side():
@@ -252,7 +264,7 @@ def test_summary_and_query_are_made_side_by_side():
             barrier.wait()
             return "where are mugs"
 
-    agent = PlannerCriticAgent(preprocessor=Both())
+    agent = agent_of(preprocessor=Both())
     agent.begin("t", "put a mug in shelf.", room().text())
     agent.act("You arrive at desk 1. On the desk 1, you see a pen 1.")
     assert agent._query == "where are mugs"
@@ -275,7 +287,7 @@ def test_summary_and_query_are_made_side_by_side():
     ],
 )
 def test_what_the_critic_objects_to(need, objection):
-    beliefs = Beliefs(
+    beliefs = AlfworldBeliefs(
         ("desk 1", "bed 1", "drawer 1", "safe 1"), at="desk 1", held="pen 1", things={"cup 1": "bed 1"},
         searched={"desk 1"}, closed={"drawer 1"}, opened={"safe 1"}, marks={"cup 1": {"hot"}},
     )  # fmt: skip
@@ -293,9 +305,9 @@ def test_wrong_settings_are_refused():
         PlannerCriticConfig(max_plan_steps=0)
     with pytest.raises(InvalidInputError, match="grammar"):
         SymbolicPlanner("0.5")
-    situation = Situation("", "", Beliefs(()), None, LifelongMemory())
+    situation = Situation("", "", AlfworldBeliefs(()), None, LifelongMemory())
     with pytest.raises(InvalidInputError, match="a need that the critic knows"):
         SymbolicCritic().review(PlanStep("x", (("luck",),)), situation)
     world = envs.make("alfworld", tasks=[next(iter(generate(1, seed=0))).load()], num_envs=1)
     with pytest.raises(InvalidInputError, match="one agent and one list of tasks per env"):
-        play_lives(world, [], [])
+        rollout(world, [], [])

@@ -1,20 +1,22 @@
-"""Batches of facts between ids with the extraction around them, against a plain list of facts; bad input; arrays."""
+"""Raw batches and the extraction around them, against a plain list of facts; bad input; arrays; logs of before."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph import RELATIONS, Model, check
+from listed_graph import RELATIONS, Model, check
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import DurableGraph, GraphModule, KnowledgeGraph, MemoryStore, NewNode
+from embodied_mem.memory import DurableGraph, GraphModule, KnowledgeGraph, MemoryStore, NewFact, NewNode
 
+OLD = Path(__file__).parents[2] / "fixtures" / "relate"
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["pairs", "array of pairs", "rows", "array of rows"]),
-        st.sampled_from(RELATIONS),
         st.lists(st.sampled_from([f"node {i}" for i in range(12)]), max_size=3),
         st.lists(st.tuples(st.integers(0, 20), st.sampled_from(RELATIONS), st.integers(0, 20)), max_size=6),
         st.lists(st.integers(0, 10**6), max_size=3),
@@ -29,42 +31,20 @@ steps = st.lists(
 
 @settings(max_examples=120, deadline=None)
 @given(steps)
-def test_relate_equals_the_model(steps):
+def test_a_batch_equals_the_model(steps):
     graph, model = KnowledgeGraph(), Model()
-    assert graph.relate(nodes=[f"node {i}" for i in range(5)]).nodes.tolist() == [
-        model.node(f"node {i}") for i in range(5)
-    ]
-    numbers = dict(zip(RELATIONS, graph.relation_ids(RELATIONS)))
-    for time, (form, relation, names, add, end, source, direction, hops) in enumerate(steps):
-        one_relation = "pairs" in form
-        before = [
-            i
-            for i, item in enumerate(model.items)
-            if item.invalid_at is None and (not one_relation or item.relation == relation)
-        ]
+    assert graph.apply([NewNode(f"node {i}") for i in range(5)]).nodes == [model.node(f"node {i}") for i in range(5)]
+    for time, (names, add, end, source, direction, hops) in enumerate(steps):
+        before = [i for i, item in enumerate(model.items) if item.invalid_at is None]
         ended = sorted({before[i % len(before)] for i in end}) if before else []
         nodes = [model.node(name) for name in names]
         count = len(model.names)
-        add = [(s % count, relation if one_relation else r, o % count) for s, r, o in add]
+        add = [(s % count, r, o % count) for s, r, o in add]
         gone = [(model.items[i].subject, model.items[i].relation, model.items[i].object) for i in ended]
-        shape = {
-            "pairs": lambda rows: [(s, o) for s, _, o in rows],
-            "array of pairs": lambda rows: np.array([(s, o) for s, _, o in rows], np.uint32).reshape(-1, 2),
-            "rows": lambda rows: rows,
-            "array of rows": lambda rows: np.array([(s, numbers[r], o) for s, r, o in rows]).reshape(-1, 3).astype(int),
-        }[form]
-        got = graph.relate(
-            relation if one_relation else "",
-            add=shape(add),
-            end=shape(gone),
-            nodes=names,
-            at=time,
-            source=source,
-            hops=hops,
-            direction=direction,
+        got = graph.apply(
+            map(NewNode, names), [(fact, time) for fact in gone], [NewFact(*fact, time, source) for fact in add]
         )
-        assert got.nodes.tolist() == nodes
-        assert got.ended.tolist() == ended
+        assert got.nodes == nodes
         for fact in ended:
             model.items[fact].invalid_at = time
         for i, (s, r, o) in enumerate(add):
@@ -73,57 +53,57 @@ def test_relate_equals_the_model(steps):
             assert got.repeated[i] == (len(model.items) == num_facts)
         sources = nodes + [node for s, _, o in add for node in (s, o)]
         found, facts = model.khop(sources, hops, direction, None, None)
-        assert dict(zip(got.around.nodes.tolist(), got.around.hops.tolist())) == found
-        assert set(got.around.facts.tolist()) == facts
-        assert got.around.num_facts == len(facts)
-        alone = graph.khop(np.array(sources, int), hops, direction)
-        assert alone.nodes.tolist() == got.around.nodes.tolist()
+        around = graph.khop(np.array(sources, int), hops, direction)
+        assert dict(zip(around.nodes.tolist(), around.hops.tolist())) == found
+        assert set(around.facts.tolist()) == facts
+        assert around.num_facts == len(facts)
     check(graph, model)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda g: g.relate("in", end=[(0, 0)]), r"end\[0\]: expected a current fact, got \(0, 'in', 0\)"),
-        (lambda g: g.relate("in", end=[(0, 7)]), r"end\[0\].object: expected a node id below 2, got 7"),
-        (lambda g: g.relate("in", end=[(0, 1)], at=4), r"end\[0\].invalid_at: expected a time from 5 on"),
-        (lambda g: g.relate("in", end=[(0, 1), (0, 1)], at=6), r"end: expected each fact once"),
-        (lambda g: g.relate("in", add=[(0, 1), (0, 2)]), r"add\[1\].object: expected a node id below 2, got 2"),
-        (lambda g: g.relate("in", add=[(0,)]), r"add\[0\]: expected \(subject, object\) or .* got 1 values"),
-        (lambda g: g.relate("in", add=[(0, -1)]), r"add: expected an id from 0"),
-        (lambda g: g.relate(add=[(0, 1)]), r"relations\[0\]: expected a name"),
-        (lambda g: g.relate("in", add=np.zeros((2, 2))), r"add: expected an array of integers .* got float64"),
-        (lambda g: g.relate("in", add=np.zeros(2, int)), r"with 2 dimension\(s\), got int64 with 1"),
-        (lambda g: g.relate("in", add=np.zeros((1, 4), int)), r"add: expected .* got 4 values"),
-        (lambda g: g.relate("in", add=np.array([[0, 9, 1]])), r"add\[0\].relation: expected a relation id below"),
-        (lambda g: g.relate("in", nodes="ab"), r"nodes: expected a list of names, got the one str 'ab'"),
-        (lambda g: g.relate("in", nodes=[("c", "")]), r"nodes\[0\]: expected 4 values, got 2"),
-        (lambda g: g.relate("in", nodes=["c"], hops=65), r"hops: expected at most 64, got 65"),
-        (lambda g: g.relate("typo", end=[(0, 1)]), r"typo"),
-        (lambda g: g.relate("in", add=5), r"add: expected a list, got 5"),
+        (
+            lambda g: g.apply(invalidate=[((0, "in", 0), 6)]),
+            r"invalidate\[0\]: expected a current fact, got \(0, ",
+        ),
+        (lambda g: g.apply(invalidate=[((0, "in", 7), 6)]), r"object: expected a node id below 2, got 7"),
+        (lambda g: g.apply(invalidate=[((0, "in", 1), 4)]), r"invalidate\[0\].invalid_at: expected a time from 5 on"),
+        (lambda g: g.apply(invalidate=[((0, "in", 1), 6)] * 2), r"invalidate: expected each fact once"),
+        (lambda g: g.apply(invalidate=[((0, "typo", 1), 6)]), r"typo"),
+        (
+            lambda g: g.apply(add=[NewFact(0, "in", 1), NewFact(0, "in", 2)]),
+            r"add\[1\].object: expected a node id below 2",
+        ),
+        (lambda g: g.apply(add=[(0, "in")]), r"add\[0\]: expected 5 values, got 2"),
+        (lambda g: g.apply(add=[NewFact(0, "in", -1)]), r"object: expected an id from 0"),
+        (lambda g: g.apply(add=[NewFact(0, "", 1)]), r"relations\[0\]: expected a name"),
+        (lambda g: g.apply(nodes=[("c", "")]), r"nodes\[0\]: expected 4 values, got 2"),
+        (lambda g: g.khop([0], hops=65), r"hops: expected at most 64, got 65"),
         (lambda g: g.khop(5), r"sources: expected a list, got 5"),
         (lambda g: g.khop([0], max_nodes=0), r"max_nodes: expected at least 1"),
     ],
 )
 def test_bad_input_says_what_and_changes_nothing(call, message):
     graph = KnowledgeGraph()
-    graph.relate("in", nodes=["a", NewNode("b")], add=[(0, 1)], at=5)
+    graph.apply([NewNode("a"), NewNode("b")], add=[NewFact(0, "in", 1, 5)])
     with graph.snapshot() as now:
         before = now.num_nodes, now.num_facts, now.num_current_facts, now.relations
     with pytest.raises(InvalidInputError, match=message):
         call(graph)
     with graph.snapshot() as now:
         assert (now.num_nodes, now.num_facts, now.num_current_facts, now.relations) == before
-    graph.relate("in", add=[(1, 0)])  # and it goes on
+    graph.apply(add=[NewFact(1, "in", 0)])  # and it goes on
 
 
 def test_arrays_stay_what_they_were():
     graph = KnowledgeGraph()
-    got = graph.relate("near", nodes=["a", "b", "c"], add=[(0, 1), (1, 2)], hops=2)
-    nodes, facts = got.around.nodes, got.facts
-    del got
+    graph.apply(map(NewNode, "abc"), add=[NewFact(0, "near", 1), NewFact(1, "near", 2)])
+    around = graph.khop([0], hops=2)
+    nodes, facts = around.nodes, around.facts
+    del around
     for i in range(50):
-        graph.relate("near", nodes=[f"more {i}"], add=[(0, 3 + i)], hops=2)
+        graph.apply([NewNode(f"more {i}")], add=[NewFact(0, "near", 3 + i)])
     assert nodes.tolist() == [0, 1, 2]
     assert facts.tolist() == [0, 1]
     with pytest.raises(ValueError, match="read-only"):
@@ -132,10 +112,10 @@ def test_arrays_stay_what_they_were():
 
 def test_rows_may_come_from_generators_whose_words_do_not_live_on():
     graph = KnowledgeGraph()
-    graph.relate("on", nodes=["a", "b", "c"], add=[(0, 1)], at=1)
+    graph.apply(map(NewNode, "abc"), add=[NewFact(0, "on", 1, 1)])
     words = ["".join(letters) for letters in (("o", "n"), ("i", "n"), ("a", "t"))]
-    end = ((0, "".join(letters), 1) for letters in [("o", "n")])
-    graph.relate(end=end, add=((0, f"{word[0]}{word[1:]}", 2) for word in words), at=2)
+    end = (((0, "".join(letters), 1), 2) for letters in [("o", "n")])
+    graph.apply(invalidate=end, add=(NewFact(0, f"{word[0]}{word[1:]}", 2, 2) for word in words))
     with graph.snapshot() as now:
         assert [now.fact(fact).relation for fact in now.facts()] == words
         assert now.fact(0).invalid_at == 2
@@ -143,26 +123,40 @@ def test_rows_may_come_from_generators_whose_words_do_not_live_on():
 
 def test_a_repeated_fact_gets_a_source():
     graph = KnowledgeGraph()
-    first = graph.relate("near", nodes=["a", "b"], add=[(0, 1)], at=1, source=7)
-    again = graph.relate("near", add=[(0, 1)], at=2, source=8)
-    assert again.facts.tolist() == first.facts.tolist()
-    assert again.repeated.tolist() == [True]
-    assert again.around is None
+    first = graph.apply(map(NewNode, "ab"), add=[NewFact(0, "near", 1, 1, 7)])
+    again = graph.apply(add=[NewFact(0, "near", 1, 2, 8)])
+    assert again.facts == first.facts
+    assert again.repeated == [True]
     with graph.snapshot() as now:
         assert now.fact(0).sources == (7, 8)
     assert graph.forget(sources=[7, 8]).erased == [0]
 
 
-def test_what_was_related_is_there_after_a_restart(tmp_path):
+def test_a_batch_is_there_after_a_restart(tmp_path):
     module = GraphModule()
     with MemoryStore(tmp_path, {"graph": module}, fsync="never") as store:
         graph = DurableGraph(store, module)
-        graph.relate("near", nodes=["a", NewNode("b", "thing", {"colour": "red"})], add=[(0, 1)], at=1, source=3)
-        graph.relate("near", add=np.array([[1, 0]]), end=[(0, 1)], at=2)
-        graph.relate(add=[(0, "on", 1)], at=3)
-        with pytest.raises(InvalidInputError, match="expected the relation as a word, got 0"):
-            graph.relate(add=[(0, 0, 1)])
+        graph.apply([NewNode("a"), NewNode("b", "thing", {"colour": "red"})], add=[NewFact(0, "near", 1, 1, 3)])
+        graph.apply(invalidate=[((0, "near", 1), 2)], add=[NewFact(1, "near", 0, 2)])
         expected = module.graph.to_bytes()
     again = GraphModule()
     with MemoryStore(tmp_path, {"graph": again}, fsync="never"):
         assert again.graph.to_bytes() == expected
+
+
+def test_a_log_with_relate_events_gives_the_graph_that_it_gave_then(tmp_path):
+    shutil.copytree(OLD / "store", tmp_path / "store")
+    module = GraphModule()
+    with MemoryStore(tmp_path / "store", {"graph": module}) as store:
+        assert (store.report.num_events, store.report.num_rejected, store.report.set_aside) == (4, 0, ())
+        assert module.graph.to_bytes() == (OLD / "graph.bytes").read_bytes()
+
+
+@pytest.mark.parametrize("row", [[0], [0, "near", 1, 1], [0, 0, 1], "ab"])
+def test_a_relate_event_with_other_rows_is_refused(row):
+    module = GraphModule()
+    event = {"op": "relate", "relation": "near", "nodes": ["a", "b"], "node_type": "", "at": 0, "source": None}
+    with pytest.raises(InvalidInputError):
+        module.apply({**event, "add": [row], "end": []})
+    with module.graph.snapshot() as now:
+        assert now.num_nodes == 0

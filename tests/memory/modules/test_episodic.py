@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from played import played
 
-from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
-from embodied_mem.memory.episodic import EpisodicMemory, how_far
+from embodied_mem.memory.modules.episodic import EpisodicMemory, how_far
+from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
-from tests.memory.played import played
+from embodied_mem.worlds.alfworld.generator import generate
 
-GAMES = generate(num_games=8, seed=5, num_scenes=4, prove=False)
-EPISODES = [played(game, seed) for seed, game in enumerate(GAMES)]
+
+@functools.cache
+def games():
+    return generate(num_games=8, seed=5, num_scenes=4, prove=False)
+
+
+@functools.cache
+def episodes():
+    return [played(game, seed) for seed, game in enumerate(games())]
 
 
 def simple(goal: str, won: bool, num_steps: int, name: str = "mug 1") -> Episode:
@@ -28,9 +37,9 @@ def simple(goal: str, won: bool, num_steps: int, name: str = "mug 1") -> Episode
 
 def test_every_episode_is_found_by_its_goal():
     memory = EpisodicMemory()
-    for number, episode in enumerate(EPISODES):
+    for number, episode in enumerate(episodes()):
         memory.learn(episode, number=number, time=number, place=episode.task_id)
-    for number, episode in enumerate(EPISODES):
+    for number, episode in enumerate(episodes()):
         best = memory.retrieve(episode.goal, place=episode.task_id)[0]
         assert best.data["place"] == episode.task_id
         assert best.sources == (number,)
@@ -73,9 +82,9 @@ def test_how_far_a_failure_came():
     see = ("go to desk 2", "You arrive at desk 2. On the desk 2, you see a mug 3.")
     take = ("take mug 3 from desk 2", "You pick up the mug 3 from the desk 2.")
     refused = ("open desk 2", "Nothing happens.")
-    assert how_far(episode(look)) == "no mug was seen at 1 places"
-    assert how_far(episode(look, see)) == "mug 3 was seen at desk 2 and not taken"
-    assert how_far(episode(see, take, refused)) == "mug 3 was taken from desk 2; 1 commands had no effect"
+    assert how_far(episode(look), HOUSEHOLD) == "no mug was seen at 1 places"
+    assert how_far(episode(look, see), HOUSEHOLD) == "mug 3 was seen at desk 2 and not taken"
+    assert how_far(episode(see, take, refused), HOUSEHOLD) == "mug 3 was taken from desk 2; 1 commands had no effect"
 
 
 @settings(max_examples=30, deadline=None)
@@ -90,12 +99,12 @@ def test_replay_state_and_forgetting(script, cut, data):
         if number == cut:
             resumed.restore(memory.state())
             events.clear()
-        memory.learn(EPISODES[which], number=number, time=number, place="here" if same_place else str(number))
+        memory.learn(episodes()[which], number=number, time=number, place="here" if same_place else str(number))
     for event in events:
         resumed.apply(json.loads(event))
     if cut < len(script) or events:
         assert resumed.state() == memory.state()
-        for query in ("put a clean mug in fridge", EPISODES[0].goal):
+        for query in ("put a clean mug in fridge", episodes()[0].goal):
             assert resumed.retrieve(query, place="here") == memory.retrieve(query, place="here")
     episode = data.draw(st.integers(0, 8))
     memory.remove(Selector(episode=episode))

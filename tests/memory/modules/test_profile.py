@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
-from embodied_mem.memory.chat_writing import ChatWriter
-from embodied_mem.memory.profile import UserProfile
-from embodied_mem.memory.profile_text import knowledge_in, names_in
+from embodied_mem.memory.chat_writer import ChatWriter
+from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.modules.profile_text import knowledge_in, names_in
 
 TOLD = [
     "Move the jug and the cup from the kitchen to the bedroom table. I usually keep the jug and cup on the bedroom "
@@ -243,5 +243,5 @@ def test_bad_arguments():
         UserProfile(similar=0)
     with pytest.raises(InvalidInputError, match="subtype: expected one of"):
         profile.retrieve("x", subtype="mood")
-    with pytest.raises(InvalidInputError, match="expected scope and embedder"):
+    with pytest.raises(InvalidInputError, match="expected the scope"):
         UserProfile(Scope(user="bob")).restore(profile.state())

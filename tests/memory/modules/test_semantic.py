@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -9,17 +10,24 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from played import played
 
-from embodied_mem.envs.alfworld import Env
-from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.memory import Scope, Selector
-from embodied_mem.memory.chat_writing import ChatWriter
-from embodied_mem.memory.semantic import SemanticMemory, plain
+from embodied_mem.memory.chat_writer import ChatWriter
+from embodied_mem.memory.modules.semantic import SemanticMemory, plain
 from embodied_mem.types import Episode, Step
-from tests.memory.played import played
+from embodied_mem.worlds.alfworld.env import Env
+from embodied_mem.worlds.alfworld.generator import generate
 
-GAMES = generate(num_games=18, seed=6, num_scenes=8, prove=False)
-EPISODES = [played(game, seed) for seed, game in enumerate(GAMES)]
+
+@functools.cache
+def games():
+    return generate(num_games=18, seed=6, num_scenes=8, prove=False)
+
+
+@functools.cache
+def episodes():
+    return [played(game, seed) for seed, game in enumerate(games())]
 
 
 def episode(*turns: tuple[str, str], goal: str = "put a mug in fridge.") -> Episode:
@@ -32,7 +40,7 @@ def test_places_are_those_of_the_hidden_state():
     """Every row names where the thing was at the start; nothing that was seen is missing."""
     memory = SemanticMemory()
     truth: list[dict[str, list[str]]] = []
-    for number, (game, played_episode) in enumerate(zip(GAMES, EPISODES)):
+    for number, (game, played_episode) in enumerate(zip(games(), episodes())):
         memory.learn(played_episode, number=number, time=number)
         env = Env(game.load())
         env.reset()
@@ -47,7 +55,7 @@ def test_places_are_those_of_the_hidden_state():
             counts[number] += 1
         kind = entry.data["terms"][0]
         assert sum(count for _, count in memory.places_of(kind)) == len(entry.support)
-    for number, played_episode in enumerate(EPISODES):
+    for number, played_episode in enumerate(episodes()):
         texts = " ".join([step.observation for step in played_episode.steps] + [played_episode.final_observation])
         named = {name for name in truth[number] if re.search(rf"\ba {name}\b", texts)}
         assert counts[number] == len(named)
@@ -78,7 +86,7 @@ def test_lessons():
 
 def test_retrieval_prefers_what_the_query_names():
     memory = SemanticMemory()
-    for number, played_episode in enumerate(EPISODES):
+    for number, played_episode in enumerate(episodes()):
         memory.learn(played_episode, number=number, time=number)
     items = memory.retrieve("put a hot mug in cabinet.", k=6)
     assert any(item.text.startswith("mug: found") for item in items)
@@ -101,7 +109,7 @@ def test_replay_state_and_forgetting(script, cut, data):
         if number == cut:
             resumed.restore(memory.state())
             events.clear()
-        memory.learn(EPISODES[which], number=number, time=number)
+        memory.learn(episodes()[which], number=number, time=number)
     for event in events:
         resumed.apply(json.loads(event))
     assert resumed.state() == memory.state()
@@ -114,7 +122,7 @@ def test_replay_state_and_forgetting(script, cut, data):
         other = SemanticMemory(Scope(user="ann"))
         for number, which in enumerate(script):
             if number != gone:
-                other.learn(EPISODES[which], number=number, time=number)
+                other.learn(episodes()[which], number=number, time=number)
         found = {e.key: (e.text, e.support) for e in memory.entries.values() if e.data["kind"] != "lesson"}
         assert found == {e.key: (e.text, e.support) for e in other.entries.values() if e.data["kind"] != "lesson"}
         assert memory._by_term.keys() == {t for e in memory.entries.values() for t in e.data["terms"]}

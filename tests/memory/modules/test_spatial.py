@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -10,15 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.envs.alfworld import Env
-from embodied_mem.envs.alfworld_experts import ObservingExpert
-from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope, Selector, sightings
-from embodied_mem.memory.observations import names_in
-from embodied_mem.memory.spatial import SpatialMemory
+from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory.modules import spatial_index as sightings
+from embodied_mem.memory.modules.spatial import SpatialMemory
+from embodied_mem.memory.readers.household import names_in
+from embodied_mem.worlds.alfworld.env import Env
+from embodied_mem.worlds.alfworld.experts import ObservingExpert
+from embodied_mem.worlds.alfworld.generator import generate
 
-GAMES = generate(num_games=12, seed=3, num_scenes=3, split="train")
+
+@functools.cache
+def games():
+    return generate(num_games=12, seed=3, num_scenes=3, split="train")
 
 
 class Seen:
@@ -97,7 +102,7 @@ def play(memory: SpatialMemory, game, episode: int, grammar: str, rng: random.Ra
 @pytest.mark.parametrize("number", range(6))
 def test_memory_is_the_truth_about_what_was_seen(grammar, number):
     memory = SpatialMemory()
-    seen, compared = play(memory, GAMES[number], 0, grammar, random.Random(number))
+    seen, compared = play(memory, games()[number], 0, grammar, random.Random(number))
     assert compared > 100
     assert len(seen.looked) > 2
 
@@ -129,9 +134,9 @@ def test_a_second_day_in_the_same_home():
 def test_what_is_kept_at_hand_is_bounded_and_changes_no_answer(monkeypatch):
     def played() -> tuple[list, bytes, int]:
         memory = SpatialMemory()
-        play(memory, GAMES[0], 0, "0.4", random.Random(0), num_steps=20)
-        found = [memory.retrieve(GAMES[0].goal), memory.retrieve("drawer 1 and a shelf"), memory.seen_after(0)]
-        return found, memory.state(), len(memory._sightings._known)
+        play(memory, games()[0], 0, "0.4", random.Random(0), num_steps=20)
+        found = [memory.retrieve(games()[0].goal), memory.retrieve("drawer 1 and a shelf"), memory.seen_after(0)]
+        return found, memory.state(), len(memory._index._known)
 
     found, state, count = played()
     monkeypatch.setattr(sightings, "_MAX_KNOWN", 20)

@@ -1,12 +1,11 @@
 """The parent of the writers that test_kill.py kills: imports the store once and forks a writer for each line it reads.
 
     python -S kill_zygote.py            # reads "MODE FOLDER FSYNC N", one writer at a time
-    started 4711                        # then: open 0, ack 1 kept, ..., ended -9
+    started 4711                        # then: open 20, ended -9
 
-MODE `run`: writes without end, now and then a snapshot, and a forget of the notes of the user "gone"; the store writes
-snapshots by itself, too. MODE `snapshot`,
-`forget` or `reopen`: does that once and kills itself at the N-th call that changes the folder. The writers print to the
-zygote's own output, on which "ended" and the exit code come when it has waited for them, after all that they said.
+MODE `snapshot`, `forget` or `reopen`: does that once and kills itself at the N-th call that changes the folder. The
+writers print to the zygote's own output, on which "ended" and the exit code come when it has waited for them, after all
+that they said.
 
 The zygote holds no store and has no threads, so a fork copies neither.
 """
@@ -17,38 +16,22 @@ import sys
 import types
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # The package's own __init__ of memory/ loads numpy and gymnasium's neighbours, which writers have no use for.
 package = types.ModuleType("embodied_mem.memory")
 package.__path__ = [str(ROOT / "embodied_mem" / "memory")]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT)]
 sys.modules["embodied_mem.memory"] = package
 
-from notes_module import Notes  # noqa: E402
-
-from embodied_mem.memory import snapshot_files, store  # noqa: E402
+from embodied_mem import atomic_file  # noqa: E402
+from embodied_mem.memory.store import snapshot_files, store  # noqa: E402
+from experiments.attacks.notes_module import Notes  # noqa: E402
 
 LIFETIME_S = 300  # of a writer that nobody kills
 
 
 def say(text):
     os.write(1, f"{text}\n".encode())
-
-
-def run(memory):
-    while True:
-        number = memory.last_event + 1
-        user = "gone" if number % 3 == 0 else "kept"
-        memory.record("notes", {"user": user, "text": f"{user} {number}"})
-        say(f"ack {number} {user}")
-        if number % 40 == 20:
-            say("snapshotting")
-            memory.snapshot()
-            say("snapshot")
-        if number % 90 in (60, 61):  # a forget takes a number itself
-            say("forgetting")
-            memory.forget(user="gone")
-            say(f"forgot {memory.last_event}")
 
 
 class Killer:
@@ -85,11 +68,8 @@ class KillingLog:
 def arm(n):
     """Return what kills at the n-th call that changes a folder from now on; the log is for the caller to wrap."""
     killer = Killer(n)
-    snapshot_files.os = types.SimpleNamespace(
-        **{name: getattr(os, name) for name in ("open", "close", "O_RDONLY")},
-        fsync=killer.wrap(os.fsync),
-        replace=killer.wrap(os.replace),
-    )
+    changed = {"fsync": killer.wrap(os.fsync), "replace": killer.wrap(os.replace), "open": killer.wrap(os.open)}
+    atomic_file.os = types.SimpleNamespace(**{**vars(os), **changed})
     snapshot_files.open = killer.wrap(open)
     store.read_snapshot = killer.wrap(store.read_snapshot)
     Path.unlink = killer.wrap(Path.unlink)
@@ -103,8 +83,6 @@ def write(mode, folder, fsync, n):
         store.part = lambda name: types.SimpleNamespace(EventLog=lambda *a: KillingLog(log(*a), killer))
     memory = store.MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500, snapshot_bytes=2500)
     say(f"open {memory.last_event}")
-    if mode == "run":
-        run(memory)
     if mode in ("snapshot", "forget"):
         memory._log = KillingLog(memory._log, arm(int(n)))
         if mode == "snapshot":

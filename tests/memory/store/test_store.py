@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from notes_module import Notes
 
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, StorageError
 from embodied_mem.memory import (
@@ -29,10 +28,11 @@ from embodied_mem.memory import (
     Triple,
     VectorIndex,
 )
-from embodied_mem.memory.snapshot_files import write_snapshot
+from embodied_mem.memory.store.snapshot_files import write_snapshot
 from embodied_mem.native import part
+from experiments.attacks.notes_module import Notes
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def open_notes(folder, **options):
@@ -143,7 +143,8 @@ def test_a_torn_end_is_cut_and_reported(tmp_path):
     store, notes = open_notes(tmp_path)
     damage = store.report.damage
     assert [row[3] for row in notes.rows] == ["note 0", "note 1"]
-    assert len(damage) == 1
+    assert len(damage) == 2  # where it was torn, and what is missing for it
+    assert "expected events up to 3" in damage[1].reason
     assert damage[0].file == str(log)
     assert damage[0].num_bytes > 0
     assert "expected a record of" in damage[0].reason
@@ -199,8 +200,8 @@ def test_one_writer_and_many_readers(tmp_path):
     with pytest.raises(StorageError, match=rf"in process {os.getpid()}"):
         open_notes(tmp_path)
     code = (
-        "import sys; sys.path.insert(0, 'tests/memory')\n"
-        "from notes_module import Notes; from embodied_mem.memory import MemoryStore\n"
+        "import sys; sys.path.insert(0, '.')\n"
+        "from experiments.attacks.notes_module import Notes; from embodied_mem.memory import MemoryStore\n"
         f"MemoryStore({str(tmp_path)!r}, {{'notes': Notes()}})"
     )
     got = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -397,7 +398,7 @@ def test_a_snapshot_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
         raise StorageError("the disk is full")
 
     store, notes = open_notes(tmp_path, snapshot_bytes=100)
-    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", refuse)
+    monkeypatch.setattr("embodied_mem.memory.store.store.write_snapshot", refuse)
     with pytest.warns(RuntimeWarning, match="the disk is full; the next try"):
         [store.record("notes", {"text": f"note {i}"}) for i in range(5)]
     monkeypatch.undo()
@@ -419,7 +420,7 @@ def test_what_is_forgotten_while_a_snapshot_is_written_is_in_no_file(tmp_path, m
         go_on.wait(10)
         return write_snapshot(*arguments)
 
-    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", slow)
+    monkeypatch.setattr("embodied_mem.memory.store.store.write_snapshot", slow)
     snapshot = threading.Thread(target=store.snapshot)
     snapshot.start()
     assert writing.wait(10)
@@ -469,3 +470,18 @@ def test_vectors_of_a_graph_are_kept(tmp_path):
         MemoryStore(tmp_path, {"graph": GraphModule()}, fsync="never")
     with pytest.raises(InvalidInputError, match=r"expected an index like .*dim=3"):
         MemoryStore(tmp_path, {"graph": GraphModule(index=VectorIndex(3))}, fsync="never")
+
+
+def test_only_what_killed_writers_of_the_store_left_is_removed(tmp_path):
+    ours = (
+        "snapshot-0000000000000001.bin.tmp",
+        ".snapshot-0000000000000001.bin.0123456789abcdef.partial",
+        "events-0000000000000002.log.tmp",
+    )
+    foreign = ("notes.tmp", "snapshot-1.bin.tmp", ".notes.0123456789abcdef.partial", "snapshot-0000000000000001.tmp")
+    for name in (*ours, *foreign):
+        (tmp_path / name).write_bytes(b"secret")
+    MemoryStore(tmp_path, {"notes": Notes()}, read_only=True).close()
+    assert {path.name for path in tmp_path.iterdir()} == {*ours, *foreign}
+    MemoryStore(tmp_path, {"notes": Notes()}).close()
+    assert {path.name for path in tmp_path.iterdir()} == {"LOCK", "events-0000000000000001.log", *foreign}

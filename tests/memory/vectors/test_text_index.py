@@ -1,4 +1,4 @@
-"""Similarity search against a plain matrix of all texts, through any sequence of additions and removals."""
+"""TextIndex search against a plain matrix of all texts, through any sequence of additions and removals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.memory.lexical import LexicalEmbedder
-from embodied_mem.memory.similarity import Similarity
+from embodied_mem.memory.vectors.lexical import LexicalEmbedder
+from embodied_mem.memory.vectors.text_index import TextIndex
 
 WORDS = ["mug", "apple", "fridge", "clean", "hot", "shelf", "desk"]
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -28,16 +28,16 @@ class Dense:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.none() | texts), max_size=60), texts, st.integers(0, 12))
 def test_search_is_exact(embedder, script, query, k):
-    similarity, model = Similarity(embedder), {}
+    index, model = TextIndex(embedder), {}
     for number, text in script:
         if text is not None:
-            similarity.add(number, text)
+            index.add(number, text)
             model[number] = text
         elif number in model:
-            similarity.remove(number)
+            index.remove(number)
             del model[number]
-    found = similarity.search(query, k)
-    assert len(similarity) == len(model)
+    found = index.search(query, k)
+    assert len(index) == len(model)
     assert len(found) == min(k, len(model))
     if not found:
         return
@@ -48,37 +48,37 @@ def test_search_is_exact(embedder, script, query, k):
     rest = set(cosines) - {number for number, _ in found}
     worst = min(score for _, score in found)
     assert all(cosines[number] <= worst + 1e-5 for number in rest)
-    same = Similarity(embedder)
+    same = TextIndex(embedder)
     same.add_many(model.items())
     assert [score for _, score in same.search(query, k)] == pytest.approx([score for _, score in found], abs=1e-5)
 
 
 def test_only_what_is_above_a_limit_is_found():
-    similarity = Similarity(LexicalEmbedder())
-    similarity.add_many([(1, "mug"), (2, "pen"), (3, "mug pen"), (4, "mug")])
-    assert [number for number, _ in similarity.search("mug", 4, above=0.0)] == [1, 4, 3]
-    assert [number for number, _ in similarity.search("mug", 1, above=0.0)] == [1]
-    assert [number for number, _ in similarity.search("mug", 4, above=0.9)] == [1, 4]
-    assert similarity.search("mug", 4, above=1.5) == []
+    index = TextIndex(LexicalEmbedder())
+    index.add_many([(1, "mug"), (2, "pen"), (3, "mug pen"), (4, "mug")])
+    assert [number for number, _ in index.search("mug", 4, above=0.0)] == [1, 4, 3]
+    assert [number for number, _ in index.search("mug", 1, above=0.0)] == [1]
+    assert [number for number, _ in index.search("mug", 4, above=0.9)] == [1, 4]
+    assert index.search("mug", 4, above=1.5) == []
 
 
 def test_ties_go_to_the_lower_id():
-    similarity = Similarity(LexicalEmbedder())
-    similarity.add_many([(9, "mug"), (3, "mug"), (5, "mug"), (4, "pen")])
-    assert [number for number, _ in similarity.search("mug", 2)] == [3, 5]
-    similarity.remove(3)
-    assert [number for number, _ in similarity.search("mug", 2)] == [5, 9]
-    similarity.remove(4)
-    assert not similarity._vectors[:, 1:].any()
+    index = TextIndex(LexicalEmbedder())
+    index.add_many([(9, "mug"), (3, "mug"), (5, "mug"), (4, "pen")])
+    assert [number for number, _ in index.search("mug", 2)] == [3, 5]
+    index.remove(3)
+    assert [number for number, _ in index.search("mug", 2)] == [5, 9]
+    index.remove(4)
+    assert not index._vectors[:, 1:].any()
 
 
 def test_equal_texts_are_compared_once():
-    similarity = Similarity(LexicalEmbedder())
-    similarity.add_many((number, WORDS[number % 3]) for number in range(99))
-    similarity.add_many([(0, "pen"), (1, "mug")])  # of "mug" and "apple"
-    fork = similarity.fork()
+    index = TextIndex(LexicalEmbedder())
+    index.add_many((number, WORDS[number % 3]) for number in range(99))
+    index.add_many([(0, "pen"), (1, "mug")])  # of "mug" and "apple"
+    fork = index.fork()
     fork.add(2, "pen")
-    assert similarity._vectors.shape[1] < 20
-    assert [number for number, _ in similarity.search("mug apple pen", 99)[:3]] == [0, 1, 3]
+    assert index._vectors.shape[1] < 20
+    assert [number for number, _ in index.search("mug apple pen", 99)[:3]] == [0, 1, 3]
     assert [number for number, _ in fork.search("pen", 99)] == [0, 2, *(n for n in range(99) if n not in (0, 2))]
-    assert len(similarity.search("pen", 98)) == 98
+    assert len(index.search("pen", 98)) == 98

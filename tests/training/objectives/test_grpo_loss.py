@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.rl.grpo import group_normalized_advantages, grpo_clip_loss
+from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages, grpo_clip_loss
 
-ONE = jnp.ones((1, 1), bool)
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+ONE = np.ones((1, 1), bool)
 
 
 def test_advantages_of_binary_rewards():

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.rl.losses import label_smoothed_cross_entropy, masked_mean
+from embodied_mem.training.objectives.losses import masked_mean, smoothed_cross_entropy
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+
+def label_smoothed_cross_entropy(logits, targets, mask, **settings):
+    """The loss from logits [..., V] and targets int32[...]."""
+    table = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
+    chosen = jnp.take_along_axis(table, targets[..., None], axis=-1)[..., 0]
+    return smoothed_cross_entropy(chosen, table.mean(-1), mask, **settings)
 
 
 def test_equals_cross_entropy_to_the_smoothed_distribution():

@@ -13,16 +13,24 @@ import pytest
 from flax import nnx
 
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.agents.player import Trajectory
+from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.training.config import GRPOConfig
-from embodied_mem.training.grpo import accumulate, advantages_of, make_grpo_gradient, policy_batch, policy_samples
-from embodied_mem.training.sft import CompilerModel, TrainState, apply_gradients
+from embodied_mem.training.objectives.grpo_update import (
+    accumulate,
+    advantages_of,
+    make_grpo_gradient,
+    policy_batch,
+    policy_samples,
+)
+from embodied_mem.training.objectives.sft import CompilerModel, TrainState, apply_gradients
 from embodied_mem.types import Episode
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 ROWS, GROUP, NUM_SOFT, WIDTH = 16, 8, 4, 8
 CONFIG = GRPOConfig(temperature=1.2, top_k=50)
@@ -173,24 +181,9 @@ def test_prompt_and_unused_soft_tokens_carry_no_gradient():
 
 
 @functools.cache
-def updater():
-    optimizer = optax.adam(2e-2)
+def updater(learning_rate):
+    optimizer = optax.adam(learning_rate)
     return optimizer, jax.jit(lambda state, gradients: apply_gradients(optimizer, state, gradients))
-
-
-def success_after(reward, updates=25):
-    """(success of the first three, of the last three batches)."""
-    _, params, gradient = start()
-    optimizer, update = updater()
-    state = TrainState(params, optimizer.init(params))
-    rates = []
-    for step in range(updates):
-        samples, wins, _ = rollout(state.trainable, 100 + step, reward(step)[0])
-        rates.append(np.mean(reward(step)[1](wins)))
-        if samples:
-            values, _ = accumulate(gradient, state.trainable, nnx.State({}), samples, ROWS, tokenizer().pad_id)
-            state = update(state, values)
-    return np.mean(rates[:3]), np.mean(rates[-3:])
 
 
 def even(records):
@@ -213,26 +206,49 @@ def bright(records):
     return first_dimension(records) > middle()
 
 
-@pytest.mark.parametrize("reward", [even, bright], ids=["text", "soft"])
-def test_learns_what_is_rewarded(reward):
-    """That the first token is even, or that one dimension of the soft tokens is large."""
-    first, last = success_after(lambda step: (reward, lambda wins: wins))
-    assert 0.2 < first < 0.75
-    assert last > 0.9
+@pytest.mark.parametrize(
+    ("reward", "learning_rate", "updates"), [(even, 2e-2, 40), (bright, 3e-3, 25)], ids=["text", "soft"]
+)
+def test_learns_what_is_rewarded(reward, learning_rate, updates):
+    """That the first token is even, or that one dimension of the soft tokens is large.
+
+    With twelve other seeds the last four batches succeed in 95 % (text) and 98 % (soft) or more. Faster steps
+    for the soft tokens lead, with half of the seeds, to a policy that wins nothing and so learns nothing.
+    """
+    _, params, gradient = start()
+    optimizer, update = updater(learning_rate)
+    at_start = np.mean([rollout(params, seed, reward)[1] for seed in range(4)])
+    state, rates = TrainState(params, optimizer.init(params)), []
+    for step in range(updates):
+        samples, wins, _ = rollout(state.trainable, 100 + step, reward)
+        rates.append(np.mean(wins))
+        if samples:
+            values, _ = accumulate(gradient, state.trainable, nnx.State({}), samples, ROWS, tokenizer().pad_id)
+            state = update(state, values)
+    assert 0.2 < at_start < 0.8
+    assert np.mean(rates[-4:]) > 0.85
 
 
-def test_does_not_learn_from_a_broken_reward():
-    """The same loop with the rewards of each group shuffled: success stays where it was."""
-    seen = {}
+def test_a_broken_reward_has_no_direction():
+    """Rewards that belong to other outputs of their group, each as often to each: the gradients add up to zero.
 
-    def shuffled(step):
-        def reward(records):
-            seen["wins"] = even(records)
-            random = np.random.default_rng(step)
-            return np.concatenate([random.permutation(part) for part in np.split(seen["wins"], 2)])
+    So they do for all eight turns of a group's rewards, whatever the policy, since advantages of a group do. What would
+    make a policy learn from any reward does not: wins without losses, or rewards without a baseline.
+    """
 
-        return reward, lambda _: seen["wins"]
+    def turned(shift):
+        return rollout(start()[1], 0, lambda records: np.roll(even(records).reshape(2, GROUP), shift, 1).reshape(-1))[0]
 
-    first, last = success_after(shuffled)
-    assert abs(last - first) < 0.3
-    assert last < 0.8
+    def total(advantage):
+        parts = [gradient_of([dataclasses.replace(s, advantage=advantage(s.advantage)) for s in samples])[0]
+                 for samples in turns]  # fmt: skip
+        return [optax.global_norm(parts[0]), optax.global_norm([sum(leaves) for leaves in zip(*parts)])]
+
+    turns = [turned(shift) for shift in range(GROUP)]
+    assert len({tuple(s.advantage for s in samples) for samples in turns}) == GROUP
+    one, all_turns = total(lambda advantage: advantage)
+    assert one > 0.1
+    assert all_turns < 1e-4 * one
+    for broken in (lambda a: max(a, 0.0), lambda a: float(a > 0), lambda a: a + 0.05):
+        one, all_turns = total(broken)
+        assert all_turns > 0.1 * one  # 0.34 and more with twelve seeds

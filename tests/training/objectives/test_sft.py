@@ -13,8 +13,8 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
-from embodied_mem.training.data import Row, pad_rows, spots_of
-from embodied_mem.training.sft import (
+from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
+from embodied_mem.training.objectives.sft import (
     CompilerBatch,
     CompilerModel,
     TrainState,
@@ -23,8 +23,16 @@ from embodied_mem.training.sft import (
     make_muon,
 )
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
+
 VOCAB, SOFT, NUM_SOFT, WIDTH = 24, 4, 4, 24
-KEY = jax.random.key(5)
+
+
+@functools.cache
+def key():
+    return jax.random.key(5)
+
+
 GUIDED = np.array([True, False, True])
 REFERENCES = np.array([[7, 8, 9, 4], [4, 4, 4, 4], [11, 4, 4, 4]], np.int32)
 SHAPE = {"vocab_size": VOCAB, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "mlp_width": 32, "max_length": 32}
@@ -84,7 +92,7 @@ DATA = CompilerBatch(BATCH, REFERENCES, GUIDED, EXECUTOR_BATCH, ORIGIN, spots_of
 def run(with_soft=True, data=DATA, **weights):
     """(metrics, gradient as flat numpy vector by leaf path)."""
     step, state, executor_state = compiler_step(with_soft, **weights)
-    new, metrics = step(state, executor_state, data, KEY)
+    new, metrics = step(state, executor_state, data, key())
     gradient = jax.tree.map(lambda a, b: a - b, state.trainable, new.trainable)
     leaves = {jax.tree_util.keystr(p): np.asarray(x) for p, x in jax.tree_util.tree_leaves_with_path(gradient)}
     return {k: float(v) for k, v in metrics.items()}, leaves
@@ -120,7 +128,7 @@ def test_five_terms():
     ]  # fmt: skip
     assert len(text) == 3 + 2 + 4
     expected = {"text": np.mean(text)}
-    noise_keys = jax.random.split(jax.random.split(KEY)[0], 3)
+    noise_keys = jax.random.split(jax.random.split(key())[0], 3)
     action, latent, orth, entropy = [], [], [], []
     embedding = np.asarray(executor.embedding[...], np.float64)
     inputs = embedding[EXECUTOR_BATCH.tokens]
@@ -165,7 +173,7 @@ def test_action_gradient_through_the_executor_equals_finite_differences():
     for sign in (-1, 1):
         moved = [leaf + sign * size * gradient[jax.tree_util.keystr(path)] / length for path, leaf in paths]
         there = state._replace(trainable=jax.tree_util.tree_unflatten(structure, moved))
-        _, metrics = step(there, executor_state, DATA, KEY)
+        _, metrics = step(there, executor_state, DATA, key())
         losses.append(float(metrics["action"]))
     assert (losses[1] - losses[0]) / (2 * size) == pytest.approx(length, rel=0.02)
 
@@ -207,24 +215,24 @@ def test_muon_orthogonalises_the_matrices_of_the_layers_alone():
     compiler, soft_mem, _ = models()
     _, params = nnx.split(CompilerModel(compiler, soft_mem))
     optimizer = make_muon(lambda _: 1e-3, 0.0, 1e9)
-    gradient = jax.tree.map(lambda p: jax.random.normal(KEY, p.shape), params)
-    updates, _ = optimizer.update(gradient, optimizer.init(params), params)
+    gradient = jax.tree.map(lambda p: jax.random.normal(key(), p.shape), params)
+    updates = jax.jit(lambda gradient: optimizer.update(gradient, optimizer.init(params), params)[0])(gradient)
     flat = {jax.tree_util.keystr(p): np.asarray(x) for p, x in jax.tree_util.tree_leaves_with_path(updates)}
     shapes = {"query": 1, "output": 2, "down": 1}
     for name, split in shapes.items():
-        (stacked,) = [x for key, x in flat.items() if f"'{name}'" in key]
+        (stacked,) = [x for path, x in flat.items() if f"'{name}'" in path]
         for matrix in stacked:
             values = np.linalg.svd(matrix.reshape(int(np.prod(matrix.shape[:split])), -1), compute_uv=False)
             assert values.max() < 3 * values.min(), name
-    for key, value in flat.items():
-        if "norm" in key or "embedding" in key or "soft_mem" in key:
+    for path, value in flat.items():
+        if "norm" in path or "embedding" in path or "soft_mem" in path:
             assert np.ptp(np.abs(value)) < 0.05 * np.abs(value).max()  # Adam's first step: signs
 
 
 def test_executor_is_not_changed():
     step, state, executor_state = compiler_step(**ALL)
     before = jax.tree.map(np.array, executor_state)
-    new, _ = step(state, executor_state, DATA, KEY)
+    new, _ = step(state, executor_state, DATA, key())
     assert jax.tree.structure(new.trainable) == jax.tree.structure(state.trainable)
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(executor_state)))
 
@@ -271,7 +279,7 @@ def executor_step(prompt_weight):
 
 def executor_run(batch, references=REFERENCES, prompt_weight=0.0):
     step, params, optimizer = executor_step(prompt_weight)
-    new, metrics = step(TrainState(params, optimizer), batch, references, KEY)
+    new, metrics = step(TrainState(params, optimizer), batch, references, key())
     return float(metrics["loss"]), np.asarray(params["embedding"][...] - new.trainable["embedding"][...])
 
 
@@ -279,7 +287,7 @@ def test_executor_loss():
     """Action tokens alone; placeholders hold the references' embeddings plus noise."""
     *_, executor = models()
     table = np.asarray(executor.embedding[...])
-    noise = 0.6 * table.std() * np.asarray(jax.random.normal(KEY, (3, NUM_SOFT, WIDTH)))
+    noise = 0.6 * table.std() * np.asarray(jax.random.normal(key(), (3, NUM_SOFT, WIDTH)))
     inputs = table[EXECUTOR_BATCH.tokens]
     for b in (0, 2):
         inputs[b, EXECUTOR_BATCH.suffix[b]] = table[REFERENCES[b]] + noise[b]
@@ -314,7 +322,7 @@ def test_remat_and_chunked_logits_change_nothing_but_memory():
     frugal = compiler_step(mesh=MeshConfig(remat=True, logits_chunk=5), **ALL)
     results = []
     for step, state, executor_state in (plain, frugal):
-        results.append(step(state, executor_state, DATA, KEY))
+        results.append(step(state, executor_state, DATA, key()))
     (one, metrics), (other, frugal_metrics) = results
     for name, value in metrics.items():
         np.testing.assert_allclose(frugal_metrics[name], value, rtol=2e-5, err_msg=name)

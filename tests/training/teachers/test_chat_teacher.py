@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
-from embodied_mem.agents.views import compile_prompt, start_state
+from embodied_mem.agents.view import compile_prompt, start_state
 from embodied_mem.compiler.output_grammar import OutputType, render_output
 from embodied_mem.language.chat import ChatReply
-from embodied_mem.training.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics
-from embodied_mem.training.teacher import RuleTeacher
+from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
+from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
 
 ROOM = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
@@ -83,3 +85,21 @@ def test_the_user_message_is_the_compilers_prompt():
     teacher = ChatTeacher(model)
     teacher.begin(GOAL, ROOM, ())
     assert model.asked[0][0][1]["content"] + "\n=" == compile_prompt(teacher._view)
+
+
+def test_the_play_is_misled_as_the_worlds_noise_says_and_not_at_all_without():
+    text = answer("brief\n+ now: find apple", "go to fridge 1")
+    closed, shows = "You arrive at fridge 1. The fridge 1 is closed.", "On the cabinet 1, you see a mug 1."
+
+    def said(noise):
+        teacher = ChatTeacher(Scripted(text), noise=noise)
+        lesson = teacher.begin(GOAL, ROOM, ())
+        misled = teacher.mislead(lesson, lesson.action, closed, "cabinet 2; fridge 1", np.random.default_rng(0))
+        return lesson, misled, teacher.imagined_answer(shows, "apple", np.random.default_rng(0))
+
+    lesson, (misled, action), imagined = said(TeacherNoise())
+    assert (action, len(misled.state.locations)) == (lesson.action, 1)
+    assert imagined.startswith("On the cabinet 1, you see ")
+    assert imagined != shows
+    lesson, misled, imagined = said(None)
+    assert (misled, imagined) == ((lesson, lesson.action), "")

@@ -9,19 +9,21 @@ import pytest
 
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.agents.executor import Turn
-from embodied_mem.agents.player import Trajectory
+from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.brief_state import Create
+from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
-from embodied_mem.envs.alfworld_generator import generate
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training import correction
 from embodied_mem.training.config import CorrectionConfig, SFTConfig
-from embodied_mem.training.correction import relabel
-from embodied_mem.training.teacher import RuleTeacher
-from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.training.tasks import TrainingTasks
+from embodied_mem.training.teachers import dagger as correction
+from embodied_mem.training.teachers.dagger import relabel
+from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.games import Games
 from embodied_mem.types import Step
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from experiments.configs import load
 
 NUM_GAMES = 18
@@ -33,14 +35,19 @@ def world_of(num_envs: int):
     return envs.make("alfworld", tasks=games, num_envs=num_envs, seed=0, max_steps=50)
 
 
+def teacher_of(task: int) -> RuleTeacher:
+    """The teacher of a task."""
+    return RuleTeacher()
+
+
 @pytest.fixture(scope="module")
 def played():
     """(bank, episodes, their samples) of the teacher, without detours."""
     world = world_of(NUM_GAMES)
     bank = MemoryBank()
     options = {"top_k": 3, "detour": 0.0, "seed": 0}
-    bank.add_many(play_teacher(world, range(NUM_GAMES), bank, RuleTeacher, **options).episodes)
-    data = play_teacher(world, range(NUM_GAMES), bank, RuleTeacher, **options)
+    bank.add_many(play_teacher(world, range(NUM_GAMES), bank, teacher_of, **options).episodes)
+    data = play_teacher(world, range(NUM_GAMES), bank, teacher_of, **options)
     assert data.num_lost == 0
     return bank, data.episodes, data.samples
 
@@ -52,7 +59,7 @@ def trajectory_of(episode, outputs: list[CompilerOutput]) -> Trajectory:
 
 
 def experiences_of(bank, episode):
-    return bank.retrieve(episode.goal, top_k=3, context=episode.first_observation, exclude_task_ids=(episode.task_id,))
+    return bank.retrieve(episode.goal, k=3, context=episode.first_observation, exclude_task_ids=(episode.task_id,))
 
 
 def test_a_compiler_that_writes_what_the_teacher_writes_gets_the_teachers_samples(played):
@@ -106,8 +113,8 @@ def test_an_executors_loop_gives_one_sample_with_the_teachers_command(played, tm
         load("grpo_cpu"), executor_correction=CorrectionConfig(num_games=6, max_steps=12, sft=SFTConfig(steps=1))
     )
     stubborn = Stubborn("eat everything")
-    arguments = (config, stubborn, played[0], world_of(4), NUM_GAMES, RuleTeacher)
-    own = correction.own_commands(*arguments, 0, tmp_path)
+    games = Games(config, TrainingTasks(world_of(4), None, None, NUM_GAMES, 0, teacher_of), played[0])
+    own = correction.own_commands(games, stubborn, 0, tmp_path)
     assert len(stubborn.prompts) == 6 * 12
     assert len(own) == 6 * 3, "the first step, the first answer, and twice the same answer"
     for sample in own:
@@ -115,9 +122,9 @@ def test_an_executors_loop_gives_one_sample_with_the_teachers_command(played, tm
         assert all(turn == (stubborn.command, "Nothing happens.") for turn in sample.view[2])
     assert any("hint: " in prompt for prompt in stubborn.prompts)
     assert not all("hint: " in prompt for prompt in stubborn.prompts)
-    assert correction.own_commands(*arguments, 0, tmp_path) == own
+    assert correction.own_commands(games, stubborn, 0, tmp_path) == own
     assert len(stubborn.prompts) == 6 * 12, "a round that was stored is not played again"
-    others = correction.own_commands(*arguments, 1, tmp_path)
+    others = correction.own_commands(games, stubborn, 1, tmp_path)
     goals = [{(s.view[0], s.view[1]) for s in each if not s.view[2]} for each in (own, others)]
     assert goals[1] - goals[0], "another round plays other games first"
 
@@ -131,8 +138,7 @@ def test_a_state_that_a_compilers_episode_comes_back_to_gives_one_sample(played,
         [CompilerOutput.make("", [], "")] * 10,
     )
     monkeypatch.setattr(correction, "play", lambda *_, **__: [silent])
-    own = correction.own_episodes(
-        config, types.SimpleNamespace(num_soft=0), None, bank, world_of(1), 1, RuleTeacher, 0, tmp_path
-    )
+    games = Games(config, TrainingTasks(world_of(1), None, None, 1, 0, teacher_of), bank)
+    own = correction.own_episodes(games, types.SimpleNamespace(num_soft=0), None, 0, tmp_path)
     assert [s.compiler_prompt for s in own] == list(dict.fromkeys(s.compiler_prompt for s in own))
     assert len(own) == 2

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from embodied_mem.envs.alfworld import TASK_TYPES, Env, Game
 from embodied_mem.errors import GameFileError
+from embodied_mem.worlds.alfworld.env import TASK_TYPES, Env, Game
 
 NUM_MUTATED_FILES = 20_000
 

@@ -1,6 +1,6 @@
 """Our ALFWorld and the original, command by command: text, admissible commands and their order, score, won, done.
 
-The sample takes ten games of each task type, 40 commands each; `python experiments/parity.py` plays all games.
+The sample takes six games of each task type, 40 commands each; `python experiments/analyses/parity.py` plays all games.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import random
 
 import pytest
 
-from embodied_mem.envs import alfworld, alfworld_original
+from embodied_mem.worlds.alfworld import env as alfworld
+from embodied_mem.worlds.alfworld import reference as alfworld_original
 
-GAMES_PER_TYPE = 10
+pytestmark = [pytest.mark.slow, pytest.mark.parity]
+
+GAMES_PER_TYPE = 6
 NUM_COMMANDS = 40
 OLD_GRAMMAR_SHA256 = "9033ef2f998dae1884e325af584c9e56033e3c065357edef47ab499964911584"
 

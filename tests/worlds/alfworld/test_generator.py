@@ -15,14 +15,15 @@ import textworld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.envs import alfworld_generator as generator
-from embodied_mem.envs import alfworld_problem
-from embodied_mem.envs.alfworld import Env, Game
-from embodied_mem.envs.alfworld_household import household_statistics
-from embodied_mem.envs.alfworld_planner import WorldState, number_names, shortest_plan
-from embodied_mem.envs.alfworld_problem import goal_text, official_logic
-from embodied_mem.envs.alfworld_text import TASK_TYPES, parse_goal, parse_room
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
+from embodied_mem.worlds.alfworld import generator as generator
+from embodied_mem.worlds.alfworld import pddl as alfworld_problem
+from embodied_mem.worlds.alfworld.env import Env, Game
+from embodied_mem.worlds.alfworld.pddl import goal_text, official_logic
+from embodied_mem.worlds.alfworld.shortest_plan import shortest_plan
+from embodied_mem.worlds.alfworld.statistics import household_statistics
+from embodied_mem.worlds.alfworld.wording.text import TASK_TYPES, parse_goal, parse_room
+from tests.worlds.alfworld.problem_state import number_names, state_of
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_scenes_are_as_concentrated_as_the_train_split():
 def test_any_trial_of_any_scene_is_a_fair_game(seed, number, trial, split):
     made = generator.Generator(seed)
     game = made.game(number, trial, split)
-    state = WorldState.from_problem(game.problem, game.goal)
+    state = state_of(game.problem, game.goal)
     task = state.task
     target = task.receptacle_type
     holders = [
@@ -197,7 +198,7 @@ def test_wanted_objects_in_a_fridge_are_cool_from_the_start_as_in_official_games
     for source in (games, generated):
         num_cool = 0
         for problem, goal in source:
-            state = WorldState.from_problem(problem, goal)
+            state = state_of(problem, goal)
             wanted = {name for name, kind in state.types.items() if kind == state.task.object_type}
             in_fridge = {name for name in wanted if any(r.startswith("fridge ") for r in state.inside[name])}
             assert state.marks["cool"] == in_fridge, goal
@@ -302,6 +303,6 @@ def test_bad_arguments_are_named(call, message):
 
 
 def test_household_statistics_are_what_the_train_split_says(alfworld_data):
-    from experiments.measure_statistics import measure
+    from experiments.analyses.measure_statistics import measure
 
     assert measure(alfworld_data / "train") == household_statistics()

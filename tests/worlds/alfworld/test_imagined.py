@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.alfworld_search import household_order
-from embodied_mem.envs.alfworld_text import parse_observation, type_of
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.teacher import RuleTeacher
-from embodied_mem.training.teacher_data import imagined_answer, play_teacher
+from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
+from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.wording.text import parse_observation, type_of
 
 ANSWERS = (
     "You arrive at desk 1. On the desk 1, you see a pen 2, and a mug 1.",
@@ -24,7 +25,7 @@ ANSWERS = (
 @functools.cache
 def drawn(answer):
     random = np.random.default_rng(0)
-    return [imagined_answer(answer, "mug", random) for _ in range(2000)]
+    return [TeacherNoise().imagined_answer(answer, "mug", random) for _ in range(2000)]
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -53,7 +54,7 @@ def test_neither_presence_nor_number_can_be_guessed():
     "answer", ["", "Nothing happens.", "The fridge 1 is closed.", "You pick up the mug 1 from the desk 1."]
 )
 def test_answers_without_contents_give_none(answer):
-    assert imagined_answer(answer, "mug", np.random.default_rng(0)) == ""
+    assert TeacherNoise().imagined_answer(answer, "mug", np.random.default_rng(0)) == ""
 
 
 def test_samples_are_added_and_the_play_goes_on_as_it_was():
@@ -62,7 +63,7 @@ def test_samples_are_added_and_the_play_goes_on_as_it_was():
 
     def play(imagined):
         return play_teacher(
-            worlds, range(12), MemoryBank(), lambda: RuleTeacher(household_order), top_k=1, detour=0.0, seed=0,
+            worlds, range(12), MemoryBank(), lambda task: RuleTeacher(statistics_order), top_k=1, detour=0.0, seed=0,
             imagined=imagined,
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Golden playthroughs: whole games as text, replayed line by line.
 
-Write them anew after a change that is meant: `python tests/envs/test_playthrough.py`.
+Write them anew after a change that is meant: `python tests/worlds/alfworld/test_playthrough.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import pathlib
 
 import pytest
 
-from embodied_mem.envs.alfworld import Env
-from embodied_mem.envs.alfworld_generator import generate
+from embodied_mem.worlds.alfworld.env import Env
+from embodied_mem.worlds.alfworld.generator import generate
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 GRAMMARS = ("0.4", "0.3")
 ODD_COMMANDS = (
     "look",

@@ -7,16 +7,16 @@ import re
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.views import start_state
+from embodied_mem.agents.view import start_state
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
-from embodied_mem.envs.alfworld_generator import generate
-from embodied_mem.envs.alfworld_search import household_order
-from embodied_mem.envs.alfworld_text import parse_goal, parse_room
 from embodied_mem.memory import Experience, MemoryBank
-from embodied_mem.training.teacher import RuleTeacher, subgoals_of
-from embodied_mem.training.teacher_data import play_teacher
+from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, subgoals_of
+from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_room
 
 NUM_GAMES = 60
 PLACE = re.compile(r"\b[a-z]+ \d+\b")
@@ -31,7 +31,7 @@ class Recorder(RuleTeacher):
     """A teacher that keeps (goal, first observation, experiences, state before, action, observation, lesson)."""
 
     def __init__(self, log, **keywords):
-        super().__init__(household_order, **keywords)
+        super().__init__(statistics_order, **keywords)
         self.log = log
 
     def begin(self, goal, first_observation, experiences):
@@ -66,7 +66,7 @@ def played(with_bank: bool, detour: float, grammar: str = "0.4", max_steps: int 
     if with_bank:
         bank.add_many(played(False, 0.0, num_games=num_games)[0].episodes)
     data = play_teacher(
-        world, range(num_games), bank, lambda: Recorder(log, grammar=grammar), top_k=4, detour=detour, seed=7
+        world, range(num_games), bank, lambda task: Recorder(log, grammar=grammar), top_k=4, detour=detour, seed=7
     )
     return data, log
 
@@ -106,7 +106,7 @@ def test_output_follows_from_state_observation_and_experiences_alone(detour):
     back, or cooled after heating are among the detours; a teacher that counts them in its head fails here."""
     _, log = played(True, detour, max_steps=300 if detour else 50)
     for goal, first, experiences, state, action, observation, lesson in log:
-        stranger = RuleTeacher(household_order)
+        stranger = RuleTeacher(statistics_order)
         other = stranger.begin(goal, first, experiences)
         if action:
             other = stranger.next(action, observation, state)
@@ -127,7 +127,7 @@ def test_hidden_state_does_not_show():
     for pair in pairs:
         world = envs.make("alfworld", tasks=[many[i] for i in pair], num_envs=2)
         observations, info = world.reset(options={"task_indices": [0, 1]})
-        teachers = [RuleTeacher(household_order) for _ in pair]
+        teachers = [RuleTeacher(statistics_order) for _ in pair]
         lessons = [t.begin(info["goal"][i], observations[i], []) for i, t in enumerate(teachers)]
         for _ in range(50):
             assert lessons[0] == lessons[1]

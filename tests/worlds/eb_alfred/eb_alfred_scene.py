@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 
-from embodied_mem.envs.eb_alfred import Catalog, Env, Task
+from embodied_mem.worlds.eb_alfred.env import Catalog, Env, Task
 
 TRIAL = "pick_and_place_simple-Apple-None-GarbageCan-1/trial_1"
 _FLAGS = ("pickupable", "receptacle", "movable_receptacle", "openable", "toggleable", "sliceable")
@@ -135,6 +135,38 @@ def make_task(task_type: str = "pick_and_place_simple", change=None, **goal) -> 
         change(*files)
     catalog = Catalog.from_text(json.dumps(files[0]).encode(), "floorplans.json")
     return Task.from_text(json.dumps(files[1]).encode(), "ann_0.json", catalog, TRIAL, "kitchen")
+
+
+def told(text: str, task_type: str, **goal):
+    """Return a task of the kitchen with this instruction."""
+
+    def change(catalog, annotation):
+        annotation["turk_annotations"]["anns"][0]["task_desc"] = text
+
+    return make_task(task_type, change, **goal)
+
+
+TASKS = {
+    "place": ("Throw a phone away.", "pick_and_place_simple", {"object_target": "CellPhone"}),
+    "hidden": ("Put a plate in the trash.", "pick_and_place_simple", {"object_target": "Plate"}),
+    "two": ("Put two apples in the trash.", "pick_two_obj_and_place", {}),
+    "light": ("Look at the phone by the lamp.", "look_at_obj_in_light", {"object_target": "CellPhone"}),
+    "clean": ("Put a clean apple in the trash.", "pick_clean_then_place_in_recep", {}),
+    "heat": ("Put a hot apple in the trash.", "pick_heat_then_place_in_recep", {}),
+    "cool": ("Put a cold slice of apple in the trash.", "pick_cool_then_place_in_recep", {"object_sliced": True}),
+    "carrier": ("Put a mug with a spoon in it in the fridge.", "pick_and_place_with_movable_recep", {}),
+}
+
+
+def kitchen_task(name: str):
+    """Return one of `TASKS`."""
+    text, kind, goal = TASKS[name]
+    goal = dict(goal)
+    if name == "light":
+        goal |= {"parent_target": "", "toggle_target": "DeskLamp"}
+    if name == "carrier":
+        goal |= {"object_target": "Spoon", "mrecep_target": "Mug", "parent_target": "Fridge"}
+    return told(text, kind, **goal)
 
 
 def play(task: Task, *actions: str, **options) -> Env:

@@ -9,9 +9,9 @@ import eb_alfred_scene as scene
 import pytest
 
 import embodied_mem
-from embodied_mem.envs.eb_alfred import Catalog, Env, Task, load_tasks
-from embodied_mem.envs.eb_alfred_expert import expert_actions
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.worlds.eb_alfred.env import Catalog, Env, Task, load_tasks
+from embodied_mem.worlds.eb_alfred.expert import expert_actions
 
 NUM_MUTATED_FILES = 3000
 OK = "Last action executed successfully."

@@ -5,33 +5,22 @@ from __future__ import annotations
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.eb_alfred_planner import EbAlfredCritic, EbAlfredPlanner
-from embodied_mem.agents.eb_alfred_scene import EbAlfredRules, home_of, sentences
-from embodied_mem.agents.eb_alfred_words import understand
-from embodied_mem.agents.lives import play_lives
-from embodied_mem.agents.planner_critic import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
-from tests.envs.eb_alfred_scene import make_task
+from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.rollout import rollout
+from embodied_mem.worlds.eb_alfred.instruction import understand
+from embodied_mem.worlds.eb_alfred.rules import home_of, sentences
+from tests.worlds.eb_alfred.eb_alfred_scene import TASKS, kitchen_task, told
 
 
 def agent(config: PlannerCriticConfig | None = None, memory=None) -> PlannerCriticAgent:
     """Return an agent for EB-ALFRED."""
-    parts = {"planner": EbAlfredPlanner(), "critic": EbAlfredCritic(), "world": EbAlfredRules()}
-    return PlannerCriticAgent(config, memory, **parts)
-
-
-def told(text: str, task_type: str, **goal):
-    """Return a task of the kitchen with this instruction."""
-
-    def change(catalog, annotation):
-        annotation["turk_annotations"]["anns"][0]["task_desc"] = text
-
-    return make_task(task_type, change, **goal)
+    return PlannerCriticAgent.for_world("eb_alfred", config, memory)
 
 
 def outcome(task, config: PlannerCriticConfig | None = None, player: PlannerCriticAgent | None = None):
     """Return how one task ends."""
     world = envs.make("eb_alfred", tasks=[task], num_envs=1)
-    [found] = play_lives(world, [player or agent(config)], [[0]], lists_actions=True)
+    [found] = rollout(world, [player or agent(config)], [[0]], lists_actions=True)
     return found
 
 
@@ -87,30 +76,6 @@ def test_a_home_is_known_by_its_fixed_places():
     assert home_of(one) == home_of([*one, "find a Mug_3"]) != home_of([*one, "find a Cabinet_3"])
 
 
-FRIDGE = "Fridge"
-TASKS = {
-    "place": ("Throw a phone away.", "pick_and_place_simple", {"object_target": "CellPhone"}),
-    "hidden": ("Put a plate in the trash.", "pick_and_place_simple", {"object_target": "Plate"}),
-    "two": ("Put two apples in the trash.", "pick_two_obj_and_place", {}),
-    "light": ("Look at the phone by the lamp.", "look_at_obj_in_light", {"object_target": "CellPhone"}),
-    "clean": ("Put a clean apple in the trash.", "pick_clean_then_place_in_recep", {}),
-    "heat": ("Put a hot apple in the trash.", "pick_heat_then_place_in_recep", {}),
-    "cool": ("Put a cold slice of apple in the trash.", "pick_cool_then_place_in_recep", {"object_sliced": True}),
-    "carrier": ("Put a mug with a spoon in it in the fridge.", "pick_and_place_with_movable_recep", {}),
-}
-
-
-def kitchen_task(name: str):
-    """Return one of `TASKS`."""
-    text, kind, goal = TASKS[name]
-    goal = dict(goal)
-    if name == "light":
-        goal |= {"parent_target": "", "toggle_target": "DeskLamp"}
-    if name == "carrier":
-        goal |= {"object_target": "Spoon", "mrecep_target": "Mug", "parent_target": FRIDGE}
-    return told(text, kind, **goal)
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_every_kind_of_task_is_won(name):
     found = outcome(kitchen_task(name))
@@ -134,7 +99,7 @@ def test_without_spatial_memory_the_last_answers_are_left():
 def test_another_reading_is_tried_when_the_first_one_does_not_end_the_task():
     # Beside something: the counter is tried first, then other places; the task wants the fridge, which nobody says.
     task = told(
-        "Put the phone near the soap.", "pick_and_place_simple", object_target="CellPhone", parent_target=FRIDGE
+        "Put the phone near the soap.", "pick_and_place_simple", object_target="CellPhone", parent_target="Fridge"
     )
     found = outcome(task)
     assert not found.won

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from embodied_mem.envs import eb_alfred
-from embodied_mem.envs.eb_alfred_expert import expert_actions
+from embodied_mem.worlds.eb_alfred import env as eb_alfred
+from embodied_mem.worlds.eb_alfred.expert import expert_actions
 
 
 def _trials(root):

@@ -1,15 +1,15 @@
-"""EB-ALFRED in ALFWorld's words: texts that ALFWorld's readers read; a rule teacher wins in our own kitchen."""
+"""EB-ALFRED in ALFWorld's wording: texts that ALFWorld's readers read; a rule teacher wins in our own kitchen."""
 
 from __future__ import annotations
 
 import pytest
 
-from embodied_mem.agents.alfred_dialect import AlfredInAlfworldWords, goal_sentence, spoken
-from embodied_mem.agents.dialect import NOTHING
-from embodied_mem.agents.eb_alfred_words import understand
-from embodied_mem.envs.alfworld_text import parse_goal, parse_observation, parse_room
-from embodied_mem.training.teacher import RuleTeacher
-from tests.agents.test_eb_alfred_planner import kitchen_task, told
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
+from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observation, parse_room
+from embodied_mem.worlds.alfworld.wording.text_adapter import NOTHING
+from embodied_mem.worlds.eb_alfred.instruction import understand
+from embodied_mem.worlds.eb_alfred.text_adapter import EbAlfredTextAdapter, goal_sentence, spoken
+from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task, told
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_is_not_understood_is_a_sentence_too():
 
 
 def test_texts_and_refusals():
-    envs = AlfredInAlfworldWords([kitchen_task("hidden")])
+    envs = EbAlfredTextAdapter([kitchen_task("hidden")])
     [text], info = envs.reset(options={"task_indices": [0]})
     assert {"cabinet 1", "cabinet 2", "countertop 1", "fridge 1", "sinkbasin 1"} <= set(parse_room(text))
     assert info["goal"] == ["put a plate in garbagecan."]
@@ -50,7 +50,7 @@ def test_texts_and_refusals():
 
 
 def test_ten_senseless_commands_end_an_episode_without_a_step():
-    envs = AlfredInAlfworldWords([kitchen_task("hidden")])
+    envs = EbAlfredTextAdapter([kitchen_task("hidden")])
     envs.reset(options={"task_indices": [0]})
     for _ in range(10):
         _, _, terminations, _, _ = envs.step(["dance"])
@@ -60,7 +60,7 @@ def test_ten_senseless_commands_end_an_episode_without_a_step():
 
 @pytest.mark.parametrize("name", ["place", "two", "clean", "heat", "light", "cool", "carrier"])
 def test_the_rule_teacher_wins(name):
-    envs = AlfredInAlfworldWords([kitchen_task(name)])
+    envs = EbAlfredTextAdapter([kitchen_task(name)])
     [text], info = envs.reset(options={"task_indices": [0]})
     teacher = RuleTeacher()
     lesson = teacher.begin(info["goal"][0], text, ())
@@ -74,7 +74,7 @@ def test_the_rule_teacher_wins(name):
 
 def test_cold_things_are_cooled():
     task = told("Put a cold apple in the trash.", "pick_cool_then_place_in_recep")
-    envs = AlfredInAlfworldWords([task])
+    envs = EbAlfredTextAdapter([task])
     envs.reset(options={"task_indices": [0]})
     for command in ("go to countertop 1", "take apple 1 from countertop 1", "go to fridge 1"):
         envs.step([command])
@@ -85,7 +85,7 @@ def test_cold_things_are_cooled():
 
 def begun(task):
     """(what a command is answered, the envs) in a task that has just begun."""
-    envs = AlfredInAlfworldWords([task])
+    envs = EbAlfredTextAdapter([task])
     envs.reset(options={"task_indices": [0]})
     return lambda command: envs.step([command])[0][0], envs
 

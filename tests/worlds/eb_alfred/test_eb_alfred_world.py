@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from embodied_mem.agents.alfred_dialect import training_sides
-from embodied_mem.envs import eb_alfred
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.bank import teach_bank
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.worlds import make_worlds
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.worlds.eb_alfred import env as eb_alfred
+from embodied_mem.worlds.eb_alfred.tasks import training_sides
 from experiments import evaluate
 from experiments.configs import load
 
@@ -19,7 +19,7 @@ from experiments.configs import load
 @pytest.fixture
 def config(eb_alfred_data, monkeypatch):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_alfred_data.parent))
-    small = load("eb_alfred_train")
+    small = load("eb_alfred")
     world = dataclasses.replace(small.world, num_train=8, num_valid=2)
     return dataclasses.replace(small, world=world, evaluation=dataclasses.replace(small.evaluation, batch_size=2))
 
@@ -37,15 +37,15 @@ def test_no_trial_is_on_two_sides(config):
 
 
 def test_the_teacher_wins_training_tasks_and_instructions_of_one_trial_are_one_task(config):
-    worlds = make_worlds(config)
-    assert (worlds.num_train, worlds.num_valid, worlds.valid.max_steps) == (8, 2, 30)
-    bank = teach_bank(config, worlds=worlds)
+    tasks = make_tasks(config)
+    assert (tasks.num_train, tasks.num_valid, tasks.valid.max_steps) == (8, 2, 30)
+    bank = teach_bank(config, tasks=tasks)
     assert len(bank) >= 2
-    _, info = worlds.valid.reset(options={"task_indices": [0, 1]})
+    _, info = tasks.valid.reset(options={"task_indices": [0, 1]})
     trials = [task.trial for task in training_sides()[1][:2]]
-    assert info["task_id"] == trials
-    [text], info = (x[:1] if isinstance(x, list) else x for x in worlds.valid.reset(options={"task_indices": [0, 1]}))
-    found = bank.retrieve(info["goal"][0], top_k=20, context=text, exclude_task_ids=(trials[0],))
+    assert list(info["task_id"]) == trials
+    [text], info = (x[:1] if isinstance(x, list) else x for x in tasks.valid.reset(options={"task_indices": [0, 1]}))
+    found = bank.retrieve(info["goal"][0], k=20, context=text, exclude_task_ids=(trials[0],))
     assert trials[0] not in {experience.episode.task_id for experience in found}
 
 

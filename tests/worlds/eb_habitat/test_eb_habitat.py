@@ -12,8 +12,8 @@ from eb_habitat_home import EMPTY_HAND, FRIDGE, LEFT_DRAWER, PLACES, SINK, SOFA,
 
 import embodied_mem
 from embodied_mem.envs.data_files import installed, read_bytes
-from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import (
+from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.worlds.eb_habitat.data import (
     ACTIONS,
     SUBSETS,
     Scenes,
@@ -22,7 +22,7 @@ from embodied_mem.envs.eb_habitat_data import (
     load_tasks,
     read_tasks,
 )
-from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.worlds.eb_habitat.env import Env
 
 DONE = "Last action executed successfully"
 PICK_FULL = (
@@ -122,7 +122,7 @@ def test_success_ends_at_once_and_any_object_of_the_kind_will_do():
     assert info["won"].tolist() == [True, False]
     assert info["progress"][0] == 1
     assert info["num_invalid"].tolist() == [0, 1]
-    assert info["admissible_commands"] == [ACTIONS] * 2
+    assert list(info["admissible_commands"]) == [ACTIONS] * 2
     after, *_, info = envs.step(["navigate to the sink in the kitchen"] * 2)
     assert after[0] == observations[0]
     assert after[1] != observations[1]
@@ -248,7 +248,7 @@ def test_a_reset_that_is_refused_changes_no_env():
     with pytest.raises(InvalidInputError, match="expected boxes for the scene 'bare'"):
         envs.reset(options={"task_indices": [0, 1]})
     observations, info = envs.answers()
-    assert (observations, info["task_id"]) == (before, ["home/000", "home/000"])
+    assert (observations, list(info["task_id"])) == (before, ["home/000", "home/000"])
 
 
 def test_two_threads_at_once_are_refused_or_served():
@@ -295,7 +295,7 @@ def test_bad_files_and_arguments_are_refused(tmp_path, monkeypatch):
     with pytest.raises(GameFileError, match=r"scenes\.json: line 1, column 63: no receptacle is called 'bed'"):
         load_scenes(tmp_path)
     (tmp_path / "cut.json.xz").write_bytes(b"\xfd7zXZ\x00")
-    with pytest.raises(GameFileError, match=r"cut\.json\.xz: cannot be read"):
+    with pytest.raises(GameFileError, match=r"cut\.json\.xz: cannot be unpacked"):
         read_bytes(tmp_path / "cut.json.xz")
     with pytest.raises(InvalidInputError, match="expected group or geometry, got 'far'"):
         make(reach="far")

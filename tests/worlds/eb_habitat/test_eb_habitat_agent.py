@@ -7,13 +7,13 @@ import json
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.eb_habitat_planner import EbHabitatCritic, EbHabitatPlanner, EbHabitatRules, sentences
-from embodied_mem.agents.eb_habitat_words import Goal, Move, understand
-from embodied_mem.agents.lives import play_lives
-from embodied_mem.agents.planner_critic import ABLATIONS, PlannerCriticAgent
-from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
+from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
+from embodied_mem.agents.rollout import rollout
 from embodied_mem.memory.lifelong import LifelongMemory
-from tests.envs.eb_habitat_home import EMPTY_HAND, FRIDGE, SINK, SOFA, TABLE, episode, placed, quantified
+from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from embodied_mem.worlds.eb_habitat.instruction import Goal, Move, understand
+from embodied_mem.worlds.eb_habitat.rules import sentences
+from tests.worlds.eb_habitat.eb_habitat_home import EMPTY_HAND, FRIDGE, SINK, SOFA, TABLE, episode, placed, quantified
 
 
 def play(text: str, goal: dict, *, agent: str = "full", memory: LifelongMemory | None = None, **changes):
@@ -21,8 +21,7 @@ def play(text: str, goal: dict, *, agent: str = "full", memory: LifelongMemory |
     content = {"episodes": [episode(goal, instruction=text, **changes)]}
     tasks = read_tasks(json.dumps(content).encode(), "home.json", Scenes())
     world = envs.make("eb_habitat", tasks=list(tasks), num_envs=1)
-    parts = {"planner": EbHabitatPlanner(), "critic": EbHabitatCritic(), "world": EbHabitatRules()}
-    [found] = play_lives(world, [PlannerCriticAgent(ABLATIONS[agent], memory, **parts)], [[0]])
+    [found] = rollout(world, [PlannerCriticAgent.for_world("eb_habitat", ABLATIONS[agent], memory)], [[0]])
     return found
 
 

@@ -8,10 +8,10 @@ import json
 import pytest
 from eb_habitat_home import LEFT_DRAWER, SINK, SOFA, TABLE, episode, placed, quantified
 
-from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import Scenes, load_tasks, read_tasks
-from embodied_mem.envs.eb_habitat_planner import solve
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.eb_habitat.data import Scenes, load_tasks, read_tasks
+from embodied_mem.worlds.eb_habitat.env import Env
+from embodied_mem.worlds.eb_habitat.expert import solve
 
 NUM_EPISODES = {"base": 50, "common_sense": 50, "long_horizon": 50, "train_validation": 99}
 LONGEST = 12  # of the plans, as the data's notes state

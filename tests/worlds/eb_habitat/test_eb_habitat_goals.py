@@ -9,8 +9,8 @@ import random
 import pytest
 from eb_habitat_home import FRIDGE, PARTS, SINK, SOFA, TABLE, episode
 
-from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import ACTIONS, Scenes, read_tasks
+from embodied_mem.worlds.eb_habitat.data import ACTIONS, Scenes, read_tasks
+from embodied_mem.worlds.eb_habitat.env import Env
 
 OBJECTS = ("apple_0", "cup_0", "cup_1", "cup_2", "lemon_0", "lemon_1")
 NUM_TREES = 150

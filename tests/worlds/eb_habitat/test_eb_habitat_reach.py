@@ -7,8 +7,8 @@ import json
 import math
 
 from embodied_mem.envs.data_files import read_bytes
-from embodied_mem.envs.eb_habitat import Env
-from embodied_mem.envs.eb_habitat_data import ACTIONS, load_records, load_scenes, load_tasks
+from embodied_mem.worlds.eb_habitat.data import ACTIONS, load_records, load_scenes, load_tasks
+from embodied_mem.worlds.eb_habitat.env import Env
 
 SUBSETS = ("base", "common_sense", "long_horizon", "train_validation")
 

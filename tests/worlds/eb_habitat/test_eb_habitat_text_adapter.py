@@ -1,4 +1,4 @@
-"""EB-Habitat in ALFWorld's words: texts that ALFWorld's readers read; the rule teacher wins in a home of our own."""
+"""EB-Habitat in ALFWorld's wording: texts that ALFWorld's readers read; the rule teacher wins in a home of our own."""
 
 from __future__ import annotations
 
@@ -7,21 +7,31 @@ import json
 import numpy as np
 import pytest
 
-from embodied_mem.agents.dialect import NOTHING
-from embodied_mem.agents.eb_habitat_words import understand
-from embodied_mem.agents.habitat_dialect import HabitatInAlfworldWords, apartment_order, goal_sentence
 from embodied_mem.compiler.brief_state import Create, Delete, Fold, Update, apply_all
-from embodied_mem.envs.alfworld_text import parse_goal, parse_observation, parse_room
-from embodied_mem.envs.eb_habitat_data import Scenes, read_tasks
-from embodied_mem.envs.errands import Errands, Move, parse_errands, render_errands
-from embodied_mem.training.errand_teacher import ErrandTeacher
-from tests.envs.eb_habitat_home import EMPTY_HAND, FRIDGE, PARTS, SOFA, TABLE, episode, placed, quantified
+from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTeacher
+from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, parse_errands, render_errands
+from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observation, parse_room
+from embodied_mem.worlds.alfworld.wording.text_adapter import NOTHING
+from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from embodied_mem.worlds.eb_habitat.instruction import understand
+from embodied_mem.worlds.eb_habitat.tasks import apartment_order
+from embodied_mem.worlds.eb_habitat.text_adapter import EbHabitatTextAdapter, goal_sentence
+from tests.worlds.eb_habitat.eb_habitat_home import (
+    EMPTY_HAND,
+    FRIDGE,
+    PARTS,
+    SOFA,
+    TABLE,
+    episode,
+    placed,
+    quantified,
+)
 
 
 def home(text: str, goal: dict, **changes):
-    """The dialect with one task in a small home, which has begun, and its first text."""
+    """The text adapter with one task in a small home, which has begun, and its first text."""
     content = {"episodes": [episode(goal, instruction=text, **changes)]}
-    envs = HabitatInAlfworldWords(list(read_tasks(json.dumps(content).encode(), "home.json", Scenes())))
+    envs = EbHabitatTextAdapter(list(read_tasks(json.dumps(content).encode(), "home.json", Scenes())))
     [first], info = envs.reset(options={"task_indices": [0]})
     return envs, first, info["goal"][0]
 

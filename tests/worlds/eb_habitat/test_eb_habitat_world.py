@@ -6,20 +6,21 @@ import dataclasses
 
 import pytest
 
-from embodied_mem.agents.eb_habitat_words import understand
-from embodied_mem.agents.habitat_dialect import goal_sentence, training_sides
-from embodied_mem.envs import eb_habitat_data
-from embodied_mem.envs.eb_habitat_generator import PER_LAYOUT, episodes_of, training_records
-from embodied_mem.envs.errands import Errands, Move, render_errands
 from embodied_mem.training.bank import teach_bank
-from embodied_mem.training.worlds import make_worlds
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
+from embodied_mem.worlds.eb_habitat import data as eb_habitat_data
+from embodied_mem.worlds.eb_habitat.generator import PER_LAYOUT, episodes_of, training_records
+from embodied_mem.worlds.eb_habitat.instruction import understand
+from embodied_mem.worlds.eb_habitat.tasks import training_sides
+from embodied_mem.worlds.eb_habitat.text_adapter import goal_sentence
 from experiments.configs import load
 
 
 @pytest.fixture
 def config(eb_habitat_data, monkeypatch):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_habitat_data.parent))
-    small = load("eb_habitat_train")
+    small = load("eb_habitat")
     world = dataclasses.replace(small.world, num_train=36, num_valid=2)
     return dataclasses.replace(small, world=world, evaluation=dataclasses.replace(small.evaluation, batch_size=2))
 
@@ -66,13 +67,13 @@ def test_what_was_made_is_understood(config):
 
 
 def test_the_teacher_wins_and_tasks_of_one_layout_are_one_home(config):
-    worlds = make_worlds(config)
-    assert (worlds.num_train, worlds.num_valid, worlds.valid.max_steps) == (36, 2, 30)
-    bank = teach_bank(config, worlds=worlds)
+    tasks = make_tasks(config)
+    assert (tasks.num_train, tasks.num_valid, tasks.valid.max_steps) == (36, 2, 30)
+    bank = teach_bank(config, tasks=tasks)
     assert len(bank) == 36
-    texts, info = worlds.train.reset(options={"task_indices": [*range(36), *[0] * 28]})
+    texts, info = tasks.train.reset(options={"task_indices": [*range(36), *[0] * 28]})
     assert len(set(info["task_id"][:36])) == len(layouts(training_sides()[0][:36]))
     own = info["task_id"][0]
-    found = bank.retrieve(info["goal"][0], top_k=36, context=texts[0], exclude_task_ids=(own,))
+    found = bank.retrieve(info["goal"][0], k=36, context=texts[0], exclude_task_ids=(own,))
     assert found
     assert own not in {experience.episode.task_id for experience in found}

@@ -5,10 +5,10 @@ import json
 import memento_house
 import pytest
 
-from embodied_mem.envs import memento_generator as generator
-from embodied_mem.envs.memento_data import load_records, load_scenes, load_tasks, related_ids, tasks_of
-from embodied_mem.envs.memento_variants import elsewhere, indirect
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.memento import generator as generator
+from embodied_mem.worlds.memento.data import load_records, load_scenes, load_tasks, related_ids, tasks_of
+from embodied_mem.worlds.memento.instruction_variants import elsewhere, indirect
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from embodied_mem.agents.household_goals import kind_score, moves_of
-from embodied_mem.agents.household_grammar import sentence_kind, things_in
-from embodied_mem.agents.household_instructions import read_instruction
-from embodied_mem.agents.household_view import HouseView
-from embodied_mem.agents.household_words import PlaceWords
+from embodied_mem.worlds.memento.agent.goals import kind_score, moves_of
+from embodied_mem.worlds.memento.agent.grammar import sentence_kind, things_in
+from embodied_mem.worlds.memento.agent.house import HouseView
+from embodied_mem.worlds.memento.agent.instruction import read_instruction
+from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
 
 HOUSE = """Task: x
 

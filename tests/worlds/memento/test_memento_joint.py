@@ -2,9 +2,9 @@
 
 import pytest
 
-from embodied_mem.envs.memento_data import load_captions, load_records, related_ids, tasks_of
-from embodied_mem.envs.memento_joint import joint_record, triples, unclear
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.memento.data import load_captions, load_records, related_ids, tasks_of
+from embodied_mem.worlds.memento.joint_tasks import joint_record, triples, unclear
 
 COMPARED = (
     "instruction",

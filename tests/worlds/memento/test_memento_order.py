@@ -10,14 +10,13 @@ import random
 import re
 
 import pytest
+from memento_play import play
 
-from embodied_mem.agents import household_view
-from embodied_mem.agents.household import play
-from embodied_mem.agents.household_planner import MemoryPlanner
-from embodied_mem.envs.memento import MementoVectorEnv
-from embodied_mem.envs.memento_data import DEVELOPMENT_SCENES, load_records, related_ids, tasks_of
-from embodied_mem.memory.tie_breaks import drawn
-from embodied_mem.memory.traces import Trace
+from embodied_mem.worlds.memento.agent import house as household_view
+from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.data import DEVELOPMENT_SCENES, load_records, related_ids, tasks_of
+from embodied_mem.worlds.memento.env import MementoVectorEnv
+from embodied_mem.worlds.memento.traces.trace import Trace, drawn
 
 NUMBER = re.compile(r"_(\d+)\Z")
 

@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from memento_play import play
 
-from embodied_mem.agents.household import play
-from embodied_mem.agents.household_planner import MemoryPlanner
-from embodied_mem.envs.memento import MementoVectorEnv
-from embodied_mem.envs.memento_data import load_tasks
-from embodied_mem.memory.profile import UserProfile
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.data import load_tasks
+from embodied_mem.worlds.memento.env import MementoVectorEnv
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "envs"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "envs"))
 import memento_house
 
 SUCCESS = "Result: Successful execution!\nObjects: "

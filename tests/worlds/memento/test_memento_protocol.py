@@ -2,14 +2,15 @@
 
 import json
 
+import memento_house
 import numpy as np
 import pytest
 
-from embodied_mem.agents.household import Reply
-from embodied_mem.envs import memento_generator as generator
-from embodied_mem.envs.memento_data import load_records, load_tasks, tasks_of
 from embodied_mem.errors import GameFileError, InvalidInputError
-from embodied_mem.evaluation.memento import (
+from embodied_mem.worlds.memento import generator as generator
+from embodied_mem.worlds.memento.agent.agent import Reply
+from embodied_mem.worlds.memento.data import load_records, load_tasks, tasks_of
+from embodied_mem.worlds.memento.evaluation.protocol import (
     Given,
     Recall,
     build_profiles,
@@ -21,13 +22,12 @@ from embodied_mem.evaluation.memento import (
     subtype_of,
     summary,
 )
-from embodied_mem.evaluation.memento_published import beside, published_scores
-from embodied_mem.memory.trace_formats import SHOWN
-from embodied_mem.memory.trace_retrieval import TraceMemory
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.worlds.memento.evaluation.published import beside, published_scores
+from embodied_mem.worlds.memento.traces.formats import SHOWN
+from embodied_mem.worlds.memento.traces.retrieval import TraceMemory
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 from experiments import evaluate
 from experiments.configs import load
-from tests.envs import memento_house
 
 
 class Repeater:
@@ -180,7 +180,6 @@ def test_what_is_asked_wrongly_is_named(root):
         ("strategy", "magic", "strategy: expected one of similarity, .*, got 'magic'"),
         ("k", "0", "k: expected >= 1, got 0"),
         ("max_steps", "0", "max_steps: expected >= 1, got 0"),
-        ("result", str(root / "no" / "such.json"), "--result: expected a file in a folder that exists"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             evaluate.main(["--config=memento", "--data", str(root), f"--{option}", value])

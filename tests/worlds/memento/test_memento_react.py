@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from embodied_mem.agents.household import Reply
-from embodied_mem.agents.household_react import ChatFinder, ReActAgent, parse_reply
 from embodied_mem.language.chat import ChatError, ChatReply, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.worlds.memento.agent.agent import Reply
+from embodied_mem.worlds.memento.agent.react import ChatFinder, ReActAgent, parse_reply
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 FIRST = (
     "Task: Put the cup on the bed.\n\nFurniture:\nkitchen_1: floor_kitchen_1, table_4\nObjects:\nNo objects found yet"

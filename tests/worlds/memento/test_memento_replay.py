@@ -8,8 +8,8 @@ import re
 import memento_runs
 import pytest
 
-from embodied_mem.envs.memento import Env
-from embodied_mem.envs.memento_data import load_tasks
+from embodied_mem.worlds.memento.data import load_tasks
+from embodied_mem.worlds.memento.env import Env
 
 # Which message comes needs no geometry, save for these: reach, free space, time and ways.
 _TAIL = re.compile(r"\. (Use the appropriate tool|This may not be the correct node).*", re.DOTALL)

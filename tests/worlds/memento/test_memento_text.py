@@ -5,8 +5,9 @@ from __future__ import annotations
 import memento_house
 import pytest
 
-from embodied_mem.envs.memento import Env, MementoVectorEnv, candidates
-from embodied_mem.envs.memento_data import load_houses, load_tasks
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.memento.data import load_houses, load_tasks
+from embodied_mem.worlds.memento.env import Env, MementoVectorEnv, candidates
 
 _TAILS = (
     ". Use the appropriate tool to get a valid name.",
@@ -179,6 +180,14 @@ def test_finding_tools_by_rule(small):
         assert line in ask("FindObjectTool[everything on the table]").split("\n")
 
 
+def test_a_finder_that_says_no_text_is_refused(tmp_path):
+    envs = MementoVectorEnv(load_tasks("acquisition", memento_house.write_data(tmp_path)), finder=lambda *_: 5)
+    before = envs.reset()[0]
+    with pytest.raises(InvalidInputError, match="got 'response': 5"):
+        envs.step(["FindRoomTool[kitchen]"])
+    assert envs.answers()[0] == before
+
+
 def test_a_finder_answers_instead_of_the_rule(tmp_path):
     asked = []
 
@@ -194,5 +203,8 @@ def test_a_finder_answers_instead_of_the_rule(tmp_path):
     assert [entry[:2] for entry in asked] == [("FindReceptacleTool", "a place to rest"), ("FindRoomTool", "kitchen")]
     assert "Cabinet : cabinet_5 in kitchen with components: faucet" in asked[0][2]
     assert asked[1][2] == "kitchen_1\nbedroom_1\nporch_1"
+    # The first tool that is opened counts, to the end of the line; no text takes long.
+    envs.step(["So: FindRoomTool [FindObjectTool[a]]", "FindRoomTool[" * 70_000])
+    assert [entry[:2] for entry in asked[2:]] == [("FindRoomTool", "FindObjectTool[a]")]
     envs.step(["Explore[kitchen_1]"] * 2)
     assert "cup_0 is in/on table_4 in kitchen_1 and " in candidates(envs.env(0), "FindObjectTool")

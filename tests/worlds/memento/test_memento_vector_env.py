@@ -13,9 +13,9 @@ import pytest
 
 import embodied_mem
 from embodied_mem.envs.data_files import installed
-from embodied_mem.envs.memento import Env
-from embodied_mem.envs.memento_data import Houses, load_captions, load_records, load_tasks, read_tasks
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.worlds.memento.data import Houses, load_captions, load_records, load_tasks, read_tasks
+from embodied_mem.worlds.memento.env import Env
 
 NUM_MUTATED_FILES = 10_000
 _PLACES = ("table_4", "cabinet_5", "bed_6", "chest_of_drawers_7", "floor_kitchen_1", "floor_bedroom_1")
@@ -139,9 +139,9 @@ def test_seeds_masks_spaces(data):
     assert info["task_id"][0] == "2"
     assert observations[0].startswith("Task: Vase.\n\nFurniture:")
     assert info["sim_steps"].tolist() == [0, 1200]
-    first = envs.reset(seed=7)[1]["task_id"]
+    first = list(envs.reset(seed=7)[1]["task_id"])
     envs.reset()
-    assert envs.reset(seed=7)[1]["task_id"] == first
+    assert list(envs.reset(seed=7)[1]["task_id"]) == first
 
 
 def test_constraints_and_dependencies(tmp_path):
@@ -201,6 +201,17 @@ def test_errors_of_the_caller(data, tmp_path, monkeypatch):
         envs.step(["Wait[]"] * 2, [None])
     with pytest.raises(InvalidInputError, match="expected response, position, room or revealed, got 'answer'"):
         envs.step(["Wait[]"] * 2, [{"answer": ""}, None])
+    for recorded, message in (
+        (5, "expected a list, one entry per env, got int"),
+        ([None, 5], r"recorded\[1\]: expected None or a dict, got int"),
+        ([{"response": 5}, None], r"recorded\[0\]: .* got 'response': 5"),
+        ([{5: "text"}, None], r"recorded\[0\]: .* got 5: 'text'"),
+        ([{"position": [1, 2]}, None], "position as 3 numbers"),
+        ([{"position": "abc"}, None], "position as 3 numbers"),
+        ([{"revealed": "cup_0"}, None], "revealed as a list of str"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            envs.step(["Wait[]"] * 2, recorded)
     assert envs.env(0).state() == state
     assert "SyntaxError in Action" in envs.step(["\ud800", ""])[0][0]
     for options, message in (
@@ -266,7 +277,7 @@ def test_bad_files_are_refused_with_file_place_and_reason(data):
     packed = data / "cut.json.gz"
     packed.write_bytes(gzip.compress(b'{"episodes": []}')[:-9])
     memento_house.write_data(data)
-    with pytest.raises(GameFileError, match=r"cut\.json\.gz: cannot be read"):
+    with pytest.raises(GameFileError, match=r"cut\.json\.gz: cannot be unpacked"):
         load_tasks(packed)
     with pytest.raises(GameFileError, match=r"cut\.json\.gz"):
         load_records(packed)

@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
-from embodied_mem.envs.memento_data import load_records, related_ids
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.kept_vectors import KeptVectors
-from embodied_mem.memory.lexical import LexicalEmbedder
-from embodied_mem.memory.trace_retrieval import STRATEGIES, TraceMemory, clauses_of, said_of_the_user, words_of
-from embodied_mem.memory.traces import Trace
+from embodied_mem.memory.vectors.lexical import LexicalEmbedder
+from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.worlds.memento.data import load_records, related_ids
+from embodied_mem.worlds.memento.traces.retrieval import (
+    STRATEGIES,
+    TraceMemory,
+    clauses_of,
+    said_of_the_user,
+    words_of,
+)
+from embodied_mem.worlds.memento.traces.trace import Trace
 
 TOLD = {
     "1": "Move the cup to the desk. The cup is red. The cup was a gift from my brother.",
@@ -89,7 +95,7 @@ def test_bad_arguments_are_named():
         TraceMemory([], weights=(1.0,))
 
 
-def test_kept_vectors_embed_each_text_once():
+def test_a_cached_embedder_embeds_each_text_once():
     class Counting(LexicalEmbedder):
         texts = 0
 
@@ -97,7 +103,7 @@ def test_kept_vectors_embed_each_text_once():
             Counting.texts += len(texts)
             return super().embed(texts)
 
-    kept = KeptVectors(Counting())
+    kept = CachedEmbedder(Counting())
     rows = kept.embed(["a cup", "a bed", "a cup"])
     assert Counting.texts == 2
     np.testing.assert_array_equal(rows[0], rows[2])

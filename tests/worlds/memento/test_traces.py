@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, damaged, noisy, shuffled, summarised, thinned
-from embodied_mem.memory.trace_texts import parse_action
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged, noisy, shuffled, summarised, thinned
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep, parse_action
 
 OK = "Result: Successful execution!\nObjects: "
 STEPS = (

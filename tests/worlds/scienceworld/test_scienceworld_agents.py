@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from embodied_mem.agents.scienceworld_agents import AGENTS
-from embodied_mem.agents.scienceworld_evidence import Evidence
-from embodied_mem.agents.scienceworld_memory import GoldPath, Memories, adapt, steps_of, substitutions
+from embodied_mem.worlds.scienceworld.agents import AGENTS
+from embodied_mem.worlds.scienceworld.evidence import Evidence
+from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, adapt, steps_of, substitutions
 
 MELT = (
     "Your task is to measure the melting point of {}, which is located around the {}. First, focus on the {}. "

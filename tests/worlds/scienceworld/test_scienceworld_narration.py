@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embodied_mem.agents.scienceworld_memory import GoldPath, Step
-from embodied_mem.agents.scienceworld_words import MAX_LINES, Narrator, PathBank, lines_of, things_of
+from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Step
+from embodied_mem.worlds.scienceworld.narration import MAX_LINES, Narrator, PathBank, lines_of, things_of
 
 KITCHEN = (
     "This room is called the kitchen. In it, you see: \n"
@@ -61,7 +61,7 @@ def path(variation: int, thing: str, commands: tuple[str, ...]) -> GoldPath:
 
 def test_a_path_is_remembered_in_our_names_without_its_ways():
     bank = PathBank([path(0, "water", ("open oven", "go to hallway", "focus on water", "wait1", "wait1"))])
-    [memory] = bank.retrieve(BOIL.format("lead"), top_k=1)
+    [memory] = bank.retrieve(BOIL.format("lead"), k=1)
     assert memory.brief() == "@ kitchen\n1 open oven\n@ hallway\n2 focus on lead\n3 wait1 *"
     assert memory.name(1) == "2 focus on lead"
 
@@ -69,6 +69,6 @@ def test_a_path_is_remembered_in_our_names_without_its_ways():
 def test_the_own_path_is_left_out_and_long_ones_are_cut():
     many = tuple(f"open box {i}" for i in range(50))
     bank = PathBank([path(3, "water", ("open oven", "open fridge")), path(4, "lead", many)])
-    [memory] = bank.retrieve(BOIL.format("water"), top_k=2, exclude_task_ids=("boil/3",))
+    [memory] = bank.retrieve(BOIL.format("water"), k=2, exclude_task_ids=("boil/3",))
     assert len(memory.lines) == MAX_LINES
-    assert bank.retrieve(BOIL.format("water"), top_k=1)[0].brief() == "@ kitchen\n1 open oven\n2 open fridge"
+    assert bank.retrieve(BOIL.format("water"), k=1)[0].brief() == "@ kitchen\n1 open oven\n2 open fridge"

@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 
 from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
-from embodied_mem.agents.executor import Turn
-from embodied_mem.agents.player import play
-from embodied_mem.agents.scienceworld_words import BriefScienceWorld, PathBank, experience_of
+from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.brief_state import BriefState, apply_all
+from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
-from embodied_mem.envs import scienceworld_jvm
-from embodied_mem.training.scienceworld_recordings import Recording, record, record_all
-from embodied_mem.training.scienceworld_samples import align, positions, samples_of, solution_of
-from experiments.train_scienceworld import bisected
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.training import bundle, stages
+from embodied_mem.worlds.scienceworld import jvm as scienceworld_jvm
+from embodied_mem.worlds.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, experience_of
+from embodied_mem.worlds.scienceworld.recordings import Recording, bisected, record, record_all, training_pairs
+from embodied_mem.worlds.scienceworld.samples import align, positions, samples_of, solution_of
+from experiments import train
+
+pytestmark = pytest.mark.slow
 
 THINGS = ("spoon", "fork", "knife", "bowl")
 SOLUTION = ("open door to kitchen", "go to kitchen", "open drawer", "pick up {}", "focus on {}")
@@ -217,7 +221,7 @@ class Taught:
 
 @pytest.mark.parametrize("name", ["none", "compiled"])
 def test_what_is_taught_is_what_is_asked_when_playing(name, monkeypatch):
-    monkeypatch.setattr("embodied_mem.training.scienceworld_samples.FALSE_NOW", 0.0)
+    monkeypatch.setattr("embodied_mem.worlds.scienceworld.samples.FALSE_NOW", 0.0)
     recordings = [recorded(0, 0.0), recorded(1, 0.0)]
     compiler = Taught(samples_of(recordings, draws=1, seed=0))
     delivery = CompiledMemory(compiler) if name == "compiled" else make_delivery(name)
@@ -225,9 +229,31 @@ def test_what_is_taught_is_what_is_asked_when_playing(name, monkeypatch):
     bank = PathBank([solution_of(recording) for recording in recordings])
     trajectories = play(world, Obedient(), delivery, bank, tasks=range(2), seeds=[0, 0], top_k=1, full_turns=1)
     assert [t.won for t in trajectories] == [name == "compiled"] * 2
-    # won, score, subgoals, steps, failed
-    lost, won = [0, 0, 0.0, 12, 0], [1, 100, 1.0, 6, 0]
+    lost, won = Outcome(0, 0, 0.0, 12, 0), Outcome(1, 100, 1.0, 6, 0)
     assert world.outcomes == [won if name == "compiled" else lost] * 2
+
+
+def test_one_command_trains_on_recordings_and_plays_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(scienceworld_jvm, "Simulator", House)
+    monkeypatch.setattr(scienceworld_jvm, "official_variations", lambda split: [("find", i) for i in range(4)])
+    given = {}
+    monkeypatch.setattr(stages, "train_executor", lambda run, samples: "executor")
+    monkeypatch.setattr(stages, "train_compiler", lambda run, samples, executor: given.update(s=samples))
+    monkeypatch.setattr(bundle, "save_bundle", lambda folder, *parts: given.update(folder=folder, executor=parts[2]))
+    arguments = ["--config=scienceworld", "--run_dir", str(tmp_path), "--world.num_train", "4"]
+    arguments += ["--grpo.num_tasks", "4", "--model.vocab_size", "300"]
+    assert train.main(arguments)["samples"] == len(given["s"]) > 12
+    recordings = record_all(training_pairs(4), tmp_path / "recordings.jsonl", detour=0.12, seed=0)
+    assert given == {
+        "s": samples_of(recordings, draws=3, seed=0),
+        "folder": tmp_path / "weights",
+        "executor": "executor",
+    }
+    out = capsys.readouterr().out
+    assert "recordings: 4 of 4 training variations reached the whole score" in out
+    assert f"--config=scienceworld --agents --deliveries none static compiled --weights {tmp_path}/weights" in out
+    with pytest.raises(InvalidInputError, match=r"data.banks: expected none with scienceworld, which is recorded"):
+        train.main([*arguments, "--grpo.steps", "1"])
 
 
 def test_every_beginning_is_spread():

@@ -1,4 +1,4 @@
-"""Task sentences beside ALFWorld's: several things with a place each, all things of a kind, doors, a place to go to.
+"""Task sentences that ALFWorld lacks: several things with a place each, all things of a kind, doors, a place to go to.
 
     parse_errands("put a plate in sofa from sink, then a cup in blacktable.").moves[1]   # Move("cup", "blacktable")
     parse_errands("put a plate in sofa.")                                                # None: ALFWorld has it itself
@@ -18,7 +18,7 @@ _THEN = ", then "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Move:
-    """Something that is to be brought; types of things and places as in ALFWorld's texts.
+    """A thing to bring; types of things and places as in ALFWorld's texts.
 
     Attributes:
         thing: what.
@@ -62,8 +62,9 @@ def parse_errands(goal: str) -> Errands | None:
     text = " ".join(goal.lower().split()).removeprefix("your task is to: ").rstrip(".")
     if _VISIT.fullmatch(text):
         return Errands(visit=text)
-    found = [_MOVE.fullmatch(part) for part in text.removeprefix("put ").split(_THEN)]
-    if not text.startswith("put ") or not all(found):
+    parts = text.removeprefix("put ").split(_THEN)
+    found = [move for move in map(_MOVE.fullmatch, parts) if move]
+    if not text.startswith("put ") or len(found) < len(parts):
         return None
     moves = tuple(Move(m["thing"], m["place"], m["source"] or "", m["article"] == "all") for m in found)
     return Errands(moves) if moves != (Move(moves[0].thing, moves[0].place),) else None

@@ -1,9 +1,9 @@
-"""In which order to look through the receptacles of a room for an object: three answers of rising knowledge.
+"""Orders in which to search the receptacles of a room for an object: three, of increasing knowledge.
 
 A search order is a callable (object type, receptacles of the room as listed) -> the same receptacles, best first.
 
     room_order("mug", ["shelf 2", "shelf 1"])              # as the room lists them
-    household_order("mug", receptacles)                    # where households keep mugs, measured on the train split
+    statistics_order("mug", receptacles)                    # where households keep mugs, measured on the train split
     found = FoundOrder()                                   # where things were found before, in rooms like this one
     found.add(receptacles, "mug", "cabinet 3"); found("mug", receptacles)
 """
@@ -14,8 +14,8 @@ import collections
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
-from embodied_mem.envs.alfworld_household import household_statistics
-from embodied_mem.envs.alfworld_text import type_of
+from embodied_mem.worlds.alfworld.statistics import household_statistics
+from embodied_mem.worlds.alfworld.wording.text import type_of
 
 SearchOrder = Callable[[str, Sequence[str]], list[str]]
 """(object type, receptacles) -> receptacles, the most promising first."""
@@ -50,7 +50,7 @@ def _rates() -> dict[str, dict[str, dict[str, float]]]:
 @functools.lru_cache(maxsize=1)
 def _looking_costs() -> dict[str, float]:
     """Return receptacle type -> commands that looking into one takes on average: 1, or 2 with a door."""
-    totals, doors = collections.Counter(), collections.Counter()
+    totals, doors = collections.Counter[str](), collections.Counter[str]()
     for statistics in household_statistics()["rooms"].values():
         for name, total in statistics["receptacles_total"].items():
             totals[name.lower()] += total
@@ -64,7 +64,7 @@ def kind_of_room(receptacles: Iterable[str]) -> str:
     return next((room for room, mark in _ROOM_MARKS.items() if mark in types), "")
 
 
-def household_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
+def statistics_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
     """Return the receptacles by how often households keep such an object there, per command that looking costs.
 
     Ties keep the order of the room text; a place that is itself what is looked for (a floor lamp) comes first. Uses
@@ -89,7 +89,7 @@ def households_put(object_type: str, receptacle_type: str) -> bool:
 class FoundOrder:
     """A search order from experience: where objects of a type were found, first in this very room, then anywhere.
 
-    Rooms are told apart by their list of receptacles, which is all that a player sees of their identity.
+    Rooms are told apart by their list of receptacles, which is all that an agent sees of their identity.
 
     Args:
         prior: how many finds in this very room what is known from all other rooms is worth.
@@ -110,18 +110,18 @@ class FoundOrder:
         self._anywhere.setdefault(object_type, collections.Counter())[type_of(receptacle)] += count
 
     def __call__(self, object_type: str, receptacles: Sequence[str]) -> list[str]:
-        """Return the receptacles by expected finds per command spent on looking; ties go by `household_order`.
+        """Return the receptacles by expected finds per command spent on looking; ties go by `statistics_order`.
 
         Finds are those in this room plus `prior` finds spread as they were over receptacles of each type anywhere.
         """
-        here = self._here.get((tuple(sorted(receptacles)), object_type), {})
-        anywhere = self._anywhere.get(object_type, {})
+        here = self._here.get((tuple(sorted(receptacles)), object_type), collections.Counter())
+        anywhere = self._anywhere.get(object_type, collections.Counter())
         per_find = self.prior / max(sum(anywhere.values()), 1)
         number = collections.Counter(map(type_of, receptacles))
 
         def worth(receptacle: str) -> float:
             kind = type_of(receptacle)
-            finds = here.get(receptacle, 0) + per_find * anywhere.get(kind, 0) / number[kind]
+            finds = here[receptacle] + per_find * anywhere[kind] / number[kind]
             return finds / _looking_costs().get(kind, 1.0)
 
-        return sorted(household_order(object_type, receptacles), key=worth, reverse=True)
+        return sorted(statistics_order(object_type, receptacles), key=worth, reverse=True)

@@ -1,4 +1,4 @@
-"""The built-in teacher: by rules, what the compiler should write at a step and what the executor should do then.
+"""The rule teacher: labels what the compiler should write at a step and what the executor should do then.
 
     teacher = RuleTeacher(search_order)
     lesson = teacher.begin(goal, first_observation, experiences)
@@ -18,13 +18,19 @@ Source: MemCompiler C.2; the rules are ours. Task progress is a list of subgoals
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-from embodied_mem.agents.views import start_state
+from embodied_mem.agents.citations import cite
+from embodied_mem.agents.view import start_state
 from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput
-from embodied_mem.envs.alfworld_text import (
+from embodied_mem.compiler.prompts import compact_room
+from embodied_mem.memory import Experience
+from embodied_mem.memory.bank.rationale import relevant_events
+from embodied_mem.training.teachers.lesson import Lesson
+from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder, room_order
+from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.wording.text import (
     Command,
     Percept,
     Task,
@@ -35,46 +41,9 @@ from embodied_mem.envs.alfworld_text import (
     put_command,
     type_of,
 )
-from embodied_mem.language.prompts import compact_room
-from embodied_mem.memory import Experience
-from embodied_mem.memory.rationale import relevant_events
-
-SearchOrder = Callable[[str, Sequence[str]], Sequence[str]]
 
 _TREATED = {"clean": "cleaned", "heat": "heated", "cool": "cooled"}
 """Fact of the Brief State that names objects to which the task's change was made and which were put down since."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Lesson:
-    """One step of teaching.
-
-    Attributes:
-        output: what the compiler should write, given the Brief State before it.
-        state: the Brief State after its edits.
-        action: what the executor should do.
-        reference: what soft tokens should convey: the remembered places of the subgoals that are left, soonest first;
-            a look ahead that the guidance, which names one place, does not hold. Empty without guidance.
-    """
-
-    output: CompilerOutput
-    state: BriefState
-    action: str
-    reference: str
-
-
-class Teacher(Protocol):
-    """Labels the steps of one episode; a new object, or `begin`, per episode.
-
-    Attributes:
-        kinds: of things in its world; None for those of households.
-    """
-
-    kinds: Sequence[str] | None
-
-    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson: ...
-
-    def next(self, action: str, observation: str, state: BriefState) -> Lesson: ...
 
 
 def subgoals_of(task: Task) -> tuple[str, ...]:
@@ -90,21 +59,37 @@ def subgoals_of(task: Task) -> tuple[str, ...]:
     return (f"find {thing}", put)
 
 
-class RuleTeacher:
+class _Draft:
+    """Edits of one step, and the Brief State after them."""
+
+    def __init__(self, state: BriefState) -> None:
+        self.state = state
+        self.edits: list[Edit] = []
+
+    def write(self, *edits: Edit) -> None:
+        """Adds those edits that the state admits."""
+        for edit in edits:
+            after, refused = apply_all((edit,), self.state)
+            if not refused:
+                self.edits.append(edit)
+                self.state = after
+
+
+class RuleTeacher(TeacherNoise):
     """Teacher by rules for ALFWorld's texts.
 
     Args:
         search_order: (type of thing, receptacles not looked into) -> the order in which an executor without guidance
             tries them; None takes the order of the room's text.
         grammar: wording of commands, see `embodied_mem.envs`.
-        kinds: of things in the world, as `Teacher`'s.
+        kinds: of things in the world, for imagined answers; None for those of households.
     """
 
     def __init__(
         self, search_order: SearchOrder | None = None, grammar: str = "0.4", kinds: Sequence[str] | None = None
     ):
-        self.kinds = kinds
-        self._order = search_order or (lambda thing, places: places)
+        super().__init__(kinds)
+        self._order = search_order or room_order
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -112,6 +97,7 @@ class RuleTeacher:
         self.room = tuple(parse_room(first_observation))
         self._set_task(goal)
         self._remembered = self._remember(experiences)
+        self._sources = self._sources_of(experiences)
         self._here: dict[str, None] = {}
         self._closed: set[str] = set()
         self._looked: dict[str, None] = {}
@@ -126,6 +112,19 @@ class RuleTeacher:
     def _remember(self, experiences: Sequence[Experience]) -> dict[str, list[str]]:
         """Places of this room where memory found things, best first; see `remembered_places`."""
         return remembered_places(self.task, experiences, self.room)
+
+    def _sources_of(self, experiences: Sequence[Experience]) -> dict[tuple[str, str], int]:
+        """(kind of thing, place) -> number of the first experience that found one there; empty if none has numbers."""
+        numbered = sorted((e for e in experiences if e.number), key=lambda e: (not e.same_room, e.number))
+        sources: dict[tuple[str, str], int] = {}
+        for experience in numbered:
+            for key, places in self._remember([experience]).items():
+                for place in places:
+                    sources.setdefault((key, place), experience.number)
+        return sources
+
+    def _source(self, thing: str, place: str) -> str:
+        return cite(self._sources.get((thing, place), 0))
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
         """The lesson after `action` was answered with `observation`.
@@ -148,10 +147,9 @@ class RuleTeacher:
     def _look_again(self, refused: str) -> str:
         """What an executor does rather than repeat a refused command: it looks at the place it is about."""
         command = parse_command(refused)
-        if command.receptacle and command.verb != "go":
-            return (
-                f"examine {command.receptacle}" if command.receptacle in self._here else f"go to {command.receptacle}"
-            )
+        place = command.receptacle if command.verb != "go" else ""
+        if place:
+            return f"examine {place}" if place in self._here else f"go to {place}"
         return f"examine {next(iter(self._here))}" if self._here else "look"
 
     def _observe(self, percept: Percept, command: Command) -> None:
@@ -184,39 +182,42 @@ class RuleTeacher:
         `doubted` is a refused `take` of what the Brief State has in that place: the belief goes, and the place counts
         as not searched, so that it is looked at again.
         """
-        place, held = percept.receptacle, percept.held
         before = state.agent_value("holding")
-        if held is None:
-            held = before
+        held = before if percept.held is None else percept.held
         treated = self._is_treated(state, percept, held or before)
-        edits: list[Edit] = []
-
-        def write(*written: Edit) -> None:
-            nonlocal state
-            for edit in written:
-                after, refused = apply_all((edit,), state)
-                if not refused:
-                    edits.append(edit)
-                    state = after
-
-        for thing in percept.contents or ():
-            if self._is_wanted(thing, place, state) and state.place_of(thing) != place:
-                write((Update if state.place_of(thing) else Create)("seen", thing, place))
+        draft = _Draft(state)
+        self._write_seen(draft, percept)
         if doubted:
-            write(Delete("seen", doubted.object), Delete("searched", doubted.receptacle))
+            draft.write(Delete("seen", doubted.object), Delete("searched", doubted.receptacle))
+        self._write_held(draft, before, held)
+        self._write_gone(draft, percept, held)
+        draft.write(*self._deliveries(draft.state, percept, held, treated))
+        draft.write(*self._progress(draft.state, held, treated))
+        self._write_searched(draft, percept)
+        return draft.edits
+
+    def _write_seen(self, draft: _Draft, percept: Percept) -> None:
+        place = percept.receptacle
+        for thing in percept.contents or ():
+            known = draft.state.place_of(thing)
+            if self._is_wanted(thing, place, draft.state) and known != place:
+                draft.write((Update if known else Create)("seen", thing, place))
+
+    def _write_held(self, draft: _Draft, before: str, held: str) -> None:
         if before != held:
-            write(Delete("holding") if not held else (Update if before else Create)("holding", held))
+            draft.write((Update if before else Create)("holding", held) if held else Delete("holding"))
         if held:
-            write(Delete("seen", held))
-        for thing, where in state.locations:
-            if percept.contents is not None and where == place and thing not in percept.contents and thing != held:
-                write(Delete("seen", thing))
-        write(*self._deliveries(state, percept, held, treated))
-        write(*self._progress(state, held, treated))
-        searching = any(goal.startswith("find ") for goal in (state.current, *state.pending))
-        if percept.contents is not None and searching:
-            write(Create("searched", place))
-        return edits
+            draft.write(Delete("seen", held))
+
+    def _write_gone(self, draft: _Draft, percept: Percept, held: str) -> None:
+        for thing, where in draft.state.locations if percept.contents is not None else ():
+            if where == percept.receptacle and thing not in (*(percept.contents or ()), held):
+                draft.write(Delete("seen", thing))
+
+    def _write_searched(self, draft: _Draft, percept: Percept) -> None:
+        goals = draft.state.current, *draft.state.pending
+        if percept.contents is not None and any(goal.startswith("find ") for goal in goals):
+            draft.write(Create("searched", percept.receptacle))
 
     def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
         """Whether it is worth noting that `thing` is at `place`."""
@@ -261,7 +262,16 @@ class RuleTeacher:
         )
 
     def _progress(self, state: BriefState, held: str, treated: bool) -> list[Edit]:
-        """Edits that make the rest of `subgoals` current and pending, from what is held, treated and placed."""
+        """Edits that make the subgoals that are left current and pending."""
+        left = self._left(state, held, treated)
+        later = [Create("next", goal) for goal in left[1:]]
+        if not state.current:
+            return [Create("now", left[0]), *later]
+        known = self._continued((state.current, *state.pending), left)
+        return [Update("now", left[0]), Delete("next"), *later] if known is None else known
+
+    def _left(self, state: BriefState, held: str, treated: bool) -> tuple[str, ...]:
+        """The subgoals that are left, from what is held, treated and placed."""
         task = self.task
         stage = int(type_of(held) == task.object_type)
         if task.lamp_type:
@@ -270,49 +280,52 @@ class RuleTeacher:
             stage += 2 * bool(state.fact("used"))
         elif task.change:
             stage += bool(stage) and treated
-        now, *later = self.subgoals[stage:]
-        if not state.current:
-            return [Create("now", now), *(Create("next", goal) for goal in later)]
-        known = len(self.subgoals) - 1 - len(state.pending)
-        if 0 <= known <= stage and (state.current, *state.pending) == self.subgoals[known:]:
-            return [Fold()] * (stage - known)
-        return [Update("now", now), Delete("next"), *(Create("next", goal) for goal in later)]
+        return self.subgoals[stage:]
+
+    def _continued(self, known: tuple[str, ...], left: tuple[str, ...]) -> list[Edit] | None:
+        """Edits that lead from the known subgoals to those that are left, if only some are done; else None."""
+        done = len(known) - len(left)
+        return [Fold()] * done if done >= 0 and known == self.subgoals[-len(known) :] else None
 
     def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
-        """(guidance, reason) for the Brief State; both empty when memory has nothing to add.
+        """(guidance, reason) for the Brief State: of the first rule that has one; both empty when none has.
 
         `doubted` is a place that is to be looked at again, or empty.
         """
+        verb, _, thing = state.current.partition(" ")
         held = state.agent_value("holding")
-        task = self.task
-        if held and type_of(held) != task.object_type:
-            return f"put down {held}", f"not {task.object_type}"
-        verb, _, rest = state.current.partition(" ")
-        if verb == "find":
-            thing = rest
-            seen = [(o, p) for o, p in state.locations if type_of(o) == thing]
-            if seen and thing == task.object_type:
-                return f"take {seen[0][0]} from {seen[0][1]}", "seen there"
-            if doubted:
-                return f"find {thing} in {doubted}", "look again"
-            if remembered := self._remembered_left(thing, state):
-                return f"find {thing} in {remembered[0]}", "found there before"
-            if unsearched := self._unsearched(thing, state):
-                return f"find {thing} in {unsearched[0]}", "not searched yet"
-            return "", ""
-        if verb == "use":
-            lamp, place = next((o, p) for o, p in state.locations if type_of(o) == task.lamp_type)
-            return f"use {lamp} in {place}", "seen there"
-        if verb == "put":
-            place = self._place_for(state)
-            why = "the first is there" if state.fact("used") else "the goal says so"
-            return f"put {held} in {place}", why
-        place = next(iter(self._remembered["change"]), self._first_of(task.changer_type))
-        return f"{verb} {held} with {place}", "the goal says so"
+        if held and type_of(held) != self.task.object_type:
+            return f"put down {held}", f"not {self.task.object_type}"
+        match verb:
+            case "find":
+                return self._where_to_find(thing, state, doubted)
+            case "use":
+                lamp, place = next((o, p) for o, p in state.locations if type_of(o) == self.task.lamp_type)
+                return f"use {lamp} in {place}", "seen there"
+            case "put":
+                why = "the first is there" if state.fact("used") else "the goal says so"
+                return f"put {held} in {self._place_for(state)}", why
+        return f"{verb} {held} with {self._changer()}", "the goal says so"
+
+    def _where_to_find(self, thing: str, state: BriefState, doubted: str) -> tuple[str, str]:
+        seen = [(o, p) for o, p in state.locations if type_of(o) == thing]
+        if seen and thing == self.task.object_type:
+            return f"take {seen[0][0]} from {seen[0][1]}", "seen there"
+        if doubted:
+            return f"find {thing} in {doubted}", "look again"
+        if remembered := self._remembered_left(thing, state):
+            return f"find {thing} in {remembered[0]}", self._source(thing, remembered[0])
+        if unsearched := self._unsearched(thing, state):
+            return f"find {thing} in {unsearched[0]}", "not searched yet"
+        return "", ""
 
     def _place_for(self, state: BriefState) -> str:
         """The receptacle to put the object in: that of the first object, one remembered, or the first of its type."""
         return next(iter(state.fact("used") or self._remembered["put"]), self._first_of(self.task.receptacle_type))
+
+    def _changer(self) -> str:
+        """The receptacle that changes the object: one remembered, or the first of its type."""
+        return next(iter(self._remembered["change"]), self._first_of(self.task.changer_type))
 
     def _first_of(self, kind: str) -> str:
         return min((p for p in self.room if type_of(p) == kind), key=_number, default=f"{kind} 1")
@@ -329,33 +342,39 @@ class RuleTeacher:
         return [p for p in self._order(thing, places) if p not in searched] if searched else []
 
     def _reference(self, state: BriefState) -> str:
-        places: list[str] = []
-        for goal in (state.current, *state.pending):
-            verb, _, rest = goal.partition(" ")
-            if verb == "find":
-                places += (self._remembered_left(rest, state) or self._unsearched(rest, state))[:2]
-            elif verb == "put":
-                places.append(self._place_for(state))
-            elif verb != "use":
-                places.append(next(iter(self._remembered["change"]), self._first_of(self.task.changer_type)))
+        places = [place for goal in (state.current, *state.pending) for place in self._places_of(goal, state)]
         return "; ".join(dict.fromkeys(places))
+
+    def _places_of(self, goal: str, state: BriefState) -> list[str]:
+        """Places that a subgoal leads to, as far as memory tells."""
+        verb, _, rest = goal.partition(" ")
+        match verb:
+            case "find":
+                return (self._remembered_left(rest, state) or self._unsearched(rest, state))[:2]
+            case "put":
+                return [self._place_for(state)]
+            case "use":
+                return []
+        return [self._changer()]
 
     def _carry_out(self, guidance: str) -> str:
         """The next command towards what the guidance says."""
-        words = guidance.split(" ")
-        if words[0] == "put" and words[1] == "down":
-            return self._put_down(" ".join(words[2:]))
-        place = " ".join(words[-2:])
+        verb, *words = guidance.split(" ")
+        if verb == "put" and words[0] == "down":
+            return self._put_down(" ".join(words[1:]))
+        thing, place = " ".join(words[:2]), " ".join(words[-2:])
         if place not in self._here:
             return f"go to {place}"
-        if words[0] in ("find", "take", "put") and place in self._closed:
+        if verb in ("find", "take", "put") and place in self._closed:
             return f"open {place}"
-        thing = " ".join(words[1:3])
-        if words[0] == "put":
-            return put_command(thing, place, self._grammar)
-        if words[0] == "use":
-            return f"use {thing}"
-        return guidance if words[0] != "find" else f"examine {place}"
+        match verb:
+            case "put":
+                return put_command(thing, place, self._grammar)
+            case "use":
+                return f"use {thing}"
+            case "find":
+                return f"examine {place}"
+        return guidance
 
     def _put_down(self, thing: str) -> str:
         """A command that frees the hand: here if that is possible, else at the places that take most things."""
@@ -393,24 +412,19 @@ def remembered_places(task: Task, experiences: Sequence[Experience], room: Seque
     room has it, else for the first place of its kind: numbers differ between rooms.
     """
     found: dict[str, dict[str, None]] = {task.object_type: {}, task.lamp_type: {}, "change": {}, "put": {}}
-    places = set(room)
-    for here in (True, False):
-        for experience in experiences:
-            if bool(experience.same_room) is not here:
-                continue
-            for _, kind, thing, place in relevant_events(experience.episode):
-                if place not in places:
-                    place = next((p for p in sorted(room, key=_number) if type_of(p) == type_of(place)), "")
-                if not place:
-                    continue
-                if kind == "take" and type_of(thing) == task.object_type:
-                    found[task.object_type].setdefault(place)
-                elif kind == "use" and type_of(thing) == task.lamp_type:
-                    found[task.lamp_type].setdefault(place)
-                elif kind == task.change and type_of(place) == task.changer_type:
-                    found["change"].setdefault(place)
-                elif kind == "place" and type_of(place) == task.receptacle_type:
-                    found["put"].setdefault(place)
+    slots = {  # (kind of event, type of the thing or of the place that it is about) -> what it tells the place of
+        ("take", task.object_type): task.object_type,
+        ("use", task.lamp_type): task.lamp_type,
+        ("place", task.receptacle_type): "put",
+        (task.change, task.changer_type): "change",
+    }
+    near_first = sorted(experiences, key=lambda experience: not experience.same_room)
+    for _, kind, thing, told in (event for e in near_first for event in relevant_events(e.episode)):
+        alike = (p for p in sorted(room, key=_number) if type_of(p) == type_of(told))
+        place = told if told in room else next(alike, "")
+        slot = slots.get((kind, type_of(thing if kind in ("take", "use") else place)))
+        if place and slot is not None:
+            found[slot].setdefault(place)
     if task.receptacle_type and not task.change:
         for place in [p for p in found[task.object_type] if type_of(p) == task.receptacle_type]:
             del found[task.object_type][place]

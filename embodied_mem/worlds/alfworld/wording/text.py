@@ -1,4 +1,4 @@
-"""What ALFWorld's sentences say: goals, rooms and feedback as plain records, for experts, teachers and memories.
+"""Parses ALFWorld's sentences (goals, rooms, feedback) into plain records.
 
 Pure functions over text, no state and no simulator. Both wordings are read ("move X to Y" of ALFWorld 0.4,
 "put X in/on Y" and "You arrive at loc 3." of 0.3); everything that is not understood becomes a percept of kind
@@ -18,50 +18,35 @@ import dataclasses
 import re
 
 from embodied_mem.errors import InvalidInputError
-
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
-"""The six task types, in the order of ALFWorld's own numbering 1 to 6."""
+from embodied_mem.memory.readers.household import names_in, read_observation
+from embodied_mem.memory.readers.reading import STATE_AFTER
 
 GOAL_TEMPLATES = {
     "pick_and_place_simple": ("put a {object} in {receptacle}", "put some {object} on {receptacle}"),
     "look_at_obj_in_light": ("look at {object} under the {receptacle}", "examine the {object} with the {receptacle}"),
-    "pick_clean_then_place_in_recep": (
-        "put a clean {object} in {receptacle}",
-        "clean some {object} and put it in {receptacle}",
-    ),
-    "pick_heat_then_place_in_recep": (
-        "put a hot {object} in {receptacle}",
-        "heat some {object} and put it in {receptacle}",
-    ),
-    "pick_cool_then_place_in_recep": (
-        "put a cool {object} in {receptacle}",
-        "cool some {object} and put it in {receptacle}",
-    ),
+    **{
+        f"pick_{verb}_then_place_in_recep": (
+            f"put a {adjective} {{object}} in {{receptacle}}",
+            f"{verb} some {{object}} and put it in {{receptacle}}",
+        )
+        for verb, adjective in STATE_AFTER.items()
+    },
     "pick_two_obj_and_place": ("put two {object} in {receptacle}", "find two {object} and put them in {receptacle}"),
 }
 """Every task sentence of official games, without the closing full stop; `{receptacle}` is the lamp for looking."""
 
-GRAMMARS = ("0.4", "0.3")
-"""The action wordings that are spoken: "0.4" moves X to Y, "0.3" puts X in/on Y."""
+TASK_TYPES = tuple(GOAL_TEMPLATES)
+"""The six task types, in the order of ALFWorld's own numbering 1 to 6."""
 
-CHANGES = {
-    "pick_clean_then_place_in_recep": "clean",
-    "pick_heat_then_place_in_recep": "heat",
-    "pick_cool_then_place_in_recep": "cool",
-}
+GRAMMARS = ("0.4", "0.3")
+"""The action wordings: "0.4" moves X to Y, "0.3" puts X in/on Y."""
+
+CHANGES = {f"pick_{verb}_then_place_in_recep": verb for verb in STATE_AFTER}
 """The verb that prepares the object, for the task types that have one."""
 
 CHANGERS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 """The type of receptacle that carries out each preparation."""
 
-_BANNER = "-= Welcome to TextWorld, ALFRED! =-"
 _TASK_MARK = "Your task is to: "
 _ROOM_MARK = "Looking quickly around you, you see "
 _GOAL_PATTERNS = [
@@ -132,11 +117,6 @@ class Percept:
         return self.receptacle if self.kind == "arrive" else ""
 
     @property
-    def opened(self) -> str:
-        """The receptacle just opened, or empty."""
-        return self.receptacle if self.kind == "open" else ""
-
-    @property
     def took(self) -> str:
         """The object just picked up, or empty."""
         return self.object if self.kind == "take" else ""
@@ -174,6 +154,13 @@ def type_of(name: str) -> str:
     return name.partition(" ")[0]
 
 
+def task_of(task_type: str, object_type: str, target: str) -> Task:
+    """Return the task of a type; `target` is the receptacle's type, or the lamp's for look_at_obj_in_light."""
+    if task_type == "look_at_obj_in_light":
+        return Task(task_type, object_type, lamp_type=target)
+    return Task(task_type, object_type, target, count=2 if task_type == "pick_two_obj_and_place" else 1)
+
+
 def parse_goal(goal: str) -> Task:
     """Return what a goal sentence asks for.
 
@@ -189,10 +176,7 @@ def parse_goal(goal: str) -> Task:
     for task_type, pattern in _GOAL_PATTERNS:
         match = pattern.fullmatch(text)
         if match:
-            target = match["receptacle"]
-            if task_type == "look_at_obj_in_light":
-                return Task(task_type, match["object"], lamp_type=target)
-            return Task(task_type, match["object"], target, count=2 if task_type == "pick_two_obj_and_place" else 1)
+            return task_of(task_type, match["object"], match["receptacle"])
     known = "; ".join(template for templates in GOAL_TEMPLATES.values() for template in templates)
     raise InvalidInputError(f"goal: {goal!r} follows none of the task sentences known: {known}")
 
@@ -203,90 +187,31 @@ def render_goal(task: Task, variant: int = 0) -> str:
     return GOAL_TEMPLATES[task.task_type][variant].format(object=task.object_type, receptacle=target) + "."
 
 
-def split_first_observation(observation: str) -> tuple[str, str]:
-    """Return (room text, goal) of a first observation: banner and task sentence are taken off.
-
-    The goal is empty if the observation does not hold one.
-    """
-    room, _, goal = observation.partition(_TASK_MARK)
-    return room.replace(_BANNER, "", 1).strip(), goal.strip()
-
-
 def parse_room(first_observation: str) -> list[str]:
     """Return the receptacles that the room text lists, in its order; empty if it lists none."""
-    text = first_observation.partition(_ROOM_MARK)[2]
-    return list(_parse_list(text.partition("\n")[0].rstrip()))
+    return list(names_in(first_observation.partition(_ROOM_MARK)[2].partition("\n")[0]))
 
 
-def _parse_list(text: str) -> tuple[str, ...]:
-    """Return the names in "a pen 2, a mug 1, and a cup 3." (articles and the full stop go)."""
-    if text.endswith("."):
-        text = text[:-1]
-    if not text or text == "nothing":
-        return ()
-    names = []
-    for item in text.split(", "):
-        words = item.split()
-        if len(words) >= 2 and words[-1].isdigit():
-            names.append(f"{words[-2]} {words[-1]}")
-        elif words:
-            names.append(words[-1])
-    return tuple(names)
-
-
-def _parse_receptacle_view(text: str, kind: str, receptacle: str = "") -> Percept:
-    """Return what "On the desk 1, you see ...", "The fridge 1 is closed." or "... is open. In it, ..." tells."""
-    if text.startswith("On the "):
-        name, mark, items = text[7:].partition(", you see ")
-        return Percept(kind, name, contents=_parse_list(items)) if mark else Percept(kind, receptacle)
-    if text.startswith("The "):
-        name, mark, _ = text[4:].partition(" is closed.")
-        if mark:
-            return Percept(kind, name, is_open=False)
-        name, mark, items = text[4:].partition(" is open. In it, you see ")
-        if mark:
-            return Percept(kind, name, is_open=True, contents=_parse_list(items))
-    return Percept(kind if receptacle else "unknown", receptacle)
-
-
-def _parse_two(text: str, kind: str, separator: str) -> Percept:
-    """Return the percept of "<object><separator><receptacle>."."""
-    first, mark, second = text.partition(separator)
-    return Percept(kind, second.rstrip("."), first) if mark else Percept("unknown")
-
-
-def _parse_you(text: str) -> Percept:
-    """Return what a sentence that begins with "You " tells."""
-    if text.startswith("You arrive at "):
-        name, _, rest = text[14:].partition(". ")
-        return _parse_receptacle_view(rest, "arrive", name.rstrip("."))
-    if text.startswith("You pick up the "):
-        return _parse_two(text[16:], "take", " from the ")
-    if text.startswith("You move the "):
-        return _parse_two(text[13:], "put", " to the ")
-    if text.startswith("You put the "):
-        return _parse_two(text[12:], "put", " in/on the ")
-    if text.startswith("You open the "):
-        name, _, rest = text[13:].partition(". ")
-        percept = _parse_receptacle_view(rest, "open", name.rstrip("."))
-        return percept if percept.is_open else Percept("open", name.rstrip("."), is_open=True)
-    if text.startswith("You close the "):
-        return Percept("close", text[14:].rstrip("."), is_open=False)
-    for kind in ("clean", "heat", "cool"):
-        if text.startswith(f"You {kind} the "):
-            return _parse_two(text[9 + len(kind) :], kind, " using the ")
-    if text.startswith("You turn on the "):
-        return Percept("turn_on", object=text[16:].rstrip("."))
-    if text.startswith("You turn off the "):
-        return Percept("turn_off", object=text[17:].rstrip("."))
-    if text.startswith("You are carrying: "):
-        held = _parse_list(text[18:])
-        return Percept("inventory", object=held[0] if held else "")
-    if text.startswith("You are not carrying anything"):
-        return Percept("inventory")
-    if text.startswith("You are facing the "):
-        return Percept("facing", receptacles=_parse_list(text[19:].partition(". Next to it")[0]))
-    return Percept("unknown")
+_ANSWERS = [
+    ("take", r"You pick up the (?P<object>.*?) from the (?P<receptacle>.*)"),
+    ("put", r"You move the (?P<object>.*?) to the (?P<receptacle>.*)"),
+    ("put", r"You put the (?P<object>.*?) in/on the (?P<receptacle>.*)"),
+    *((verb, rf"You {verb} the (?P<object>.*?) using the (?P<receptacle>.*)") for verb in CHANGERS),
+    ("turn_on", r"You turn on the (?P<object>.*)"),
+    ("turn_off", r"You turn off the (?P<object>.*)"),
+    ("arrive", r"You arrive at (?P<receptacle>.*?)(?:\. .*)?\Z"),
+    ("open", r"You open the (?P<receptacle>.*?)(?:\. .*)?\Z"),
+    ("close", r"You close the (?P<receptacle>.*)"),
+    ("inventory", r"You are (?:carrying: (?P<names>.*)|not carrying anything)"),
+    ("facing", r"You are facing the (?P<names>.*?)(?:\. Next to it.*)?\Z"),
+    ("nothing", r"Nothing happens"),
+    ("object", r"There's nothing special about (?P<object>.*)"),
+    ("object", r"This (?:.*? )??(?P<object>\S+ \d+)(?=[ .]|\Z)"),
+    ("receptacle", r"(?:On the|The) "),
+    ("help", r"Available commands"),
+]
+"""Kinds of answers and how they begin, in the order in which they are tried."""
+_ANSWER_PATTERNS = [(kind, re.compile(pattern, re.DOTALL)) for kind, pattern in _ANSWERS]
 
 
 def parse_observation(text: str) -> Percept:
@@ -294,39 +219,45 @@ def parse_observation(text: str) -> Percept:
     text = text.strip()
     if _ROOM_MARK in text:
         return Percept("room", receptacles=tuple(parse_room(text)))
-    if text.startswith("You "):
-        return _parse_you(text)
-    if text.startswith("Nothing happens"):
-        return Percept("nothing")
-    if text.startswith(("On the ", "The ")):
-        return _parse_receptacle_view(text, "receptacle")
-    if text.startswith("There's nothing special about "):
-        return Percept("object", object=text[30:].rstrip("."))
-    if text.startswith("This "):
-        words = text.partition(". ")[0].rstrip(".").split()
-        numbers = [i for i, word in enumerate(words) if word.isdigit() and i > 1]
-        if numbers:
-            return Percept("object", object=f"{words[numbers[0] - 1]} {words[numbers[0]]}")
-    if text.startswith("Available commands"):
-        return Percept("help")
-    return Percept("unknown")
+    found = ((kind, match) for kind, pattern in _ANSWER_PATTERNS if (match := pattern.match(text)))
+    kind, match = next(found, ("unknown", None))
+    told = match.groupdict("") if match else {}
+    names, receptacle = names_in(told.get("names", "")), told.get("receptacle", "").rstrip(".")
+    match kind:
+        case "facing":
+            return Percept(kind, receptacles=names)
+        case "inventory":
+            return Percept(kind, object=names[0] if names else "")
+        case "arrive" | "open" | "close" | "receptacle":
+            return _with_view(kind, text, receptacle)
+    return Percept(kind, receptacle, told.get("object", "").rstrip("."))
 
 
+def _with_view(kind: str, text: str, receptacle: str) -> Percept:
+    """Return the percept of a text that may show a receptacle, which memory's rules read, too."""
+    reading = read_observation(text)
+    place, contents = next(iter(reading.complete), ("", None))
+    doors = {name: state == "open" for name, relation, state in reading.facts if relation == "is"}
+    place = place or next(iter(doors), receptacle)
+    return Percept(kind if place else "unknown", place, is_open=doors.get(place), contents=contents)
+
+
+_COMMANDS = (
+    ("go", "go to R"),
+    ("open", "open R"),
+    ("close", "close R"),
+    ("take", "take O from R"),
+    ("put", "move O to R"),
+    ("put", "put O in/on R"),
+    *((verb, f"{verb} O with R") for verb in CHANGERS),
+    ("use", "use O"),
+    ("examine", "examine O"),
+    *((verb, verb) for verb in ("look", "inventory", "help")),
+)
+"""Verb -> its command; O stands for an object, R for a receptacle."""
+_OBJECT, _RECEPTACLE = r"(?P<object>\w+ \d+)", r"(?P<receptacle>\w+ \d+)"
 _COMMAND_PATTERNS = [
-    ("go", re.compile(r"go to (?P<receptacle>\w+ \d+)")),
-    ("open", re.compile(r"open (?P<receptacle>\w+ \d+)")),
-    ("close", re.compile(r"close (?P<receptacle>\w+ \d+)")),
-    ("take", re.compile(r"take (?P<object>\w+ \d+) from (?P<receptacle>\w+ \d+)")),
-    ("put", re.compile(r"move (?P<object>\w+ \d+) to (?P<receptacle>\w+ \d+)")),
-    ("put", re.compile(r"put (?P<object>\w+ \d+) in/on (?P<receptacle>\w+ \d+)")),
-    ("clean", re.compile(r"clean (?P<object>\w+ \d+) with (?P<receptacle>\w+ \d+)")),
-    ("heat", re.compile(r"heat (?P<object>\w+ \d+) with (?P<receptacle>\w+ \d+)")),
-    ("cool", re.compile(r"cool (?P<object>\w+ \d+) with (?P<receptacle>\w+ \d+)")),
-    ("use", re.compile(r"use (?P<object>\w+ \d+)")),
-    ("examine", re.compile(r"examine (?P<object>\w+ \d+)")),
-    ("look", re.compile(r"look")),
-    ("inventory", re.compile(r"inventory")),
-    ("help", re.compile(r"help")),
+    (verb, re.compile(words.replace("O", _OBJECT).replace("R", _RECEPTACLE))) for verb, words in _COMMANDS
 ]
 
 

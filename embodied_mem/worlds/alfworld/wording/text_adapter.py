@@ -1,10 +1,10 @@
-"""Other worlds spoken in ALFWorld's words, so that what was made for ALFWorld's texts can act and teach there.
+"""Text adapters: rewrite another world's texts in ALFWorld's wording, so that its models and teachers work there.
 
-    class MyRow(DialectRow): ...                # how commands become actions, and views ALFWorld's texts
-    class MyWorldInAlfworldWords(InAlfworldWords):
+    class MyRow(AdapterRow): ...                # how commands become actions, and views ALFWorld's texts
+    class MyTextAdapter(AlfworldTextAdapter):
         row = MyRow
 
-What all dialects share: a command becomes one or more of the world's own actions, all of which count for its limits; a
+What all adapters share: a command becomes one or more of the world's own actions, all of which count for its limits; a
 command that makes no sense counts as an invalid action, as an unusable answer does there. The first text lists the
 fixed places, as ALFWorld's does. The instruction becomes a task sentence by its words: nothing of the episode's goal is
 read.
@@ -19,21 +19,37 @@ from typing import Any
 import numpy as np
 
 from embodied_mem import envs
-from embodied_mem.envs.alfworld_text import Command, parse_command
+from embodied_mem.worlds.alfworld.wording.text import CHANGERS, Command, parse_command
 
+Flags = np.ndarray[Any, Any]
+"""One number or bool per env."""
 NOTHING = "Nothing happens."
 SUCCESS = "Last action executed successfully"
 """How EmbodiedBench's worlds begin their answer to an action that was done."""
 
+_CHANGE = "You {verb} the {held} using the {place}."
+_ANSWERS = {
+    "go": "You arrive at {place}. {view}",
+    "open": "You open the {place}. {view}",
+    "close": "You close the {place}.",
+    "take": "You pick up the {taken} from the {place}.",
+    "put": "You move the {held} to the {place}.",
+    "use": "You turn on the {thing}.",
+    **dict.fromkeys(CHANGERS, _CHANGE),
+}
+"""Verb of a command -> ALFWorld's text about it; for others, what is seen."""
 
-class DialectRow(abc.ABC):
-    """One env and what has to be known to translate. Places are spoken names -> what the world's own actions need.
+
+class AdapterRow(abc.ABC):
+    """One env and the state of its translation. Places: name in ALFWorld's wording -> what the world's actions need.
 
     A subclass sets `_places` and `goal` in `_prepare` and reads views in `_see`.
     """
 
     world: str
     """Id of the environment."""
+    goal: str
+    _places: dict[str, Any]
 
     def __init__(self, tasks: Sequence[Any], max_actions: int):
         self._env = envs.make(self.world, tasks=list(tasks), num_envs=1, max_steps=max_actions)
@@ -45,7 +61,7 @@ class DialectRow(abc.ABC):
         self.goal_text, self.task_id = info["goal"][0], info["task_id"][0]
         self._at, self._last = "", ""
         self._note(observations[0], info)
-        self._places: dict[str, Any] = {}
+        self._places = {}
         self._prepare(self._env.load(index))
         return (
             "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
@@ -53,7 +69,7 @@ class DialectRow(abc.ABC):
         )
 
     def do(self, command: str) -> str:
-        """Plays a command and returns ALFWorld's words for what came of it."""
+        """Plays a command and returns ALFWorld's text for what came of it."""
         parsed = parse_command(command)
         actions = self._actions(parsed)
         held = self._held()
@@ -64,23 +80,13 @@ class DialectRow(abc.ABC):
             self._refused(parsed, actions)
             return NOTHING
         place = parsed.receptacle
-        match parsed.verb:
-            case "go":
-                self._at = place
-                return f"You arrive at {place}. {self._describe()}"
-            case "open":
-                return f"You open the {place}. {self._describe()}"
-            case "close":
-                return f"You close the {place}."
-            case "take":
-                return f"You pick up the {self._held()} from the {place}."
-            case "put":
-                return f"You move the {held} to the {place}."
-            case "use":
-                return f"You turn on the {parsed.object}."
-            case "clean" | "heat" | "cool":
-                return f"You {parsed.verb} the {held} using the {place}."
-        return self._describe()
+        if parsed.verb == "go":
+            self._at = place
+        answer = _ANSWERS.get(parsed.verb, "{view}")
+        view = self._describe() if "{view}" in answer else ""  # to look gives things their names in some worlds
+        return answer.format(
+            verb=parsed.verb, thing=parsed.object, place=place, held=held, taken=self._held(), view=view
+        )
 
     def commands(self) -> list[str]:
         """Commands that make sense here and now."""
@@ -154,7 +160,7 @@ class DialectRow(abc.ABC):
 
     @abc.abstractmethod
     def _held(self) -> str:
-        """The spoken name of what is in the hand; empty for nothing."""
+        """The name, in ALFWorld's wording, of what is in the hand; empty for nothing."""
 
     @abc.abstractmethod
     def _state(self) -> str:
@@ -162,7 +168,7 @@ class DialectRow(abc.ABC):
 
     @abc.abstractmethod
     def _contents(self) -> list[str]:
-        """Spoken names of what can be seen at the place where the agent stands."""
+        """Names, in ALFWorld's wording, of what can be seen at the place where the agent stands."""
 
     def _listed(self) -> list[str]:
         """Places in the order of the first text."""
@@ -187,10 +193,10 @@ def listing(names: Sequence[str]) -> str:
     return ", ".join(f"a {name}" for name in names[:-1]) + f", and a {names[-1]}"
 
 
-class InAlfworldWords:
-    """A world's tasks side by side, in ALFWorld's words; see the module."""
+class AlfworldTextAdapter:
+    """A world's tasks side by side, in ALFWorld's wording; see the module."""
 
-    row: type[DialectRow]
+    row: type[AdapterRow]
     max_steps: int
     """The world's own limit."""
 
@@ -207,12 +213,12 @@ class InAlfworldWords:
         self.max_steps = max_steps or self.max_steps
         self._rows = [self.row(tasks, self.max_steps) for _ in range(num_envs)]
 
-    def reset(self, *, options: dict[str, Any]):
+    def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
         texts = [row.begin(int(index)) for row, index in zip(self._rows, options["task_indices"], strict=True)]
         return texts, self._info()
 
-    def step(self, commands: Sequence[str]):
+    def step(self, commands: Sequence[str]) -> tuple[list[str], Flags, Flags, Flags, dict[str, Any]]:
         """One command per row; a row whose episode is over does nothing. As `gymnasium.vector.VectorEnv.step`."""
         texts = [NOTHING if row.over else row.do(command) for row, command in zip(self._rows, commands, strict=True)]
         truncations = np.array([row.truncated for row in self._rows])

@@ -1,20 +1,21 @@
-"""What a household agent is: it gets an instruction and memories, then reads observations and says actions.
+"""The protocol of a household agent: an instruction and memories first, then observations in, actions out.
 
     agent.begin(instruction, observation, memories)
     reply = agent.act(observation)                       # Reply(thought, "Explore[kitchen_1]")
     observations, *_ = envs.step([reply.action])
 
-The agent sees text only, never the env. `play` plays one task and returns what is remembered of it.
+The agent sees text only, never the env.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from ..memory.profile import UserProfile
-from ..memory.traces import Trace, TraceStep
+from embodied_mem.memory.modules.profile import UserProfile
+
+from ..traces.trace import Trace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +35,7 @@ class HouseholdAgent(Protocol):
     """Whatever plays household tasks."""
 
     def begin(
-        self,
-        instruction: str,
-        observation: str,
-        memories: Sequence[Trace] = (),
-        profile: UserProfile | None = None,
+        self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
         """Start a task.
 
@@ -53,31 +50,3 @@ class HouseholdAgent(Protocol):
     def act(self, observation: str) -> Reply:
         """The next action, after `observation`."""
         ...
-
-
-def play(
-    agent: HouseholdAgent,
-    instruction: str,
-    observation: str,
-    step: Callable[[str], tuple[str, bool]],
-    memories: Sequence[Trace] = (),
-    profile: UserProfile | None = None,
-) -> tuple[TraceStep, ...]:
-    """Play one task to its end and return its turns.
-
-    Args:
-        agent: plays.
-        instruction: what the user said.
-        observation: the first observation.
-        step: plays an action and returns the next observation and whether the task has ended.
-        memories: for the agent, best first.
-        profile: for the agent.
-    """
-    agent.begin(instruction, observation, memories, profile)
-    turns: list[TraceStep] = []
-    ended = False
-    while not ended:
-        reply = agent.act(observation)
-        observation, ended = step(reply.action)
-        turns.append(TraceStep(reply.thought, reply.action, observation))
-    return tuple(turns)

@@ -1,4 +1,4 @@
-"""What a household agent wants: moves of things, in order, as an instruction or a memory gives them.
+"""Goals of a household agent: moves of things, in order, as an instruction or a memory gives them.
 
     moves = moves_of(read_instruction(text, words))
     moves[0].thing.phrase, moves[0].place
@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from .household_instructions import Asked
-from .household_words import PlaceMention, content, stem
+from .instruction import Asked
+from .lexicon import PlaceMention, content, stem
 
 _CORE_END = re.compile(
     r"\s*(?:,|\b(?:with|from|of|which|that|who|called|titled|named|featuring|gifted|given|on|in|by|for|as|used)\b).*\Z",
@@ -54,16 +54,11 @@ class Move:
     """One thing to be put somewhere.
 
     Attributes:
-        thing: what.
-        place: where; None where nothing says it.
-        inside: into the piece, not on it.
+        place, inside, beside_place, source, arrange: as of `Placement`.
         beside: thing it is to be next to.
-        beside_place: furniture it is to be next to.
-        source: where it is now, as far as it is said.
         carry: enough to carry it there, since it goes on from there.
         piece: the piece a memory used.
         group: number of the request; things of one request go to one piece.
-        arrange: whether the thing may be the name of an arrangement.
         part: number of the part of the instruction that it belongs to.
     """
 
@@ -133,18 +128,8 @@ def moves_of(asked: Asked) -> list[Move]:
             beside = thing(asked_for.beside) if asked_for.beside and asked_for.beside_place is None else None
             if asked_for.together and previous is not None:
                 beside = previous
-            moves.append(
-                Move(
-                    one,
-                    asked_for.place,
-                    asked_for.inside,
-                    beside if beside is not one else None,
-                    asked_for.beside_place,
-                    asked_for.source,
-                    group=number,
-                    arrange=asked_for.arrange,
-                )
-            )
+            same = {name: getattr(asked_for, name) for name in ("place", "inside", "beside_place", "source", "arrange")}
+            moves.append(Move(one, beside=beside if beside is not one else None, group=number, **same))
             previous = one
     return with_carries(moves)
 

@@ -1,4 +1,4 @@
-"""English by rules: sentences and their kinds, verbs that ask for something, lists of things.
+"""A small English grammar: kinds of sentences, verbs of requests, lists of things.
 
 sentences("Move the jug. It is green."), sentence_kind("It is green.")      # ..., "description"
 things_in("the jug, the black and white cup, and then a plate")             # three phrases
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .household_words import content
+from .lexicon import TABLES, alternatives, content
 
 _BE = "is|are|was|were|has|have"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
@@ -17,10 +17,7 @@ _PREFERENCE = re.compile(
     r"|(?:when|while|during|every|almost|each|usually|after|before|in the|on)\b[^?]*?\bI\b)",
     re.IGNORECASE,
 )
-_TELLING = (
-    "had|holds?|belongs?|came|comes?|features?|contains?|used|reminds?|represents?|means?|depicts?|resembles?|looks?|"
-    "includes?|gives?|brings?|makes?|shows?|serves?|remains?|became|helps?|got"
-)
+_TELLING = alternatives("telling verbs")
 _DESCRIPTION = re.compile(
     r"(?P<thing>(?:the|this|these|those|that|my|it|they|both|each|all|one)\b[^,]*?)"
     rf"(?:'s|'re|\s+(?:{_BE}|{_TELLING}))\b\s*(?P<what>.*)\Z",
@@ -31,13 +28,7 @@ _DESCRIBED_PART = re.compile(
     rf"(?=(?:the|my|it|this)\s+(?:[\w'-]+\s+){{0,5}}?(?:{_BE}|features?|holds?|belongs?|resembles?|contains?)\b)",
     re.IGNORECASE,
 )
-_VERBS = (
-    "move|put|place|bring|take|set|arrange|return|relocate|transfer|carry|swap|leave|keep|organize|organise|position|"
-    "display|store|lay|get|grab|fetch|tidy|clean|prepare|rearrange|gather|stack|switch|exchange|shift|decorate|"
-    "pick up|drop|stay|make|change|enhance|ready|stage|refresh|create|style|have|add|"
-    "moving|putting|placing|bringing|taking|setting|arranging|returning|relocating|transferring|carrying|swapping|"
-    "leaving|keeping|organizing|positioning|displaying|storing|getting|tidying|preparing|gathering|shifting"
-)
+_VERBS = alternatives("verbs")
 _COMMAND = re.compile(
     r"\s*(?:(?:then|also|and|after that|next|finally|first|please|ok|okay|hey|hi|so|now|once[^,]*|afterwards|lastly|"
     r"additionally)\b,?\s+)*"
@@ -53,11 +44,7 @@ VERB = re.compile(
 )
 """A verb that asks for something, where a clause may begin."""
 
-_HEADERS = """
-    set up;tidy;tidy up;organize;organise;prepare;clean;clean up;put away;decorate;make;enhance;ready;refresh;create;
-    style;tidying;tidying up;preparing;have
-"""
-HEADERS = frozenset(verb.strip() for verb in _HEADERS.split(";"))
+HEADERS = frozenset(TABLES["headers"].strip().split("; "))
 """Verbs that announce a task rather than name a move."""
 
 ARRANGE = HEADERS | {"arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get"}
@@ -83,13 +70,7 @@ NOUN = re.compile(
 )
 VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
 AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
-_ADJECTIVE_WORDS = """
-    white black brown blue green red yellow pink gray grey silver gold golden orange purple teal beige tan cream maroon
-    turquoise navy round square wooden glossy matte tall small large dark light bright old new soft plain simple clear
-    transparent colorful striped cylindrical rectangular smooth rugged sleek modern vintage slender short metallic
-    copper bronze magenta lavender mint ivory cozy multicolored
-"""
-_ADJECTIVES = frozenset(_ADJECTIVE_WORDS.split())
+_ADJECTIVES = frozenset(TABLES["adjectives"].split())
 _LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
 _LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What an agent knows of a house: the text of the first observation, and what later ones add.
+"""An agent's picture of a house: the text of the first observation, and what later ones add.
 
     view = HouseView(observation, instruction)
     view.furniture["table_4"], view.rooms           # "kitchen_1", {"kitchen_1": ["table_4", ...]}
@@ -7,7 +7,7 @@
 
 Names are `<type>_<number>`; nothing here is known that the texts do not say. Rooms, pieces and objects are kept in an
 order drawn by hash, not in that of the texts, so that whoever takes the first of several takes any of them
-(`memory/tie_breaks.py`).
+(`traces/trace.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from ..errors import InvalidInputError
-from ..memory.tie_breaks import drawn
-from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, parse_result
+from embodied_mem.errors import InvalidInputError
+
+from ..traces.trace import HELD, drawn, parse_action, parse_description, parse_objects, parse_result
 
 _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
 
@@ -30,15 +30,8 @@ def kind_of(name: str) -> str:
 
 @dataclasses.dataclass
 class SeenObject:
-    """One object that was seen.
-
-    Attributes:
-        place: furniture or floor it is on, or `HELD`.
-        room: room of the place; empty while held.
-        start: place where it was first seen.
-        start_room: room where it was first seen.
-        caption: its description, once asked for.
-    """
+    """One object that was seen: its place (furniture, floor or `HELD`) and that one's room (empty while held), now and
+    at first; its description, once asked for."""
 
     place: str
     room: str

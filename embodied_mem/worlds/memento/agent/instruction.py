@@ -1,4 +1,4 @@
-"""What an instruction asks for: placements in order, what it says of things, and what it says of the user.
+"""Parses instructions: placements in order, and what is said of things and of the user.
 
     asked = read_instruction("Move the pen to the shelves. Then, place it on the floor. It is my lucky pen.", words)
     asked.placements      # the pen to the shelves; the pen to the floor
@@ -13,25 +13,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from .household_grammar import (
-    AND_THEN,
-    ARRANGE,
-    BESIDE,
-    HEADERS,
-    LEAVE,
-    NOUN,
-    PRONOUN,
-    TOGETHER,
-    TOWARDS,
-    VAGUE,
-    VERB,
-    bare,
-    described,
-    sentence_kind,
-    sentences,
-    things_in,
-)
-from .household_words import PlaceMention, PlaceWords, content
+from . import grammar
+from .lexicon import PlaceMention, PlaceWords, content
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +50,6 @@ class Asked:
     Attributes:
         placements: what is to be done, in order.
         descriptions: what is said of things, by their names in the text.
-        personal: sentences that tell what something means to the user.
         preferences: sentences that tell how the user likes things.
         commands: the sentences that ask for something.
         requests: the same, each with the other sentences that follow it.
@@ -93,7 +75,7 @@ class _Reader:
         self.number = -1
 
     def sentence(self, text: str) -> None:
-        matches = list(VERB.finditer(text))
+        matches = list(grammar.VERB.finditer(text))
         self.number += 1
         self.then = bool(re.match(r"(?:then|after that|next|afterwards|finally|once)\b", text, re.IGNORECASE))
         if not matches:
@@ -108,15 +90,14 @@ class _Reader:
             self.then = False
 
     def clause(self, verb: str, body: str) -> None:
-        header = verb in HEADERS
-        together = bool(TOGETHER.search(body))
-        marked = TOGETHER.sub(lambda m: " " * len(m[0]), body)
+        together = bool(grammar.TOGETHER.search(body))
+        marked = grammar.TOGETHER.sub(lambda m: " " * len(m[0]), body)
         mentions = self.words.find(marked)
-        if header and not any(m.relation != "from" for m in mentions if m.relation):
+        if verb in grammar.HEADERS and not any(m.relation != "from" for m in mentions if m.relation):
             self.context = next(iter(self.words.find(body, bare=True)), self.context)
             if verb.startswith(("clean", "tidy")):
                 self.source = self.context
-            if verb not in ("put away",):
+            if verb != "put away":
                 return
         beside, beside_place, marked = self._beside(marked, mentions)
         mentions = self.words.find(marked)
@@ -124,7 +105,7 @@ class _Reader:
         at, cut = 0, False
         for mention in mentions:
             text = marked[at : mention.start]
-            real = [p for p in things_in(text) if not self._is_place(p)] if content(text) or PRONOUN.match(text) else []
+            real = self._things(text) if content(text) or grammar.PRONOUN.match(text) else []
             if not groups or (real and cut and self._starts_new(text)):
                 groups.append((text, []))
             elif real and not cut and not groups[-1][1]:
@@ -134,7 +115,7 @@ class _Reader:
             at = mention.end
         if not groups:
             groups.append((marked, []))
-        elif found := AND_THEN.match(marked[at:]):
+        elif found := grammar.AND_THEN.match(marked[at:]):
             groups[-1] = (f"{groups[-1][0].strip(' ,')}, {found[1].strip()}", groups[-1][1])
         for text, places in groups:
             self._placement(verb, text, places, together, beside, beside_place)
@@ -142,6 +123,9 @@ class _Reader:
     @staticmethod
     def _starts_new(text: str) -> bool:
         return bool(re.match(r"\s*,?\s*(?:and\s+)?(?:then\s+)?(?:the|a|an|my|our)\b", text, re.IGNORECASE))
+
+    def _things(self, text: str) -> list[str]:
+        return [phrase for phrase in grammar.things_in(text) if not self._is_place(phrase)]
 
     def _is_place(self, phrase: str) -> bool:
         return any(m.start == 0 and m.end >= len(phrase.strip()) for m in self.words.find(phrase.strip(), bare=True))
@@ -152,12 +136,12 @@ class _Reader:
             if mention.relation in ("next to", "beside", "near", "close to", "alongside"):
                 blank = text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :]
                 return text[mention.start : mention.end], dataclasses.replace(mention, relation="next to"), blank
-        if match := BESIDE.search(text):
+        if match := grammar.BESIDE.search(text):
             later = [m.start for m in self.words.find(text) if m.start > match.end()]
             comma = re.search(r"[,;]|\s+and\s+(?=the\b)", text[match.end() :])
             ends = [*later, len(text), *([match.end() + comma.start()] if comma else [])]
             phrase = text[match.end() : min(ends)].strip(" ,.")
-            if content(phrase) or PRONOUN.match(phrase):
+            if content(phrase) or grammar.PRONOUN.match(phrase):
                 return phrase, None, text[: match.start()] + " " * (min(ends) - match.start()) + text[min(ends) :]
         return "", None, text
 
@@ -171,48 +155,37 @@ class _Reader:
         beside_place: PlaceMention | None,
     ) -> None:
         there = bool(re.search(r"\b(?:there|here)\b", text, re.IGNORECASE))
-        text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE).strip(
-            " ,"
-        )
-        pronoun = not NOUN.search(text) or bool(PRONOUN.match(text))
+        text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
+        text = text.strip(" ,")
+        pronoun = not grammar.NOUN.search(text) or bool(grammar.PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
             text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
         text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
-        things = self.last if pronoun else [thing for thing in things_in(text) if not self._is_place(thing)]
-        things = [self._as_before(thing) for thing in things]
+        things = [self._as_before(thing) for thing in (self.last if pronoun else self._things(text))]
         beside = self._as_before(beside)
         sources = [place for place in places if place.relation == "from"]
         goals = [place for place in places if place.relation != "from"]
-        if len(goals) > 1 and goals[-1].relation in TOWARDS and goals[0].relation not in TOWARDS:
+        if len(goals) > 1 and goals[-1].relation in grammar.TOWARDS and goals[0].relation not in grammar.TOWARDS:
             sources, goals = goals[:1], goals[1:]  # "move the cup on the table to the bedroom"
-        place = self._merged(goals)
-        if place is None and there and self.context is not None:
-            place = self.context
-        inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
-        asked = Placement(
-            tuple(things),
-            place,
-            inside,
-            together,
-            beside,
-            beside_place,
-            sources[0] if sources else self.source,
-            verb in ARRANGE,
-            self.number,
-        )
-        if verb in LEAVE and place is None:
+        place = self._merged(goals) or (self.context if there else None)
+        if verb in grammar.LEAVE and place is None:
             return
-        if not things or (verb in HEADERS and VAGUE.match(text)):
-            self.context = place or self.context
-            return
-        self._add(asked, pronoun)
-        both = [beside] if beside and beside_place is None and not PRONOUN.match(beside) else []
-        self.last = [*things, *(b for b in both if b not in things)]
+        if things and not (verb in grammar.HEADERS and grammar.VAGUE.match(text)):
+            inside = any(goal.relation in ("in", "into", "inside", "within") and goal.piece for goal in goals)
+            source = sources[0] if sources else self.source
+            asked = Placement(
+                tuple(things), place, inside=inside, together=together, beside=beside, beside_place=beside_place,
+                source=source, arrange=verb in grammar.ARRANGE, sentence=self.number,
+            )  # fmt: skip
+            self._add(asked, pronoun)
+            both = [beside] if beside and beside_place is None and not grammar.PRONOUN.match(beside) else []
+            self.last = [*things, *(b for b in both if b not in things)]
         self.context = place or self.context
 
     def _as_before(self, phrase: str) -> str:
         """The words used before for the same thing, but for its article ("my jug", then "the jug")."""
-        same = [one for placement in self.placements for one in placement.things if bare(one) == bare(phrase)]
+        known = [one for placement in self.placements for one in placement.things]
+        same = [one for one in known if grammar.bare(one) == grammar.bare(phrase)]
         return same[-1] if same else phrase
 
     @staticmethod
@@ -226,59 +199,61 @@ class _Reader:
         return rooms[-1] if rooms else None
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
+        """A new placement, or more about earlier ones where their things are meant."""
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
         merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
         if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
             asked = self._narrowed(rooms[-1], asked)
-        before = self.placements[-1] if self.placements else None
-        known = before is not None and set(asked.things) >= set(before.things)
-        if before is None or not (known or (pronoun and set(before.things) & set(asked.things))):
+        names, before = set(asked.things), self.placements[-1] if self.placements else None
+        if before is None or not (names >= set(before.things) or (pronoun and set(before.things) & names)):
             self.placements.append(asked)
-            return
-        place = asked.place
-        if place is None:  # "place them next to each other": says more of the last placements
-            names = set(asked.things)
-            reach = 1 if set(before.things) >= names else len(names)
-            for i, one in enumerate(self.placements):
-                if set(one.things) & names and i >= len(self.placements) - reach:
-                    self.placements[i] = dataclasses.replace(
-                        one,
-                        together=one.together or asked.together,
-                        beside=one.beside or asked.beside,
-                        beside_place=one.beside_place or asked.beside_place,
-                    )
-            if asked.together and self.placements[-1].things != asked.things:
-                self._gather(asked)
-            return
-        old = before.place
-        same_piece = old is not None and place.piece == old.piece and (not place.room or place.room == old.room)
-        room_first = old is not None and not old.piece and bool(place.piece) and place.room in ("", old.room)
-        if (
-            old is None
-            or (same_piece and not place.other)
-            or (room_first and not (self.then and len(asked.things) > 1))
-        ):
-            merged = (
-                place
-                if old is None
-                else dataclasses.replace(
-                    place, room=place.room or old.room, other=place.other or old.other, hint=place.hint or old.hint
+        elif asked.place is None:
+            self._say_more(before, asked)
+        elif before.place is None or self._refines(before.place, asked.place, len(asked.things)):
+            self._refine(before, asked)
+        else:
+            self.placements.append(dataclasses.replace(asked, source=None))
+
+    def _say_more(self, before: Placement, asked: Placement) -> None:
+        """What the last things are to be next to ("place them next to each other")."""
+        names = set(asked.things)
+        reach = 1 if set(before.things) >= names else len(names)
+        for i, one in enumerate(self.placements):
+            if set(one.things) & names and i >= len(self.placements) - reach:
+                self.placements[i] = dataclasses.replace(
+                    one,
+                    together=one.together or asked.together,
+                    beside=one.beside or asked.beside,
+                    beside_place=one.beside_place or asked.beside_place,
                 )
+        if asked.together and self.placements[-1].things != asked.things:
+            self._gather(asked)
+
+    def _refines(self, old: PlaceMention, place: PlaceMention, count: int) -> bool:
+        """Whether a place says more of the one before: the same piece, or a piece after its room."""
+        if place.piece == old.piece and (not place.room or place.room == old.room) and not place.other:
+            return True
+        room_first = not old.piece and bool(place.piece) and place.room in ("", old.room)
+        return room_first and not (self.then and count > 1)
+
+    def _refine(self, before: Placement, asked: Placement) -> None:
+        """Both as one placement."""
+        place, old = asked.place, before.place
+        if place is not None and old is not None:
+            place = dataclasses.replace(
+                place, room=place.room or old.room, other=place.other or old.other, hint=place.hint or old.hint
             )
-            self.placements[-1] = dataclasses.replace(
-                before,
-                things=asked.things if set(asked.things) > set(before.things) else before.things,
-                place=merged,
-                inside=asked.inside or before.inside,
-                together=before.together or asked.together,
-                beside=asked.beside or ("" if before.beside in asked.things else before.beside),
-                beside_place=asked.beside_place or before.beside_place,
-                source=before.source or asked.source,
-            )
-            if before.beside and before.beside in asked.things:
-                self.placements[-1] = dataclasses.replace(self.placements[-1], together=True)
-            return
-        self.placements.append(dataclasses.replace(asked, source=None))
+        mutual = bool(before.beside) and before.beside in asked.things
+        self.placements[-1] = dataclasses.replace(
+            before,
+            things=asked.things if set(asked.things) > set(before.things) else before.things,
+            place=place,
+            inside=asked.inside or before.inside,
+            together=before.together or asked.together or mutual,
+            beside=asked.beside or ("" if before.beside in asked.things else before.beside),
+            beside_place=asked.beside_place or before.beside_place,
+            source=before.source or asked.source,
+        )
 
     @staticmethod
     def _within(before: Placement, asked: Placement) -> bool:
@@ -289,6 +264,8 @@ class _Reader:
     def _narrowed(self, number: int, asked: Placement) -> Placement:
         """Some of the things moved to a room go to a piece in it: take them out there unless one follows the other."""
         before = self.placements[number]
+        assert asked.place is not None  # as `_within` says
+        assert before.place is not None
         if not self.then:
             rest = tuple(thing for thing in before.things if thing not in asked.things)
             self.placements[number : number + 1] = [dataclasses.replace(before, things=rest)] if rest else []
@@ -311,8 +288,8 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
     preferences: list[str] = []
     commands: list[str] = []
     requests: list[str] = []
-    for sentence in sentences(text):
-        kind = sentence_kind(sentence)
+    for sentence in grammar.sentences(text):
+        kind = grammar.sentence_kind(sentence)
         if kind == "command":
             reader.sentence(sentence)
             commands.append(sentence)
@@ -320,7 +297,7 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
         elif kind == "preference":
             preferences.append(sentence)
         else:
-            descriptions += described(sentence, reader.last)
+            descriptions += grammar.described(sentence, reader.last)
         if kind != "command" and requests:
             requests[-1] += f" {sentence}"
     return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands), tuple(requests))

@@ -1,4 +1,4 @@
-"""Words for places and things: which of a house's rooms and furniture a phrase names, and how phrases are compared.
+"""The lexicon of places and things: which rooms and furniture a phrase names, and how phrases compare.
 
 words = PlaceWords(view)
 words.find("to another table in the living room")     # [PlaceMention(relation="to", piece="table", ...)]
@@ -11,65 +11,34 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from .household_view import HouseView, kind_of
+from embodied_mem.language.word_votes import lexicon_of
 
-_PIECES = {
-    "shelves": ("shelf", "bookshelf", "bookshelves", "bookcase", "shelving"),
-    "couch": ("sofa", "settee", "loveseat"),
-    "chest of drawers": ("dresser", "drawers", "drawer"),
-    "table": ("desk", "coffee table", "bedside table"),
-    "fridge": ("refrigerator", "freezer"),
-    "cabinet": ("cupboard",),
-    "wardrobe": ("closet", "armoire"),
-    "washer dryer": ("washing machine", "washer", "dryer"),
-    "stool": ("ottoman",),
-    "stand": ("nightstand", "night stand"),
-    "counter": ("countertop", "worktop"),
-    "chair": ("armchair", "seat"),
-    "filing cabinet": ("file cabinet",),
-    "floor": ("ground",),
-}
-"""Other words for furniture, by type."""
+from .house import HouseView, kind_of
 
-_ROOMS = {
-    "living room": ("living room", "livingroom", "family room", "familyroom", "lounge", "tv room", "sitting room"),
-    "tv": ("tv room", "tv", "television room"),
-    "family room": ("family room", "familyroom", "living room"),
-    "lounge": ("lounge", "living room"),
-    "bathroom": ("bathroom", "washroom", "restroom", "bath"),
-    "laundryroom": ("laundry room", "laundryroom", "laundry"),
-    "hallway": ("hallway", "hall", "corridor", "lobby"),
-    "entryway": ("entryway", "entrance", "foyer", "lobby", "entry"),
-    "office": ("office", "study", "home office"),
-    "dining room": ("dining room", "dining area"),
-    "utilityroom": ("utility room", "utilityroom"),
-    "other room": ("other room",),
-    "bedroom": ("bedroom", "kids room", "guest room"),
-}
-_MODIFIERS = (
-    "same|different|another|other|new|nearby|next|empty|dining|coffee|side|bedside|main|large|small|big|top|"
-    "available|one|specific|usual|favorite|favourite|whole"
-)
-_DETERMINERS = "the|a|an|my|our|your|any|one of the|some|each|both|this|that"
-_PREPOSITIONS = (
-    "from|to|on top of|onto|on|upon|into|inside|within|in|at|next to|beside|near|close to|by|alongside|over to|"
-    "back on|back to|across|around|atop|off"
-)
-_AFTER = (
-    r"(?=\s*(?:\Z|[.,;:?!)]|(?:and|then|next|together|side|so|for|as|where|when|to|from|on|onto|in|into|with|near|beside|"
-    r"by|placing|putting|neatly|back|this|instead|again|please|before|after|while|it|them|during|alongside|just|like|"
-    r"at|which|that|because|since|first|finally|also|using|using|today|tonight|now|or|but|is|are|if|until|close|"
-    r"such|of|inside|within|there|ready)\b))"
-)
-_STOP_WORDS = """
-    a an the my our your his her their its of in on at to for with and or is are was were be been as it this that
-    these those them they i me we you from by into onto up can could would please help move put place set bring take
-    like have has had do does so then also back part next other each together one usually always
-"""
-_STOP = frozenset(_STOP_WORDS.split())
-_IRREGULAR = {"shelves": "shelf", "knives": "knife", "loaves": "loaf", "scarves": "scarf", "grey": "gray",
-              "favourite": "favorite", "cosy": "cozy", "mug": "cup", "colour": "color", "gifted": "gift",
-              "teddy": "bear", "cosily": "cozy"}  # fmt: skip
+TABLES = lexicon_of("embodied_mem.worlds.memento")
+_IRREGULAR = dict(line.split(": ") for line in TABLES["same"].splitlines())
+_STOP = frozenset(TABLES["light words"].split())
+
+
+def _words_by_kind(title: str) -> dict[str, list[str]]:
+    rows = (line.partition(": ") for line in TABLES[title].splitlines())
+    return {kind: words.split(", ") for kind, _, words in rows}
+
+
+_PIECES, _ROOMS = _words_by_kind("furniture"), _words_by_kind("rooms")
+
+
+def listed(title: str) -> list[str]:
+    """The phrases of a table, separated by commas there."""
+    return re.split(r",\s+", TABLES[title].strip())
+
+
+def alternatives(title: str) -> str:
+    """The same as alternatives of a regular expression."""
+    return "|".join(listed(title))
+
+
+_AFTER = rf"(?=\s*(?:\Z|[.,;:?!)]|(?:{alternatives('behind a place')})\b))"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,16 +62,6 @@ class PlaceMention:
     hint: str = ""
     start: int = 0
     end: int = 0
-
-    def describe(self) -> str:
-        """In words, e.g. `another table in a living room`."""
-        name = f"{'another' if self.other else 'a'} {self.hint + ' ' if self.hint else ''}{self.piece}"
-        return (f"{name} in a {self.room}" if self.room else name) if self.piece else f"the {self.room}"
-
-
-def room_type(room: str) -> str:
-    """living_room_1 -> living room."""
-    return kind_of(room)
 
 
 def stem(word: str) -> str:
@@ -142,7 +101,7 @@ class PlaceWords:
                 self._pieces.setdefault(word, kind)
                 self._pieces.setdefault(word + ("es" if word.endswith(("ch", "sh", "s")) else "s"), kind)
         self._pieces.setdefault("chests of drawers", "chest of drawers")
-        rooms = {room_type(room) for room in view.rooms} - {"unknown room", "toilet"}
+        rooms = {kind_of(room) for room in view.rooms} - {"unknown room", "toilet"}
         for room in rooms - present:
             self._pieces.pop(room, None)
         self._rooms: dict[str, str] = {}
@@ -158,18 +117,17 @@ class PlaceWords:
         for word in list(self._rooms):
             self._rooms.setdefault(f"{word}s", self._rooms[word])
         room, piece = _alternatives(self._rooms), _alternatives(self._pieces)
-        modifiers = rf"(?P<mod{{0}}>(?:(?:{_MODIFIERS})\s+)*)"
-        determiner = rf"(?:(?:{_DETERMINERS})\s+)?"
+        modifiers = rf"(?P<mod{{0}}>(?:(?:{alternatives('modifiers')})\s+)*)"
+        determiner = rf"(?:(?:{alternatives('determiners')})\s+)?"
+        preposition = rf"\b(?P<prep>{alternatives('before a place')})\s+"
         self._mention = re.compile(
-            rf"\b(?P<prep>{_PREPOSITIONS})\s+(?:"
+            rf"{preposition}(?:"
             rf"{determiner}{modifiers.format(1)}(?:(?P<room1>{room}|family|laundry)(?:'s)?\s+)?{modifiers.format(2)}(?P<piece>{piece})"
             rf"(?:\s+(?:in|inside|of|at|from|within)\s+{determiner}{modifiers.format(3)}(?P<room2>{room}))?"
             rf"|{determiner}{modifiers.format(4)}(?P<room3>{room})(?:\s+room)?){_AFTER}",
             re.IGNORECASE,
         )
-        self._bare = re.compile(
-            self._mention.pattern.replace(rf"\b(?P<prep>{_PREPOSITIONS})\s+", r"\b(?P<prep>)", 1), re.IGNORECASE
-        )
+        self._bare = re.compile(self._mention.pattern.replace(preposition, r"\b(?P<prep>)", 1), re.IGNORECASE)
 
     def find(self, text: str, bare: bool = False) -> list[PlaceMention]:
         """The places a text names behind a preposition, in order; with `bare` those without one too."""
@@ -181,7 +139,7 @@ class PlaceWords:
             other = any(word in ("another", "different", "new", "other") for word in modifiers)
             hint = next((word for word in modifiers if word in ("dining", "coffee", "side", "bedside")), "")
             kind = self._rooms.get(room, self._rooms.get(f"{room} room", ""))
-            if hint == "dining" and not kind and "dining room" in {room_type(r) for r in self.view.rooms}:
+            if hint == "dining" and not kind and "dining room" in {kind_of(r) for r in self.view.rooms}:
                 kind = "dining room"
             relation = " ".join(match["prep"].lower().split())
             found.append(PlaceMention(relation, piece, kind, other, hint, match.start(), match.end()))
@@ -191,7 +149,7 @@ class PlaceWords:
         """Rooms that a mention may mean; all where it names none."""
         if not mention.room:
             return list(self.view.rooms)
-        return [room for room in self.view.rooms if room_type(room) == mention.room]
+        return [room for room in self.view.rooms if kind_of(room) == mention.room]
 
     def pieces(self, mention: PlaceMention) -> list[str]:
         """Furniture and floors that a mention may mean, best guess first."""
@@ -204,5 +162,5 @@ class PlaceWords:
         if mention.hint in ("dining", "coffee") and not mention.room:
             order = {"dining": ("dining room", "living room", "kitchen"), "coffee": ("living room", "tv", "lounge")}
             rank = {kind: i for i, kind in enumerate(order[mention.hint])}
-            names.sort(key=lambda n: rank.get(room_type(self.view.furniture[n]), 9))
+            names.sort(key=lambda n: rank.get(kind_of(self.view.furniture[n]), 9))
         return names

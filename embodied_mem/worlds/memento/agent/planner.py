@@ -1,4 +1,4 @@
-"""A household agent that needs no model server: it reads the instruction, asks memory what is meant, plans and acts.
+"""A household agent without a language model: parses the instruction, resolves it by memory, plans and acts.
 
     agent = MemoryPlanner()
     agent.begin(instruction, observation, memories, profile)
@@ -11,19 +11,20 @@ asked for where several objects fit. Failures are answered: too far, go nearer; 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
-from ..memory.lexical import Embedder
-from ..memory.profile import UserProfile
-from ..memory.trace_texts import HELD, parse_action
-from ..memory.traces import Trace
-from .household import Reply
-from .household_goals import Move, core_of, with_carries
-from .household_instructions import read_instruction
-from .household_memory import recall, unified
-from .household_search import Search
-from .household_view import HouseView, kind_of
-from .household_words import PlaceWords
+from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.vectors.lexical import Embedder
+
+from ..traces.trace import HELD, Trace, parse_action
+from .agent import Reply
+from .goals import Move, core_of, with_carries
+from .house import HouseView, kind_of
+from .instruction import read_instruction
+from .lexicon import PlaceMention, PlaceWords
+from .recall import recall, unified
+from .search import Search
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
 _PATIENCE = 6
@@ -32,12 +33,17 @@ _OTHERS = 4
 """Actions to spare from which, and pieces up to which, another is tried where nothing can be put on the first."""
 
 
-class MemoryPlanner:
-    """The agent.
+class Verdict(enum.Enum):
+    """What a rule says of a move that gives no action."""
 
-    Args:
-        embedder: compares what users say; None for words alone.
-        max_actions: actions of a run; what is only for later memory is left out when they run short.
+    NEXT = "the next rule decides"
+    DONE = "the move is done, or cannot be done"
+
+
+class MemoryPlanner:
+    """The agent; compares what users say by words alone where it has no embedder.
+
+    When the actions of a run, `max_actions`, run short, what is only for later memory is left out.
     """
 
     def __init__(self, embedder: Embedder | None = None, *, max_actions: int = 40):
@@ -45,11 +51,7 @@ class MemoryPlanner:
         self._max_actions = max_actions
 
     def begin(
-        self,
-        instruction: str,
-        observation: str,
-        memories: Sequence[Trace] = (),
-        profile: UserProfile | None = None,
+        self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
         """As `HouseholdAgent.begin`."""
         self.view = HouseView(observation, instruction)
@@ -101,43 +103,83 @@ class MemoryPlanner:
         return self._max_actions - self._used - 1 - 4 * (len(self.moves) - self._current)
 
     def _step(self, move: Move) -> Reply | None:
-        """The next action for a move; None if it is done or cannot be done."""
+        """The next action for a move, by the first of `RULES` that knows; None if it is done or cannot be done."""
+        for rule in RULES:
+            answer = rule(self, move)
+            if answer is not Verdict.NEXT:
+                return None if isinstance(answer, Verdict) else answer
+        return None
+
+    def unsaid(self, move: Move) -> Reply | Verdict:
+        """Neither words nor memory say where."""
+        if move.place is not None or move.beside is not None or move.piece:
+            return Verdict.NEXT
+        self._notes.append(f"I do not know what to do about '{move.thing.phrase}': neither words nor memory say where.")
+        return Verdict.DONE
+
+    def find(self, move: Move) -> Reply | Verdict:
+        """Which object it is, is not known yet."""
         thing = move.thing
-        if move.place is None and move.beside is None and not move.piece:
-            self._notes.append(f"I do not know what to do about '{thing.phrase}': neither words nor memory say where.")
-            return None
-        if not thing.name:
-            if self._doubtful(move):
-                return self._step(self.moves[self._current]) if self._current < len(self.moves) else None
-            taken = {other.thing.name for other in self.moves if other.thing is not thing}
-            reply = self._search.look_for(move, taken, self._spare())
-            if reply is not None or not thing.name:
-                return reply
-            if not thing.known:
-                self._notes.append(
-                    f"I do not know which {core_of(thing.phrase)} is meant; my best guess is {thing.name}."
-                )
-        if move.beside is not None and not move.beside.name:
-            return self._search.look_for(
-                Move(move.beside, None, source=move.place), {thing.name}, self._spare()
-            ) or self._step_beside(move)
-        seen = self.view.objects[thing.name]
-        if self.view.held == thing.name:
-            return self._bring(move)
-        if self.view.held is not None:
-            return self._put_away()
-        if self._there(move):
-            return None
-        if self._targets(move) == []:
-            self._notes.append(f"I do not know where {thing.phrase} should go, so I leave it.")
-            return None
-        if self.view.at == seen.place and ("far", thing.name) not in self._bad:
-            return Reply(f"I am at {seen.place}, so I pick up {thing.name}.", f"Pick[{thing.name}]")
-        target = thing.name if ("far", thing.name) in self._bad or seen.place.startswith("floor_") else seen.place
-        self._bad.discard(("far", thing.name))
-        if target == thing.name:
+        if thing.name:
+            return Verdict.NEXT
+        if self._doubtful(move):
+            others = self.moves[self._current :]
+            return (self._step(others[0]) if others else None) or Verdict.DONE
+        taken = {other.thing.name for other in self.moves if other.thing is not thing}
+        reply = self._search.look_for(move, taken, self._spare())
+        if reply is not None or not thing.name:
+            return reply or Verdict.DONE
+        if not thing.known:
+            self._notes.append(f"I do not know which {core_of(thing.phrase)} is meant; my best guess is {thing.name}.")
+        return Verdict.NEXT
+
+    def find_neighbour(self, move: Move) -> Reply | Verdict:
+        """Which object it goes beside, is not known yet; where it is not found, it goes without."""
+        beside = move.beside
+        if beside is None or beside.name:
+            return Verdict.NEXT
+        reply = self._search.look_for(Move(beside, None, source=move.place), {move.thing.name}, self._spare())
+        if reply is None and not beside.name:
+            self._notes.append(f"I do not find {beside.phrase}.")
+            move.beside = None
+        return reply or self._step(move) or Verdict.DONE
+
+    def bring(self, move: Move) -> Reply | Verdict:
+        """It is in the hand."""
+        return (self._bring(move) or Verdict.DONE) if self.view.held == move.thing.name else Verdict.NEXT
+
+    def free_hand(self, move: Move) -> Reply | Verdict:
+        """Something else is in the hand."""
+        return self._put_away() if self.view.held is not None else Verdict.NEXT
+
+    def there(self, move: Move) -> Reply | Verdict:
+        """It is where it shall be."""
+        return Verdict.DONE if self._there(move) else Verdict.NEXT
+
+    def nowhere(self, move: Move) -> Reply | Verdict:
+        """There is no place for it."""
+        if self._targets(move):
+            return Verdict.NEXT
+        self._notes.append(f"I do not know where {move.thing.phrase} should go, so I leave it.")
+        return Verdict.DONE
+
+    def pick(self, move: Move) -> Reply | Verdict:
+        """It is within reach."""
+        name, place = move.thing.name, self.view.objects[move.thing.name].place
+        if self.view.at != place or ("far", name) in self._bad:
+            return Verdict.NEXT
+        return Reply(f"I am at {place}, so I pick up {name}.", f"Pick[{name}]")
+
+    def approach(self, move: Move) -> Reply | Verdict:
+        """It is elsewhere, or was too far away."""
+        name, seen = move.thing.name, self.view.objects[move.thing.name]
+        near = ("far", name) in self._bad or seen.place.startswith("floor_")
+        self._bad.discard(("far", name))
+        if near:
             self.view.at = seen.place
-        return Reply(f"{thing.name} is on {seen.place} in {seen.room}; I go there.", f"Navigate[{target}]")
+        return Reply(
+            f"{name} is on {seen.place} in {seen.room}; I go there.", f"Navigate[{name if near else seen.place}]"
+        )
 
     def _doubtful(self, move: Move) -> bool:
         """Whether what memory says turned out wrong: its object is not where it was, and another memory may be meant.
@@ -163,12 +205,6 @@ class MemoryPlanner:
                 return True
         return False
 
-    def _step_beside(self, move: Move) -> Reply | None:
-        if not move.beside.name:
-            self._notes.append(f"I do not find {move.beside.phrase}.")
-            move.beside = None
-        return self._step(move)
-
     def _there(self, move: Move) -> bool:
         """Whether the thing is where it shall be, without any move."""
         seen = self.view.objects[move.thing.name]
@@ -185,29 +221,16 @@ class MemoryPlanner:
         return seen.room in self.words.rooms(move.place)
 
     def _targets(self, move: Move) -> list[str]:
-        """Pieces and floors to put the thing on, best first; those that did not work left out."""
+        """Pieces and floors to put the thing on, best first; those that did not work left out.
+
+        First that of its neighbour, that of memory, those of things of the same request, those of the room it was in.
+        """
         view, place, thing = self.view, move.place, move.thing
         beside = view.objects[move.beside.name].place if move.beside is not None and move.beside.name else ""
         beside = beside if beside != HELD else ""
         if place is None:
-            return [name for name in (beside, move.piece) if name and self._usable(name, move)]
-        if place.piece:
-            names = self.words.pieces(place)
-            if not names and move.piece in view.furniture:
-                names = [move.piece]
-        else:
-            rooms = self.words.rooms(place)
-            later = [m.place.piece for m in self.moves[self._current + 1 :] if m.place is not None]
-            rank = {kind: i for i, kind in enumerate(_ROOM_PIECES)}
-            pieces = [p for room in rooms for p in view.rooms[room] if kind_of(p) in rank and kind_of(p) not in later]
-            names = sorted(pieces, key=lambda p: rank[kind_of(p)])
-            names += [view.floors[room] for room in rooms if room in view.floors]
-        if place.other:
-            names = [name for name in names if name != view.objects[thing.name].start]
-        if place.piece == "floor" and move.beside_place is not None:
-            near = {view.room_of(piece) for piece in self.words.pieces(move.beside_place)}
-            names = [name for name in names if view.room_of(name) in near] or names
-        names = [name for name in names if self._usable(name, move)]
+            return [name for name in (beside, move.piece) if name and self._usable(name)]
+        names = [name for name in self._candidates(move, place) if self._usable(name)]
         mates = [
             view.objects[m.thing.name].place
             for m in self.moves[: self._current]
@@ -222,9 +245,29 @@ class MemoryPlanner:
         rest.sort(key=lambda name: 0 if not place.room or place.hint else view.room_of(name) != here)
         return first + rest
 
-    def _usable(self, name: str, move: Move) -> bool:
-        relations = ("within", "on") if move.inside else ("on", "within")
-        return any((name, relation) not in self._bad for relation in relations)
+    def _candidates(self, move: Move, place: PlaceMention) -> list[str]:
+        """What a place may mean: pieces of its type, or in a room what things stand on and the floor."""
+        view = self.view
+        if place.piece:
+            names = self.words.pieces(place)
+            if not names and move.piece in view.furniture:
+                names = [move.piece]
+        else:
+            rooms = self.words.rooms(place)
+            later = [m.place.piece for m in self.moves[self._current + 1 :] if m.place is not None]
+            rank = {kind: i for i, kind in enumerate(_ROOM_PIECES)}
+            pieces = [p for room in rooms for p in view.rooms[room] if kind_of(p) in rank and kind_of(p) not in later]
+            names = sorted(pieces, key=lambda p: rank[kind_of(p)])
+            names += [view.floors[room] for room in rooms if room in view.floors]
+        if place.other:
+            names = [name for name in names if name != view.objects[move.thing.name].start]
+        if place.piece == "floor" and move.beside_place is not None:
+            near = {view.room_of(piece) for piece in self.words.pieces(move.beside_place)}
+            names = [name for name in names if view.room_of(name) in near] or names
+        return names
+
+    def _usable(self, name: str) -> bool:
+        return (name, "on") not in self._bad or (name, "within") not in self._bad
 
     def _takes(self, name: str) -> bool:
         """Whether a thing may be put on a piece, as far as is known."""
@@ -245,9 +288,9 @@ class MemoryPlanner:
         return "on" if (name, "on") not in self._bad else "within"
 
     def _bring(self, move: Move) -> Reply | None:
-        """Carry the held thing to its place and put it there."""
+        """Carry the held thing to its place and put it there; None where it is only carried, and is there."""
         thing, view = move.thing, self.view
-        if move.carry:
+        if move.carry and move.place is not None:
             rooms = self.words.rooms(move.place)
             if view.room in rooms or not rooms:
                 return None
@@ -259,21 +302,28 @@ class MemoryPlanner:
             self._notes.append(f"No place for {thing.phrase} is left that I could use.")
             return self._put_away()
         target = self._first(targets, move)
-        near = [p for p in self.words.pieces(move.beside_place)] if move.beside_place is not None else []
+        near = self.words.pieces(move.beside_place) if move.beside_place is not None else []
         if target.startswith("floor_"):
-            near = [p for p in near if view.room_of(p) == view.room_of(target)]
-            stand = near[0] if near else target
-            if view.at != stand and not (view.room == view.room_of(target) and not near):
-                return Reply(f"I carry {thing.name} to {stand}.", f"Navigate[{stand}]")
-            return Reply(f"I put {thing.name} on the floor here.", f"Place[{thing.name}, on, {target}, None, None]")
+            return self._put_on_floor(thing.name, target, near)
         if view.at != target or ("far", target) in self._bad:
             self._bad.discard(("far", target))
-            return Reply(
-                f"I hold {thing.name} and carry it to {target} in {view.room_of(target)}.", f"Navigate[{target}]"
-            )
-        relation = self._relation(target, move, targets)
+            room = view.room_of(target)
+            return Reply(f"I hold {thing.name} and carry it to {target} in {room}.", f"Navigate[{target}]")
+        return self._put(move, target, targets, near)
+
+    def _put_on_floor(self, name: str, floor: str, near: list[str]) -> Reply:
+        """Put the held thing on a floor, where the agent stands: at a piece of that room that is `near`, if any is."""
+        view, room = self.view, self.view.room_of(floor)
+        near = [piece for piece in near if view.room_of(piece) == room]
+        stand = near[0] if near else floor
+        if view.at != stand and (near or view.room != room):
+            return Reply(f"I carry {name} to {stand}.", f"Navigate[{stand}]")
+        return Reply(f"I put {name} on the floor here.", f"Place[{name}, on, {floor}, None, None]")
+
+    def _put(self, move: Move, target: str, targets: list[str], near: list[str]) -> Reply | None:
+        """Put the held thing on the piece at hand, next to its neighbour or to furniture that is `near`."""
         reference = ""
-        if move.beside is not None and move.beside.name and view.objects[move.beside.name].place == target:
+        if move.beside is not None and move.beside.name and self.view.objects[move.beside.name].place == target:
             reference = move.beside.name if (target, "next_to", move.beside.name) not in self._bad else ""
         elif near:
             open_ = [p for p in near if (target, "next_to", p) not in self._bad]
@@ -282,10 +332,11 @@ class MemoryPlanner:
                 self._bad |= {(target, "on"), (target, "within")}
                 return self._bring(move)
             reference = open_[0] if open_ else ""
+        name, relation = move.thing.name, self._relation(target, move, targets)
         beside = f"next_to, {reference}" if reference else "None, None"
         return Reply(
-            f"I put {thing.name} {relation} {target}{f' next to {reference}' if reference else ''}.",
-            f"Place[{thing.name}, {relation}, {target}, {beside}]",
+            f"I put {name} {relation} {target}{f' next to {reference}' if reference else ''}.",
+            f"Place[{name}, {relation}, {target}, {beside}]",
         )
 
     def _put_away(self) -> Reply:
@@ -324,13 +375,17 @@ class MemoryPlanner:
         if self.view.held is not None:
             return self._put_away()
         if self._told and self._spare() > 0:  # the user told something about himself: memory is to keep its looks
-            for move in self.moves:
-                seen = self.view.objects.get(move.thing.name)
-                if seen is not None and not seen.described and not move.thing.captions:
-                    return Reply(
-                        f"I look at {move.thing.name} closely, to know it again.",
-                        f"DescribeObjectTool[{move.thing.name}]",
-                    )
-        if not self.moves:
-            return Reply("I do not know what is wanted, so I stop.", "Done[]")
-        return Reply("All that I could do is done.", "Done[]")
+            for thing in [move.thing for move in self.moves]:
+                seen = self.view.objects.get(thing.name)
+                if seen is not None and not seen.described and not thing.captions:
+                    thought = f"I look at {thing.name} closely, to know it again."
+                    return Reply(thought, f"DescribeObjectTool[{thing.name}]")
+        done = "All that I could do is done." if self.moves else "I do not know what is wanted, so I stop."
+        return Reply(done, "Done[]")
+
+
+RULES = (
+    MemoryPlanner.unsaid, MemoryPlanner.find, MemoryPlanner.find_neighbour, MemoryPlanner.bring,
+    MemoryPlanner.free_hand, MemoryPlanner.there, MemoryPlanner.nowhere, MemoryPlanner.pick, MemoryPlanner.approach,
+)  # fmt: skip
+"""What decides about a move, in order: (agent, move) -> the next action, or `Verdict`."""

@@ -15,15 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..language.chat import ChatError, ChatModel, Message
-from ..memory.profile import UserProfile
-from ..memory.trace_texts import parse_action
-from ..memory.traces import Trace
-from .chat_planner import prompt
-from .household import Reply
+from embodied_mem.language.chat import ChatError, ChatModel, Message
+from embodied_mem.language.prompt_files import prompt
+from embodied_mem.memory.modules.profile import UserProfile
 
+from ..traces.trace import Trace, parse_action
+from .agent import Reply
+
+_PACKAGE = "embodied_mem.worlds.memento.agent"
 _CALL = re.compile(r"\w+\s*\[[^\[\]\n]*\]")
-_TAIL = re.compile(r"\s*Assigned!.*\Z", re.DOTALL)
 
 
 class ReActAgent:
@@ -48,11 +48,7 @@ class ReActAgent:
         self._messages: list[Message] = []
 
     def begin(
-        self,
-        instruction: str,
-        observation: str,
-        memories: Sequence[Trace] = (),
-        profile: UserProfile | None = None,
+        self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
         """As `HouseholdAgent.begin`."""
         parts = []
@@ -65,9 +61,9 @@ class ReActAgent:
         known = profile.retrieve(instruction, 5) if profile is not None else []
         if known:
             parts.append("What is known of the user:\n" + "\n".join(f"- {item.text}" for item in known))
-        parts += [observation.strip(), prompt("household_actions")]
+        parts += [observation.strip(), prompt(_PACKAGE, "household_actions")]
         self._messages = [
-            {"role": "system", "content": prompt("household")},
+            {"role": "system", "content": prompt(_PACKAGE, "household")},
             {"role": "user", "content": "\n\n".join(parts)},
         ]
         self._first = True
@@ -84,7 +80,7 @@ class ReActAgent:
             if error.kind == "budget":
                 raise
             text = ""
-        text = _TAIL.sub("", text).strip()
+        text = text.partition("Assigned!")[0].strip()
         reply = parse_reply(text)
         if not parse_action(reply.action)[0]:
             self.malformed += 1

@@ -1,4 +1,4 @@
-"""What an instruction means, as memory says: which remembered task each sentence is about, and what differs from it.
+"""Resolves an instruction by memory: which remembered task each sentence is about, and how it differs.
 
     moves, notes = recall(instruction, read_instruction(instruction, words), words, memories, profile, embedder)
 
@@ -11,17 +11,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..memory.lexical import Embedder
-from ..memory.profile import UserProfile
-from ..memory.traces import Trace
-from .household_goals import Move, Thing, core_of, kind_score, moves_of
-from .household_instructions import Asked, read_instruction
-from .household_traces import Remembered, remembered
-from .household_words import PlaceMention, PlaceWords, content, stem
+import numpy as np
+
+from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.vectors.lexical import Embedder
+
+from ..traces.trace import Trace
+from .goals import Move, Thing, core_of, kind_score, moves_of
+from .instruction import Asked, read_instruction
+from .lexicon import PlaceMention, PlaceWords, content, stem
+from .trace_goals import Remembered, remembered
 
 _OPEN = re.compile(
     r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
@@ -66,15 +71,9 @@ def recall(
     profile: UserProfile | None,
     embedder: Embedder | None,
 ) -> list[Part]:
-    """What is wanted, part by part in order.
+    """What is wanted, part by part in order, of an instruction that was read as `asked`; memories come best first.
 
-    Args:
-        instruction: what the user said.
-        asked: the same, read.
-        words: of the house.
-        memories: best first.
-        profile: what is known of the user; None for nothing.
-        embedder: compares sentences; None for words alone.
+    Without an embedder sentences are compared by words alone.
     """
     plain = moves_of(asked)
     told = bool(asked.descriptions or asked.preferences)
@@ -90,17 +89,14 @@ def recall(
     scores = _likeness(asked.requests, known, words, embedder)
     chosen = _assign(scores, asked.commands)
     parts = []
-    start = 0
-    for i in range(1, len(chosen) + 1):
-        if i == len(chosen) or chosen[i] != chosen[start]:
-            request = _Request(asked, range(start, i), words, known)
-            total = [sum(row[j] for row in scores[start:i]) / (i - start) for j in range(len(known))]
-            order = sorted(range(len(known)), key=lambda j: (j != chosen[start], -total[j]))
-            first, *others = [known[j] for j in order]
-            part = request.resolve(first)
-            part.others = [functools.partial(request.resolve, one) for one in others]
-            parts.append(part)
-            start = i
+    for best, group in itertools.groupby(range(len(chosen)), key=chosen.__getitem__):
+        numbers = list(group)
+        request = _Request(asked, numbers, words, known)
+        total = [sum(scores[i][j] for i in numbers) / len(numbers) for j in range(len(known))]
+        first, *others = sorted(range(len(known)), key=lambda j: (j != best, -total[j]))
+        part = request.resolve(known[first])
+        part.others = [functools.partial(request.resolve, known[j]) for j in others]
+        parts.append(part)
     return parts
 
 
@@ -113,27 +109,20 @@ def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | No
     """What the user's profile says, as memories without steps, behind those of tasks."""
     known = []
     for item in profile.retrieve(instruction, 5) if profile is not None else ():
-        data = item.data
-        told = "" if data["subtype"] != "object_semantics" else f" {data['alias']}"
-        placed = []
-        descriptions = []
+        data, alias = item.data, item.data["alias"]
+        placed, looks = [], []
         for name, relation, location in data["steps"]:
-            bare, _, looks = name.partition(" (")
-            relation = {"next to": "next to", "in": "in"}.get(relation, "on")
-            placed.append(f"Place the {bare} {relation} the {location}.")
-            descriptions += [f"The {bare} is {looks.rstrip(')')}."] if looks else []
+            bare, _, look = name.partition(" (")
+            placed.append(f"Place the {bare} {relation if relation in ('next to', 'in') else 'on'} the {location}.")
+            looks += [f"The {bare} is {look.rstrip(')')}."] if look else []
         for name in data["things"]:
-            bare, _, looks = name.partition(" (")
-            descriptions.append(
-                f"The {bare} is {looks.rstrip(')') or 'meant'}.{f' The {bare} is{told}.' if told else ''}"
-            )
-        text = " ".join(dict.fromkeys([*placed, *descriptions]))
-        asked = read_instruction(text, words)
-        things = moves_of(asked) or [
-            Move(Thing(name.partition(" (")[0], (name, data["alias"])), None) for name in data["things"]
-        ]
-        parts = (data["alias"], data["description"])
-        known.append(Remembered(f"the user's {data['alias']}", parts, things, asked, prior=-0.1))
+            bare, _, look = name.partition(" (")
+            told = f" The {bare} is {alias}." if data["subtype"] == "object_semantics" else ""
+            looks.append(f"The {bare} is {look.rstrip(')') or 'meant'}.{told}")
+        asked = read_instruction(" ".join(dict.fromkeys([*placed, *looks])), words)
+        moves = moves_of(asked)
+        moves = moves or [Move(Thing(name.partition(" (")[0], (name, alias)), None) for name in data["things"]]
+        known.append(Remembered(f"the user's {alias}", (alias, data["description"]), moves, asked, prior=-0.1))
     return known
 
 
@@ -159,9 +148,8 @@ def _likeness(
 ) -> list[list[float]]:
     """How much each sentence is like each memory: shared words by their rarity, meaning, places, kind of request."""
     bags = [set(one.words()) for one in known]
-    rarity: dict[str, float] = {}
-    for word in {word for bag in bags for word in bag}:
-        rarity[word] = math.log((len(bags) + 1) / (sum(word in bag for bag in bags) + 0.3))
+    counts = Counter(word for bag in bags for word in bag)
+    rarity = {word: math.log((len(bags) + 1) / (count + 0.3)) for word, count in counts.items()}
     cosines = _cosines(commands, known, embedder)
     rows = []
     for i, sentence in enumerate(commands):
@@ -202,13 +190,8 @@ def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedde
     texts = [text for group in parts for text in group]
     vectors = embedder.embed([*commands, *texts])
     cosines = vectors[: len(commands)] @ vectors[len(commands) :].T
-    rows = []
-    for row in cosines:
-        found, at = [], 0
-        for group in parts:
-            found.append(float(max(row[at : at + len(group)])))
-            at += len(group)
-        rows.append(found)
+    starts = np.cumsum([0, *map(len, parts)])[:-1]
+    rows: list[list[float]] = np.maximum.reduceat(cosines, starts, axis=1).tolist()
     return rows
 
 
@@ -227,7 +210,7 @@ def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
 class _Request:
     """Some sentences of an instruction that are about one memory."""
 
-    def __init__(self, asked: Asked, numbers: range, words: PlaceWords, known: list[Remembered]):
+    def __init__(self, asked: Asked, numbers: Sequence[int], words: PlaceWords, known: list[Remembered]):
         placements = tuple(p for p in asked.placements if p.sentence in numbers)
         self.text = " ".join(asked.requests[i] for i in numbers)
         self.words = words
@@ -245,7 +228,7 @@ class _Request:
         named = {move.thing for move in placed}
         strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
         if placed and strange and not any(found for _, found in pairs):
-            return Part(*self._plain())
+            return self._plain()
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
             return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
@@ -253,9 +236,8 @@ class _Request:
             for thing, found in pairs:
                 _enrich(thing, found[0])
             return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
-        return Part(
-            self._elsewhere(one), [f"I remember the task '{one.label}...'; this time in another place."], source=one
-        )
+        note = f"I remember the task '{one.label}...'; this time in another place."
+        return Part(self._elsewhere(one), [note], source=one)
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
         """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
@@ -281,18 +263,17 @@ class _Request:
 
     def _look_up(self, thing: Thing) -> bool:
         """Tell a thing what any memory says of one that is called so."""
-        found = [(_fit(thing, other), k, other) for k, one in enumerate(self.known) for other in one.things()]
-        best = max(found, key=lambda row: (row[0], -row[1]), default=(0.0, 0, None))
-        if best[2] is not None and best[0] >= 1.2:
-            _enrich(thing, best[2])
-        return best[0] >= 1.2
+        others = [other for one in self.known for other in one.things()]
+        best = max(others, key=lambda other: _fit(thing, other), default=None)  # the first of equals
+        if best is None or _fit(thing, best) < 1.2:
+            return False
+        _enrich(thing, best)
+        return True
 
-    def _plain(self) -> tuple[list[Move], list[str]]:
-        notes = []
-        for thing in dict.fromkeys(move.thing for move in self.moves):
-            if not self._look_up(thing) and _PERSONAL.search(thing.phrase):
-                notes.append(_unknown(thing))
-        return self.moves, notes
+    def _plain(self) -> Part:
+        things = dict.fromkeys(move.thing for move in self.moves)
+        lost = [thing for thing in things if not self._look_up(thing) and _PERSONAL.search(thing.phrase)]
+        return Part(self.moves, [_unknown(thing) for thing in lost])
 
     def _elsewhere(self, one: Remembered) -> list[Move]:
         """The remembered moves with the place named now, as far as it is another one."""
@@ -345,17 +326,11 @@ def unified(moves: list[Move]) -> list[Move]:
     """The same moves with one `Thing` for one object: same category and same look."""
     seen: list[Thing] = []
     for move in moves:
-        for known in seen:
-            if (
-                known is not move.thing
-                and known.captions
-                and known.captions == move.thing.captions
-                and known.kind == move.thing.kind
-            ):
-                old = move.thing
-                for other in moves:
-                    other.thing = known if other.thing is old else other.thing
-                    other.beside = known if other.beside is old else other.beside
-        if move.thing not in seen:
-            seen.append(move.thing)
+        old, look = move.thing, (move.thing.captions, move.thing.kind)
+        known = next((one for one in seen if one.captions and (one.captions, one.kind) == look), old)
+        for other in moves:
+            other.thing = known if other.thing is old else other.thing
+            other.beside = known if other.beside is old else other.beside
+        if known not in seen:
+            seen.append(known)
     return moves

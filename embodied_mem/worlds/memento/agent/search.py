@@ -1,4 +1,4 @@
-"""Finding the object that is meant: which room to explore, which objects fit, and which of several it is."""
+"""Finds the object that is meant: which room to explore, which objects fit, and which of several it is."""
 
 from __future__ import annotations
 
@@ -6,29 +6,13 @@ import itertools
 import math
 import re
 
-from .household import Reply
-from .household_goals import Move, Thing, core_of, kind_score
-from .household_view import HouseView, kind_of
-from .household_words import PlaceWords, content, room_type
+from .agent import Reply
+from .goals import Move, Thing, core_of, kind_score
+from .house import HouseView, kind_of
+from .lexicon import TABLES, PlaceWords, content, listed
 
-_KITCHEN_WORDS = """
-    cup mug plate bowl jug kettle teapot pan pot knife fork spoon ladle spatula bread egg potato tomato apple can bottle
-    food fruit spicemill tray glass pitcher teacup electric cooker basket lettuce sponge
-"""
-_KITCHEN = frozenset(_KITCHEN_WORDS.split())
-_LIKELY = (
-    "living room",
-    "tv",
-    "lounge",
-    "family room",
-    "bedroom",
-    "office",
-    "kitchen",
-    "dining room",
-    "hallway",
-    "entryway",
-    "bathroom",
-)
+_KITCHEN = frozenset(TABLES["kitchen"].split())
+_LIKELY = listed("likely rooms")
 _SURE, _UNLIKE = 0.6, 0.3
 _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
@@ -167,7 +151,7 @@ class Search:
 
         told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
 
-        def rank(name: str) -> tuple:
+        def rank(name: str) -> tuple[float, int, bool, bool]:
             seen = self.view.objects[name]
             return (
                 -self.likeness(thing, name),
@@ -186,4 +170,4 @@ class Search:
         rank = {kind: i for i, kind in reversed(list(enumerate(order)))}
         rooms = [room for room in view.rooms if room not in view.explored and room in view.floors and view.rooms[room]]
         mates = {self.view.objects[name].start_room for name in taken if name in self.view.objects}
-        return min(rooms, key=lambda room: (room not in mates, rank.get(room_type(room), 50)), default=None)
+        return min(rooms, key=lambda room: (room not in mates, rank.get(kind_of(room), 50)), default=None)

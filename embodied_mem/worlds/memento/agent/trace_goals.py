@@ -1,4 +1,4 @@
-"""Memories as goals: what a remembered task asked for, and what its steps tell of objects and places.
+"""Goals of remembered tasks, and what their steps tell of objects and places.
 
     known = remembered(trace, words)
     known.moves[0].thing.captions, known.moves[0].piece
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from ..memory.trace_texts import HELD, parse_action, parse_description, parse_objects, succeeded
-from ..memory.traces import Trace
-from .household_goals import Move, Thing, core_of, kind_score, moves_of, with_carries
-from .household_grammar import sentences
-from .household_instructions import Asked, read_instruction
-from .household_view import kind_of
-from .household_words import PlaceMention, PlaceWords, content, room_type
+from ..traces.trace import HELD, Trace, parse_action, parse_description, parse_objects, succeeded
+from .goals import Move, Thing, core_of, kind_score, moves_of, with_carries
+from .grammar import sentences
+from .house import kind_of
+from .instruction import Asked, read_instruction
+from .lexicon import PlaceMention, PlaceWords, content
 
 
 @dataclasses.dataclass(eq=False)
@@ -60,6 +61,13 @@ _MOVED = re.compile(
 """What a summary says in exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""
 
 
+class _Placed(NamedTuple):
+    name: str
+    relation: str
+    piece: str
+    beside: str
+
+
 @dataclasses.dataclass
 class _Steps:
     """What the turns of a trace tell."""
@@ -67,7 +75,7 @@ class _Steps:
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
     starts: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     picked: list[str] = dataclasses.field(default_factory=list)
-    placed: list[tuple[str, str, str, str]] = dataclasses.field(default_factory=list)
+    placed: list[_Placed] = dataclasses.field(default_factory=list)
 
 
 def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
@@ -86,8 +94,8 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
         if action == "Pick":
             found.picked.append(arguments[0])
         elif action == "Place" and len(arguments) == 5 and view.room_of(arguments[2]):
-            found.placed.append((arguments[0], arguments[1], arguments[2], arguments[4]))
-    ends = {(name, piece) for name, _, piece, _ in found.placed}
+            found.placed.append(_Placed(arguments[0], arguments[1], arguments[2], arguments[4]))
+    ends = {(one.name, one.piece) for one in found.placed}
     for name, places in seen.items():  # the steps may be out of order: where it was not put, it was before
         start = next((place for place in places if (name, place) not in ends), next(iter(places)))
         found.starts[name] = (start, places[start])
@@ -99,7 +107,7 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
         found.picked.append(said["name"])
         relation = "within" if said["relation"].lower() in ("in", "into") else "on"
         if view.room_of(said["piece"]):
-            found.placed.append((said["name"], relation, said["piece"], said["beside"] or "None"))
+            found.placed.append(_Placed(said["name"], relation, said["piece"], said["beside"] or "None"))
     return found
 
 
@@ -124,11 +132,11 @@ def remembered(trace: Trace, words: PlaceWords) -> Remembered:
 
 def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
     things: dict[str, Thing] = {}
-    moves = []
+    moves: list[Move] = []
     for name, relation, piece, beside in steps.placed:
         thing = things.setdefault(name, Thing(kind_of(name)))
         kind = "floor" if piece.startswith("floor_") else kind_of(piece)
-        place = PlaceMention(relation, kind, room_type(words.view.room_of(piece)))
+        place = PlaceMention(relation, kind, kind_of(words.view.room_of(piece)))
         moves.append(Move(thing, place, relation == "within", things.get(beside), group=len(moves)))
     return with_carries(moves)
 
@@ -136,13 +144,15 @@ def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
 def _ground(moves: list[Move], steps: _Steps) -> None:
     """Say of each thing which object it was in the memory, where it was found and put, and how it looked."""
     used: set[str] = set()
-    names = list(dict.fromkeys([*(p[0] for p in steps.placed), *steps.picked]))
+    names = list(dict.fromkeys([*(one.name for one in steps.placed), *steps.picked]))
+
+    def fitting(thing: Thing, names: Iterable[str], least: float) -> list[str]:
+        return [name for name in names if name not in used and kind_score(thing.phrase, kind_of(name)) >= least]
+
     for thing in dict.fromkeys(move.thing for move in moves):
-        fits = [name for name in names if name not in used and kind_score(thing.phrase, kind_of(name)) >= 2]
-        fits = fits or [name for name in names if name not in used and kind_score(thing.phrase, kind_of(name)) >= 1]
-        if not fits:
-            seen = [n for n in steps.starts if n not in used and kind_score(thing.phrase, kind_of(n)) >= 2]
-            fits = seen if len(seen) == 1 else []
+        fits = fitting(thing, names, 2) or fitting(thing, names, 1)
+        if not fits and len(seen := fitting(thing, steps.starts, 2)) == 1:
+            fits = seen
         if not fits:
             continue
         name = fits[0]
@@ -151,13 +161,13 @@ def _ground(moves: list[Move], steps: _Steps) -> None:
         thing.start, thing.start_room = steps.starts.get(name, ("", ""))
         if name in steps.captions:
             thing.captions = (steps.captions[name],)
-        spots = [piece for placed, _, piece, _ in steps.placed if placed == name]
-        inside = {piece for placed, relation, piece, _ in steps.placed if relation == "within"}
+        spots = [one.piece for one in steps.placed if one.name == name]
+        inside = {one.piece for one in steps.placed if one.relation == "within"}
         mine = [move for move in moves if move.thing is thing and not move.carry]
         for move in mine:
             kind = move.place.piece if move.place is not None else ""
-            fitting = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
-            if fitting and (kind or len(mine) == 1):
-                move.piece = fitting[0] if kind else fitting[-1]
+            right = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
+            if right and (kind or len(mine) == 1):
+                move.piece = right[0] if kind else right[-1]
                 move.inside = move.inside or move.piece in inside
                 spots.remove(move.piece)

@@ -1,32 +1,34 @@
-"""MEMENTO's two stages with the built-in agent: `python experiments/evaluate.py --config=memento`.
+"""Scores the built-in agent on MEMENTO's two stages.
 
     --data DIR         another folder of the same format
-    --result FILE      also write everything as JSON, and the tables beside it as Markdown
     --tables NAME ...  other tables besides the main one; none for the main one alone
 
 The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single,
-joint, and 3-joint tasks drawn anew) with k memories of the same house. The last line is one line of JSON. Scores in
-the four houses that are not in `memento_data.DEVELOPMENT_SCENES` are also given apart; docs/memento.md says what was
-seen of those. Where the data folder has the published scores of single episodes, the paper's models are shown on the
-very same episodes.
+joint, and 3-joint tasks drawn anew) with k memories of the same house. With --result the tables go beside the report as
+Markdown. Scores in the four houses that are not in `data.DEVELOPMENT_SCENES` are also given apart;
+docs/worlds/memento.md says what was seen of those. Where the data folder has the published scores of single episodes,
+the paper's models are shown on the very same episodes.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import pathlib
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from embodied_mem.agents.household_planner import MemoryPlanner
-from embodied_mem.envs import memento_variants as variants
-from embodied_mem.envs.memento_data import (
+from embodied_mem.atomic_file import write_text
+from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.command import Models
+from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.memory.vectors.lexical import LexicalEmbedder
+from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.progress import Progress
+from embodied_mem.worlds.memento import instruction_variants as variants
+from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.data import (
     find_episodes,
     load_captions,
     load_records,
@@ -34,47 +36,59 @@ from embodied_mem.envs.memento_data import (
     related_ids,
     tasks_of,
 )
-from embodied_mem.envs.memento_joint import triples
-from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
-from embodied_mem.evaluation import memento_tables as tables
-from embodied_mem.evaluation.memento import (
-    Given,
-    Recall,
-    Run,
-    build_profiles,
-    grouped,
-    kind_of,
-    missing_rates,
-    play_stage,
-    recall,
-    subtype_of,
-    summary,
-)
-from embodied_mem.evaluation.memento_published import beside, published_scores
-from embodied_mem.evaluation.report import manifest
-from embodied_mem.memory.kept_vectors import KeptVectors
-from embodied_mem.memory.lexical import LexicalEmbedder
-from embodied_mem.memory.trace_formats import DAMAGES, SHOWN, damaged
-from embodied_mem.memory.trace_retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
-from experiments.configs.memento import MementoConfig, config
+from embodied_mem.worlds.memento.evaluation import protocol, tables
+from embodied_mem.worlds.memento.evaluation.published import beside, published_scores
+from embodied_mem.worlds.memento.joint_tasks import triples
+from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged
+from embodied_mem.worlds.memento.traces.retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
+from embodied_mem.worlds.memento.traces.trace import Trace
 
+DESCRIPTION = __doc__
 STAGES = ("single", "joint", "joint3")
 TOP_K = (1, 3, 5, 7, 10, 20)
 LONG = 80
 """Actions of the table `limits`."""
 
 
-def embedder_of(name: str) -> KeptVectors:
+EMBEDDERS = ("auto", "minilm", "lexical")
+TABLES = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants")
+
+
+@dataclasses.dataclass(frozen=True)
+class MementoConfig:
+    """What is played, as the options say."""
+
+    data: str = option("", "folder with scenes.json, captions.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
+    embedder: str = option("auto", "minilm, lexical, or auto: minilm where its weights are installed")
+    strategy: str = option("hybrid", "how memories are found in the main table")
+    k: int = option(5, "memories given")
+    max_steps: int = option(40, "actions of a run")
+    triples_per_scene: int = option(5, "3-joint tasks drawn per house")
+    seed: int = option(0, "of the world's chance and of every draw")
+    tables: tuple[str, ...] = option(TABLES, "tables besides the main one; none for the main one alone", choices=TABLES)
+
+    def __post_init__(self) -> None:
+        for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
+            if getattr(self, name) not in known:
+                raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        for name, least in (("k", 1), ("max_steps", 1), ("triples_per_scene", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InvalidInputError(f"{name}: expected >= {least}, got {getattr(self, name)}")
+        if unknown := [name for name in self.tables if name not in TABLES]:
+            raise InvalidInputError(f"tables: expected some of {', '.join(TABLES)}, got {unknown[0]!r}")
+
+
+def embedder_of(name: str) -> CachedEmbedder:
     """The embedder called so; `auto` takes the model where it is installed, else the lexical one."""
     if name != "lexical":
         try:
             from embodied_mem.models.minilm import MiniLM
 
-            return KeptVectors(MiniLM.load())
+            return CachedEmbedder(MiniLM.load())
         except (DataNotFoundError, MissingDependencyError, ImportError) as error:
             if name == "minilm":
                 raise error if isinstance(error, EmbodiedMemError) else MissingDependencyError(str(error)) from error
-    return KeptVectors(LexicalEmbedder())
+    return CachedEmbedder(LexicalEmbedder())
 
 
 class Evaluation:
@@ -86,7 +100,7 @@ class Evaluation:
         self.embedder = embedder_of(options.embedder)
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
         self._check()
-        self._played: dict[tuple, list[Run]] = {}
+        self._played: dict[tuple[Any, ...], list[protocol.Run]] = {}
         categories = {template: category for template, category, _ in load_captions(self.root)}
         self.records["joint3"] = triples(
             self.records["single"], categories, per_scene=options.triples_per_scene, seed=options.seed
@@ -95,7 +109,7 @@ class Evaluation:
         clauses = [clause for instruction in asked for clause in clauses_of(instruction)]
         self.embedder.embed([*asked, *clauses, *(text for clause in clauses for text in expansions_of(clause))])
         self.kinds = {str(r["episode_id"]): r["metadata"]["episode_type"] for r in self.records["acquisition"]}
-        runs = self.play(self.records["acquisition"], lambda record: Given())
+        runs = self.play(self.records["acquisition"], lambda record: protocol.Given())
         self.acquired = {run.episode_id: run for run in runs}
         self.memory = self.memory_of([run.trace for run in runs])
 
@@ -113,7 +127,9 @@ class Evaluation:
                         f"{min(lost)}, which it needs, among the {len(known)} at hand"
                     )
 
-    def play(self, records: Sequence[dict], given, max_steps: int = 0) -> list[Run]:
+    def play(
+        self, records: Sequence[protocol.Record], given: Callable[[protocol.Record], protocol.Given], max_steps: int = 0
+    ) -> list[protocol.Run]:
         """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's.
 
         Where the same was asked before (a table whose row is the main table's), the runs are those.
@@ -125,7 +141,7 @@ class Evaluation:
         asked = tuple((number, record["instruction"]) for number, record in zip(gifts, records))
         key = (asked, tuple(gifts.values()), limit)
         if key not in self._played:
-            self._played[key] = play_stage(
+            self._played[key] = protocol.play_stage(
                 tasks_of(records, self.root),
                 records,
                 lambda: MemoryPlanner(self.embedder, max_actions=limit),
@@ -135,51 +151,52 @@ class Evaluation:
             )
         return self._played[key]
 
-    def memory_of(self, traces) -> TraceMemory:
+    def memory_of(self, traces: Iterable[Trace]) -> TraceMemory:
         """Episodic memory of these traces."""
         return TraceMemory(traces, self.embedder)
 
     def use(
         self,
-        records: Sequence[dict],
-        how: Recall | None = None,
+        records: Sequence[protocol.Record],
+        how: protocol.Recall | None = None,
         memory: TraceMemory | None = None,
         max_steps: int = 0,
-        **more,
-    ) -> list[Run]:
+        **more: Any,
+    ) -> list[protocol.Run]:
         """The runs of a utilisation stage."""
         options = self.options
-        how = how or Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
-        return self.play(records, recall(self.memory if memory is None else memory, how, **more), max_steps)
+        how = how or protocol.Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
+        return self.play(records, protocol.recall(self.memory if memory is None else memory, how, **more), max_steps)
 
-    def row(self, runs: Sequence[Run]) -> dict[str, Any]:
+    def row(self, runs: Sequence[protocol.Run]) -> dict[str, Any]:
         """The metrics of runs: all, development and held-out houses."""
         if not runs:
             return {}
         acquisition = runs[0].episode_id in self.acquired
         acquired = None if acquisition else self.acquired
-        row = summary(runs, acquired)
+        row = protocol.summary(runs, acquired)
         for name, held_out in (("development", False), ("held_out", True)):
             if part := [run for run in runs if run.held_out == held_out]:
-                row[name] = summary(part, acquired)
+                row[name] = protocol.summary(part, acquired)
         return row
+
+    def stages(self) -> dict[str, list[protocol.Run]]:
+        """The runs of the main table, by stage."""
+        return {"acquisition": list(self.acquired.values())} | {
+            stage: self.use(self.records[stage]) for stage in STAGES
+        }
 
     def main_table(self) -> dict[str, Any]:
         """The four stages, each by type and subtype of knowledge, and beside published scores of the same episodes."""
         result: dict[str, Any] = {}
-        stages = {"acquisition": list(self.acquired.values())}
-        stages |= {stage: self.use(self.records[stage]) for stage in STAGES}
         published = published_scores(self.root)
-        for stage, runs in stages.items():
+        for stage, runs in self.stages().items():
             if not runs:
                 continue
             acquired = None if stage == "acquisition" else self.acquired
-            key = (lambda run: self.kinds[run.episode_id]) if stage == "acquisition" else (
-                lambda run: kind_of(run.record, self.kinds)
-            )  # fmt: skip
             result[stage] = self.row(runs) | {
-                "by_type": grouped(runs, acquired, key),
-                "by_subtype": grouped(runs, acquired, lambda run: subtype_of(run.record)),
+                "by_type": protocol.grouped(runs, acquired, self._kind),
+                "by_subtype": protocol.grouped(runs, acquired, lambda run: protocol.subtype_of(run.record)),
                 "failed": [run.episode_id for run in runs if not run.won and not run.held_out],
             }
             for name, part in (("published", runs), ("published_held_out", [run for run in runs if run.held_out])):
@@ -188,24 +205,26 @@ class Evaluation:
                     result[stage][name] = {model: row for model, row in rows.items() if row}
         return result
 
+    def _kind(self, run: protocol.Run) -> str:
+        """Kind of knowledge that a run tells, or needs."""
+        return self.kinds.get(run.episode_id) or protocol.kind_of(run.record, self.kinds)
+
     def realistic(self) -> dict[str, Any]:
         """The stages with what retrieval finds and nothing else."""
-        how = Recall(self.options.strategy, self.options.k, guaranteed=False)
+        how = protocol.Recall(self.options.strategy, self.options.k, guaranteed=False)
         return {stage: self.row(self.use(self.records[stage], how)) for stage in STAGES if self.records[stage]}
 
     def retrieval(self) -> dict[str, Any]:
         """Missing rates of each strategy, and the single stage played with it."""
-        result: dict[str, Any] = {}
-        for strategy in STRATEGIES:
-            result[strategy] = {}
-            for k in (3, 5):
-                row = {
-                    stage: missing_rates(self.memory, self.records[stage], strategy, k)
-                    for stage in STAGES if self.records[stage]
-                }  # fmt: skip
-                row["played"] = self.row(self.use(self.records["single"], Recall(strategy, k, guaranteed=False)))
-                result[strategy][str(k)] = row
-        return result
+
+        def row(strategy: str, k: int) -> dict[str, Any]:
+            stages = [stage for stage in STAGES if self.records[stage]]
+            rates = {stage: protocol.missing_rates(self.memory, self.records[stage], strategy, k) for stage in stages}
+            return rates | {
+                "played": self.row(self.use(self.records["single"], protocol.Recall(strategy, k, guaranteed=False)))
+            }
+
+        return {strategy: {str(k): row(strategy, k) for k in (3, 5)} for strategy in STRATEGIES}
 
     def limits(self) -> dict[str, Any]:
         """The longer stages with more actions than the paper's 40."""
@@ -216,112 +235,114 @@ class Evaluation:
 
     def top_k(self) -> dict[str, Any]:
         """The single stage with more and fewer memories, the needed one among them."""
-        return {
-            str(k): self.row(self.use(self.records["single"], Recall(self.options.strategy, k))) for k in TOP_K
-        }  # fmt: skip
+        singles, strategy = self.records["single"], self.options.strategy
+        return {str(k): self.row(self.use(singles, protocol.Recall(strategy, k))) for k in TOP_K}
 
     def formats(self) -> dict[str, Any]:
         """The single and joint stage by format of memory."""
-        result = {}
+
+        def rows(**how: Any) -> dict[str, Any]:
+            return {stage: self.row(self.use(self.records[stage], **how)) for stage in ("single", "joint")}
+
+        result = {name: rows(shown=shown) for name, shown in SHOWN.items()}
         gold = tables.gold_traces(self.root)
-        for name, shown in SHOWN.items():
-            result[name] = {s: self.row(self.use(self.records[s], shown=shown)) for s in ("single", "joint")}
         if set(gold) >= set(self.acquired):
-            memory = self.memory_of([gold[number] for number in self.acquired])
-            result["gold"] = {s: self.row(self.use(self.records[s], memory=memory)) for s in ("single", "joint")}
+            result["gold"] = rows(memory=self.memory_of([gold[number] for number in self.acquired]))
         return result
 
     def damage(self) -> dict[str, Any]:
         """The single stage with damaged memories; the baseline is the main table's."""
         traces = [run.trace for run in self.acquired.values()]
-        result = {}
-        for how in DAMAGES:
-            memory = self.memory_of(damaged(traces, how, self.options.seed))
-            result[how] = self.row(self.use(self.records["single"], memory=memory))
-        return result
+        memories = {how: self.memory_of(damaged(traces, how, self.options.seed)) for how in DAMAGES}
+        return {how: self.row(self.use(self.records["single"], memory=memory)) for how, memory in memories.items()}
 
     def profile(self) -> dict[str, Any]:
         """User profile on and off: with the memories, alone, and neither."""
-        profiles = build_profiles(self.records["acquisition"], self.embedder)
+        profiles = protocol.build_profiles(self.records["acquisition"], self.embedder)
         empty = self.memory_of([])
-        none = Recall(self.options.strategy, self.options.k, guaranteed=False)
-        result: dict[str, Any] = {}
-        for stage in ("single", "joint"):
-            records = self.records[stage]
-            result[stage] = {
-                "memories and profile": self.row(self.use(records, profiles=profiles)),
-                "memories": self.row(self.use(records)),
-                "profile": self.row(self.use(records, none, empty, profiles=profiles)),
-                "neither": self.row(self.use(records, none, empty)),
+        none = protocol.Recall(self.options.strategy, self.options.k, guaranteed=False)
+        return {
+            stage: {
+                "memories and profile": self.row(self.use(self.records[stage], profiles=profiles)),
+                "memories": self.row(self.use(self.records[stage])),
+                "profile": self.row(self.use(self.records[stage], none, empty, profiles=profiles)),
+                "neither": self.row(self.use(self.records[stage], none, empty)),
             }
-        return result
+            for stage in ("single", "joint")
+        }
 
     def variants(self) -> dict[str, Any]:
         """Indirect instructions and other places, each beside the original instructions of the same tasks."""
         scenes = load_scenes(self.root)
         result: dict[str, Any] = {}
-        for name, change in (
-            ("indirect", variants.indirect),
-            ("elsewhere", lambda record: variants.elsewhere(record, scenes[record["scene_id"]], self.options.seed)),
-        ):
-            pairs = [(record, changed) for record in self.records["single"] if (changed := change(record)) is not None]
+        changes: dict[str, Callable[[protocol.Record], protocol.Record | None]] = {
+            "indirect": variants.indirect,
+            "elsewhere": lambda record: variants.elsewhere(record, scenes[record["scene_id"]], self.options.seed),
+        }
+        for name, change in changes.items():
+            pairs = [(record, other) for record in self.records["single"] if (other := change(record)) is not None]
             if pairs:
-                originals, changed = [a for a, _ in pairs], [b for _, b in pairs]
+                originals, changed = zip(*pairs)
                 result[name] = {"original": self.row(self.use(originals)), "changed": self.row(self.use(changed))}
         return result
 
 
-def arguments_of(arguments: list[str] | None) -> tuple[MementoConfig, str]:
-    """The configuration and the result file of a command line."""
-    default = config()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", default="memento", choices=["memento"])
-    parser.add_argument("--result", default="", help="JSON file; the tables go beside it as .md")
-    for field in dataclasses.fields(MementoConfig):
-        value = getattr(default, field.name)
-        if field.name == "tables":
-            parser.add_argument("--tables", nargs="*", default=list(value), choices=list(value))
-        else:
-            parser.add_argument(f"--{field.name}", type=type(value), default=value)
-    options = parser.parse_args(arguments)
-    chosen = {field.name: getattr(options, field.name) for field in dataclasses.fields(MementoConfig)}
-    return MementoConfig(**{**chosen, "tables": tuple(options.tables)}), options.result
+class MementoBenchmark:
+    """A `Benchmark`; what the paper reports stands in its own tables."""
+
+    description = DESCRIPTION
+    config = MementoConfig()
+    published: tuple[Published, ...] = ()
+
+    def evaluate(
+        self, config: MementoConfig, *, models: Models | None = None, result: pathlib.Path | None = None
+    ) -> dict[str, Any]:
+        """As `Benchmark.evaluate`."""
+        started = time.perf_counter()
+        with Progress("tables", 1 + len(config.tables), unit="table") as progress:
+            evaluation = Evaluation(config)
+            report: dict[str, Any] = {"stages": evaluation.main_table()}
+            progress.update()
+            for name in config.tables:
+                report[name] = getattr(evaluation, name)()
+                progress.update()
+        memory, singles = evaluation.memory, evaluation.records["single"]
+        line: dict[str, float] = {}
+        for stage, row in report["stages"].items():
+            line |= {f"{stage}_sr": round(100 * row["sr"], 2), f"{stage}_pc": round(100 * row["pc"], 2)}
+        for k in (3, 5):
+            line[f"missing_at_{k}"] = round(100 * protocol.missing_rates(memory, singles, config.strategy, k)["all"], 2)
+        report["line"] = line
+        report |= manifest(
+            config=dataclasses.asdict(config), embedder=evaluation.embedder.name,
+            seconds=round(time.perf_counter() - started, 1),
+        )  # fmt: skip
+        episodes = [episode_of(stage, run, config) for stage, runs in evaluation.stages().items() for run in runs]
+        same = {key: getattr(config, key) for key in ("k", "max_steps", "triples_per_scene", "seed")}
+        report |= episodes_data("memento", episodes, **same)
+        if result:
+            write_result(result, report)
+            write_text(result.with_suffix(".md"), tables.page(report))
+        return report
+
+    def table(self, report: Mapping[str, Any]) -> str:
+        """As `Benchmark.table`."""
+        parts = [f"Embedder: {report['embedder']}", tables.stage_table(report["stages"])]
+        parts.append(tables.published_table(report["stages"]))
+        parts += [table(report) for name, table in tables.TABLES.items() if name in report]
+        return "\n\n".join(parts)
+
+    def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """As `Benchmark.line`."""
+        return dict(report["line"])
 
 
-def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    """Play, print the tables and one JSON line; return what the result file holds."""
-    options, result_file = arguments_of(arguments)
-    if result_file and not pathlib.Path(result_file).parent.is_dir():
-        raise InvalidInputError(f"--result: expected a file in a folder that exists, got {result_file}")
-    started = time.perf_counter()
-    evaluation = Evaluation(options)
-    print(f"Embedder: {evaluation.embedder.name}", end="\n\n", flush=True)
-    report: dict[str, Any] = {"stages": evaluation.main_table()}
-    for table in (tables.stage_table, tables.published_table):
-        print(table(report["stages"]), end="\n\n", flush=True)
-    for name in options.tables:
-        report[name] = getattr(evaluation, name)()
-        print(tables.TABLES[name](report), end="\n\n", flush=True)
-    memory, singles = evaluation.memory, evaluation.records["single"]
-    line: dict[str, float] = {}
-    for stage, row in report["stages"].items():
-        line |= {f"{stage}_sr": round(100 * row["sr"], 2), f"{stage}_pc": round(100 * row["pc"], 2)}
-    for k in (3, 5):
-        line[f"missing_at_{k}"] = round(100 * missing_rates(memory, singles, options.strategy, k)["all"], 2)
-    report["line"] = line
-    report |= manifest(
-        config=dataclasses.asdict(options), embedder=evaluation.embedder.name,
-        seconds=round(time.perf_counter() - started, 1),
-    )  # fmt: skip
-    if result_file:
-        path = pathlib.Path(result_file)
-        path.write_text(json.dumps(report, indent=1) + "\n")
-        path.with_suffix(".md").write_text(tables.markdown(report))
-    print(json.dumps(line))
-    return report
+BENCHMARK = MementoBenchmark()
 
 
-if __name__ == "__main__":
-    from experiments.command import run
-
-    run(main)
+def episode_of(stage: str, run: protocol.Run, config: MementoConfig) -> EpisodeResult:
+    """The result of a run of the main table."""
+    more = {"sim_steps": run.sim_steps, "missing": int(run.missing)}
+    return EpisodeResult(
+        config.strategy, run.episode_id, run.won, run.progress, run.cycles, subset=stage, seed=config.seed, more=more
+    )

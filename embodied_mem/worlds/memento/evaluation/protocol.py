@@ -1,4 +1,4 @@
-"""MEMENTO's two stages: an agent plays the acquisition episodes, then lives on what it remembers of them.
+"""MEMENTO's two stages: an agent plays the acquisition episodes, then others with its memory of them.
 
     runs = play_stage(tasks, records, make_agent, lambda record: Given(), seed=0)     # acquisition
     memory = TraceMemory([run.trace for run in runs])
@@ -20,16 +20,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embodied_mem.envs.memento import MAX_ACTIONS, MementoVectorEnv
-from embodied_mem.envs.memento_data import DEVELOPMENT_SCENES, Task, related_ids
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.memory.profile import UserProfile
-from embodied_mem.memory.trace_retrieval import TraceMemory
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.worlds.memento.data import DEVELOPMENT_SCENES, related_ids
+from embodied_mem.worlds.memento.engine import Task
+from embodied_mem.worlds.memento.env import MAX_ACTIONS, MementoVectorEnv
+from embodied_mem.worlds.memento.traces.retrieval import TraceMemory
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 if TYPE_CHECKING:
-    from embodied_mem.agents.household import HouseholdAgent
+    from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
 
 NUM_ENVS = 48
 
@@ -116,16 +119,12 @@ def play_stage(
     max_steps: int = MAX_ACTIONS,
     num_envs: int = NUM_ENVS,
 ) -> list[Run]:
-    """Play every task once, many side by side, and return the runs in the order of the tasks.
+    """Play every task once, by an agent of its own, and return the runs in the order of the tasks.
 
     Args:
-        tasks: the episodes.
-        records: their official entries, in the same order.
-        make_agent: called once per task.
+        tasks: the episodes; `records` are their official entries, in the same order.
         given: what the agent is given, by entry.
-        seed: of the world's chance.
-        max_steps: actions after which a run ends.
-        num_envs: tasks played side by side; the world's chance depends on it.
+        num_envs: tasks played side by side; the world's chance depends on it as on `seed`.
 
     Raises:
         InvalidInputError: tasks and records differ.
@@ -136,56 +135,39 @@ def play_stage(
     if not tasks:
         return runs
     envs = MementoVectorEnv(tasks, num_envs=min(num_envs, len(tasks)), seed=seed, max_steps=max_steps)
-    for start in range(0, len(tasks), envs.num_envs):
-        runs += _play_together(envs, range(start, min(start + envs.num_envs, len(tasks))), records, make_agent, given)
+    for first in range(0, len(tasks), envs.num_envs):
+        chosen = range(len(tasks))[first : first + envs.num_envs]
+        gifts = [given(records[task]) for task in chosen]
+        agents = [_Player(make_agent(), records[task]["instruction"], gift) for task, gift in zip(chosen, gifts)]
+        free = envs.num_envs - len(chosen)
+        episodes = rollout(envs, agents + agents[:1] * free, [[task] for task in chosen] + [[]] * free, idle="Done[]")
+        for agent, gift, played in zip(agents, gifts, episodes):
+            record, turns = records[played.task], zip(agent.thoughts, played.actions, played.answers)
+            steps = tuple(TraceStep(*turn) for turn in turns)
+            trace = Trace(str(record["episode_id"]), record["scene_id"], record["instruction"], steps)
+            cycles, sim_steps = len(played.actions) + played.cut, int(played.info["sim_steps"][played.row])
+            runs.append(Run(record, played.won, played.progress, cycles, sim_steps, trace, gift.missing))
     return runs
 
 
-def _play_together(
-    envs: MementoVectorEnv,
-    chosen: range,
-    records: Sequence[Record],
-    make_agent: Callable[[], HouseholdAgent],
-    given: Callable[[Record], Given],
-) -> list[Run]:
-    indices = np.full(envs.num_envs, chosen[0])
-    indices[: len(chosen)] = chosen
-    observations, _ = envs.reset(options={"task_indices": indices})
-    agents, gifts = [], []
-    for i, task in enumerate(chosen):
-        gift, agent = given(records[task]), make_agent()
-        agent.begin(records[task]["instruction"], observations[i], gift.memories, gift.profile)
-        agents.append(agent)
-        gifts.append(gift)
-    steps: list[list[TraceStep]] = [[] for _ in chosen]
-    runs: list[Run | None] = [None] * len(chosen)
-    actions = ["Done[]"] * envs.num_envs
-    while any(run is None for run in runs):
-        thoughts = [""] * len(chosen)
-        for i, agent in enumerate(agents):
-            if runs[i] is None:
-                reply = agent.act(observations[i])
-                thoughts[i], actions[i] = reply.thought, reply.action
-            else:
-                actions[i] = "Done[]"
-        observations, _, terminations, truncations, info = envs.step(actions)
-        for i, task in enumerate(chosen):
-            if runs[i] is not None:
-                continue
-            steps[i].append(TraceStep(thoughts[i], actions[i], observations[i]))
-            if terminations[i] or truncations[i]:
-                record, won = records[task], bool(info["won"][i])
-                identity = (str(record["episode_id"]), record["scene_id"], record["instruction"])
-                runs[i] = Run(
-                    record,
-                    won,
-                    float(info["progress"][i]),
-                    len(steps[i]) + bool(truncations[i] and not terminations[i]),
-                    int(info["sim_steps"][i]),
-                    Trace(*identity, steps=tuple(steps[i])),
-                    gifts[i].missing,
-                )
-    return [run for run in runs if run is not None]
+class _Player(Agent):
+    """A household agent with what it is given; plays one task.
+
+    Attributes:
+        thoughts: of its answers.
+    """
+
+    def __init__(self, agent: HouseholdAgent, instruction: str, gift: Given):
+        self._agent, self._instruction, self._gift = agent, instruction, gift
+        self.thoughts: list[str] = []
+
+    def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
+        self._agent.begin(self._instruction, observation, self._gift.memories, self._gift.profile)
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        reply = self._agent.act(observation)
+        self.thoughts.append(reply.thought)
+        return reply.action
 
 
 def recall(
@@ -195,14 +177,8 @@ def recall(
     shown: Callable[[Trace], Trace] = lambda trace: trace,
     profiles: Mapping[str, UserProfile] | None = None,
 ) -> Callable[[Record], Given]:
-    """The function that gives each task its memories.
-
-    Args:
-        memory: of all scenes; only those of the task's scene are looked at.
-        how: strategy, number, guarantee.
-        shown: the format under test, applied to each memory that is given.
-        profiles: the user's profile by scene; None gives none.
-    """
+    """The function that gives each task its memories, out of those of its scene, in the format `shown`, and the user's
+    profile out of `profiles`, by scene."""
 
     def given(record: Record) -> Given:
         scene = record["scene_id"]
@@ -233,14 +209,12 @@ def _with(
 
 def missing_rates(memory: TraceMemory, records: Sequence[Record], strategy: str, k: int) -> dict[str, float]:
     """Share of tasks of which a needed memory is not among the first `k`: of all, and of the held-out houses."""
-    rows: list[tuple[bool, bool]] = []
+    missing: dict[str, list[bool]] = {"all": [], "held_out": []}
     for record in records:
         hits = {hit.episode_id for hit in memory.retrieve(record["instruction"], record["scene_id"], k, strategy)}
-        rows.append((not hits >= set(related_ids(record)), record["scene_id"] not in DEVELOPMENT_SCENES))
-    rates = {"all": float(np.mean([missing for missing, _ in rows]))}
-    if held_out := [missing for missing, out in rows if out]:
-        rates["held_out"] = float(np.mean(held_out))
-    return rates
+        for name in ("all", "held_out") if record["scene_id"] not in DEVELOPMENT_SCENES else ("all",):
+            missing[name].append(not hits >= set(related_ids(record)))
+    return {name: float(np.mean(values)) for name, values in missing.items() if values or name == "all"}
 
 
 def build_profiles(records: Iterable[Record], embedder: Any = None) -> dict[str, UserProfile]:
@@ -274,8 +248,7 @@ def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> d
     }
     if acquired is not None:
         related = [[acquired[number] for number in related_ids(run.record)] for run in runs]
-        for name, values in (("delta_sr", won), ("delta_pc", progress)):
-            field = "won" if name == "delta_sr" else "progress"
+        for name, field, values in (("delta_sr", "won", won), ("delta_pc", "progress", progress)):
             before = np.array([np.mean([float(getattr(run, field)) for run in group]) for group in related])
             row[name] = list(paired_difference(values, before))
         row["missing"] = float(np.mean([run.missing for run in runs]))
@@ -283,17 +256,12 @@ def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> d
 
 
 def kind_of(record: Record, kinds: Mapping[str, str]) -> str:
-    """Knowledge type of an entry; of a joint one the sorted types of its parts, joined by " + ".
-
-    Args:
-        record: an official entry.
-        kinds: knowledge type by acquisition episode id.
-    """
+    """Knowledge type of an entry, out of `kinds` by acquisition episode id; of a joint one its parts', by " + "."""
     return " + ".join(sorted(kinds[number] for number in related_ids(record)))
 
 
 def subtype_of(record: Record) -> str:
-    """Subtype of an entry; of a joint one the sorted subtypes of its parts, joined by " + "."""
+    """Subtype of an entry; of a joint one as for `kind_of`."""
     subtype = record["metadata"]["subtype"]
     return subtype if isinstance(subtype, str) else " + ".join(sorted(subtype))
 

@@ -16,29 +16,26 @@ from __future__ import annotations
 import csv
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from embodied_mem.errors import GameFileError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.evaluation.memento import Run
+from embodied_mem.worlds.memento.evaluation.protocol import Run
 
 MODELS = ("gpt-4o", "claude-3.5-sonnet", "qwen-2.5-72b-instruct", "llama-3.1-70b-instruct", "qwen-2.5-7b-instruct")
 """Models shown, in the order of the paper's table 1; llama-3.1-8b-instruct is left out for want of one episode."""
 
 _SETTINGS = {"acquisition": "acquisition", "single_utilization": "single", "joint_utilization": "joint"}
 
-Scores = Mapping[str, tuple[float, float]]
+Scores = dict[str, tuple[float, float]]
 """(success, percent complete in [0, 1]) by episode id."""
 
 
-def published_scores(root: str | os.PathLike) -> dict[str, dict[str, Scores]]:
-    """Scores of the paper's main table by stage, model and episode; empty where the file is not installed.
-
-    Args:
-        root: the data folder.
+def published_scores(root: str | os.PathLike[str]) -> dict[str, dict[str, Scores]]:
+    """Scores of the paper's main table by stage, model and episode; empty where the data folder has no such file.
 
     Raises:
         GameFileError: the file has other columns or values than expected.
@@ -46,7 +43,7 @@ def published_scores(root: str | os.PathLike) -> dict[str, dict[str, Scores]]:
     path = pathlib.Path(root) / "results" / "per_episode.csv"
     if not path.is_file():
         return {}
-    scores: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
+    scores: dict[str, dict[str, Scores]] = {}
     try:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):

@@ -1,7 +1,7 @@
 """MEMENTO's tables in Markdown, each beside the paper's figures; and the reference trajectories that some need.
 
     print(stage_table(report["stages"]))
-    markdown(report)                  # all of them
+    page(report)                      # all of them
 
 Figures of the paper: tables 1, 2, 9, 10, 11, 12, 13, 15, percent. Its models played 201, 201, 36 and 41 episodes in
 12 houses with a 3-D simulator; ours are the episodes at hand in a native world, so this is beside, not against. Only
@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from embodied_mem.errors import GameFileError
-from embodied_mem.memory.traces import Trace, TraceStep
+from embodied_mem.evaluation.tables import between, difference, markdown
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 PAPER_STAGES = {
     "acquisition": {"GPT-4o": (96.3, 95.0), "Qwen-2.5-7b": (64.1, 53.2)},
@@ -51,7 +52,7 @@ PAPER_VARIANTS = {
 Row = Mapping[str, Any]
 
 
-def gold_traces(root: str | os.PathLike) -> dict[str, Trace]:
+def gold_traces(root: str | os.PathLike[str]) -> dict[str, Trace]:
     """The reference trajectories in `<root>/gold/<episode id>.json` by episode id; empty where there are none.
 
     Raises:
@@ -81,22 +82,16 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _interval(values: Any) -> str:
-    low, high = values
-    return f"{percent(low)} to {percent(high)}"
-
-
-def _difference(row: Row, name: str) -> str:
-    if name not in row:
-        return "-"
-    middle, low, high = (100 * value for value in row[name])
-    return f"{middle:+.1f} [{low:+.1f}, {high:+.1f}]"
-
-
 def _table(head: str, rows: list[list[str]]) -> str:
-    columns = head.count("|") + 1
-    lines = [f"| {head} |", "|" + "---|" * columns]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return markdown(head.split(" | "), rows)
+
+
+def _pair(values: tuple[float, ...] | None) -> str:
+    return ", ".join(map(str, values)) if values else "-"
+
+
+def _rates(row: Row) -> list[str]:
+    return [str(row["episodes"]), percent(row["pc"]), percent(row["sr"]), between(row["sr_interval"])]
 
 
 def _held_out(row: Row) -> str:
@@ -112,11 +107,11 @@ def stage_table(stages: Mapping[str, Row]) -> str:
     )
     rows = []
     for stage, row in stages.items():
-        paper = [PAPER_STAGES[stage].get(model) for model in ("GPT-4o", "Qwen-2.5-7b")]
-        cells = [stage, str(row["episodes"]), percent(row["pc"]), _interval(row["pc_interval"]), percent(row["sr"])]
-        cells += [_interval(row["sr_interval"]), _held_out(row), _difference(row, "delta_pc")]
-        cells += [_difference(row, "delta_sr"), f"{row['cycles']:.1f}", f"{row['sim_steps']:.0f}"]
-        rows.append([*cells, *(f"{pair[0]}, {pair[1]}" if pair else "-" for pair in paper)])
+        episodes, pc, *sr = _rates(row)
+        cells = [stage, episodes, pc, between(row["pc_interval"]), *sr, _held_out(row)]
+        cells += [difference(row.get("delta_pc")), difference(row.get("delta_sr"))]
+        cells += [f"{row['cycles']:.1f}", f"{row['sim_steps']:.0f}"]
+        rows.append([*cells, *(_pair(PAPER_STAGES[stage].get(model)) for model in ("GPT-4o", "Qwen-2.5-7b"))])
     return _table(head, rows)
 
 
@@ -126,21 +121,19 @@ def published_table(stages: Mapping[str, Row]) -> str:
     for stage, row in stages.items():
         for part, houses in (("published", "all"), ("published_held_out", "held-out")):
             for model, one in row.get(part, {}).items():
-                cells = [stage, houses, str(one["episodes"]), model, percent(one["pc"]), percent(one["sr"])]
-                cells += [_interval(one["sr_interval"]), percent(one["our_pc"]), percent(one["our_sr"])]
-                rows.append([*cells, _difference(one, "difference")])
+                episodes, *rates = _rates(one)
+                cells = [stage, houses, episodes, model, *rates, percent(one["our_pc"]), percent(one["our_sr"])]
+                rows.append([*cells, difference(one.get("difference"))])
     head = "stage | houses | same episodes | model | its PC | its SR | 95 % | our PC | our SR | our SR - its"
     return _table(head, rows) if rows else ""
 
 
 def kind_table(stages: Mapping[str, Row]) -> str:
     """Each stage by type and subtype of knowledge."""
-    rows = []
-    for stage, row in stages.items():
-        for part in ("by_type", "by_subtype"):
-            for name, one in row[part].items():
-                cells = [stage, name, str(one["episodes"]), percent(one["pc"]), percent(one["sr"])]
-                rows.append([*cells, _interval(one["sr_interval"]), _difference(one, "delta_sr")])
+    rows = [
+        [stage, name, *_rates(one), difference(one.get("delta_sr"))]
+        for stage, row in stages.items() for part in ("by_type", "by_subtype") for name, one in row[part].items()
+    ]  # fmt: skip
     return _table("stage | knowledge | episodes | PC | SR | 95 % | delta SR", rows)
 
 
@@ -150,34 +143,32 @@ def retrieval_table(report: Row) -> str:
     for strategy, by_k in report["retrieval"].items():
         for number, (k, row) in enumerate(by_k.items()):
             paper = PAPER_RETRIEVAL.get(strategy)
-            cells = [strategy, k, *(_missing(row, stage) for stage in ("single", "joint", "joint3"))]
-            played = row["played"]
-            cells += [percent(played["pc"]), percent(played["sr"])]
-            rows.append([*cells, ", ".join(map(str, paper[number])) if paper else "-"])
+            cells = [strategy, k, *(_missing(row.get(stage)) for stage in ("single", "joint", "joint3"))]
+            cells += [percent(row["played"]["pc"]), percent(row["played"]["sr"])]
+            rows.append([*cells, _pair(paper[number] if paper else None)])
     head = "strategy | k | missing, single (held-out) | joint | 3-joint | PC | SR | GPT-4o: missing, PC, SR"
     return _table(head, rows)
 
 
-def _missing(row: Row, stage: str) -> str:
-    rates = row.get(stage)
+def _missing(rates: Mapping[str, float] | None) -> str:
     if not rates:
         return "-"
     return percent(rates["all"]) + (f" ({percent(rates['held_out'])})" if "held_out" in rates else "")
 
 
 def _plain(title: str, rows: Mapping[str, Row], paper: Mapping[str, tuple[float, float]] | None = None) -> str:
-    cells = []
-    for name, row in rows.items():
-        other = (paper or {}).get(name)
-        line = [name, str(row["episodes"]), percent(row["pc"]), percent(row["sr"]), _interval(row["sr_interval"])]
-        line += [_held_out(row), f"{row['cycles']:.1f}"]
-        cells.append(line + ([f"{other[0]}, {other[1]}" if other else "-"] if paper else []))
+    """Rows by name, an empty one left out; beside the paper's where that has any."""
+    cells = [
+        [name, *_rates(row), _held_out(row), f"{row['cycles']:.1f}", *([_pair(paper.get(name))] if paper else [])]
+        for name, row in rows.items() if row
+    ]  # fmt: skip
     head = f"{title} | episodes | PC | SR | 95 % | SR, held-out houses | cycles"
     return _table(head + (" | GPT-4o PC, SR" if paper else ""), cells)
 
 
-def _by_stage(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
-    return {f"{name}, {stage}": row for name, stages in rows.items() for stage, row in stages.items() if row}
+def _flat(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Entries of entries by both names."""
+    return {f"{name}, {part}": row for name, group in groups.items() for part, row in group.items()}
 
 
 def realistic_table(report: Row) -> str:
@@ -193,26 +184,23 @@ def top_k_table(report: Row) -> str:
 def format_table(report: Row) -> str:
     """Table 2."""
     paper = {f"{name}, single": pair for name, pair in PAPER_FORMATS.items()}
-    return _plain("format", _by_stage(report["formats"]), paper)
+    return _plain("format", _flat(report["formats"]), paper)
 
 
 def damage_table(report: Row) -> str:
     """Table 9; its baseline is the reference's memory, ours the agent's own."""
-    rows = {"own memory": report["stages"]["single"], **report["damage"]}
-    return _plain("memory, single", rows, PAPER_DAMAGE)
+    return _plain("memory, single", {"own memory": report["stages"]["single"], **report["damage"]}, PAPER_DAMAGE)
 
 
 def profile_table(report: Row) -> str:
     """User profile on and off (figure 8)."""
-    rows = {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items() if row}
+    rows = {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items()}
     return _plain("given", rows)
 
 
 def variant_table(report: Row) -> str:
     """Tables 13 and 15."""
-    rows = {f"{kind}, {name}": row for kind, group in report["variants"].items() for name, row in group.items()}
-    paper = {f"{kind}, {name}": pair for kind, group in PAPER_VARIANTS.items() for name, pair in group.items()}
-    return _plain("instructions", rows, paper)
+    return _plain("instructions", _flat(report["variants"]), _flat(PAPER_VARIANTS))
 
 
 def limit_table(report: Row) -> str:
@@ -234,7 +222,7 @@ TABLES: dict[str, Callable[[Row], str]] = {
 """The tables that follow the main one, by the name of their part of the report."""
 
 
-def markdown(report: Row) -> str:
+def page(report: Row) -> str:
     """All tables of a report that are there, and where they come from."""
     parts = ["# MEMENTO", stage_table(report["stages"])]
     if published := published_table(report["stages"]):

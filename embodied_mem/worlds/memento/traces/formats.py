@@ -1,4 +1,4 @@
-"""Forms in which an episode is remembered: in full, summarised, its instruction alone; and what damages a memory.
+"""Formats of a remembered episode (full, summarised, instruction alone), and damage to a memory.
 
     SHOWN["summarised"](trace).note       # "Moved candle_0 from table_11 in dining_room_1 onto shelves_17 ..."
     noisy(trace, strangers, rng)          # 30 % unrelated steps
@@ -13,8 +13,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Sequence
 
-from .trace_texts import HELD, parse_action, parse_description, parse_objects, succeeded
-from .traces import Trace, TraceStep
+from .trace import HELD, Trace, TraceStep, parse_action, parse_description, parse_objects, succeeded
 
 NOISE = 0.3
 GAPS = 0.2
@@ -23,11 +22,6 @@ GAPS = 0.2
 def instruction_only(trace: Trace) -> Trace:
     """The instruction without what was done."""
     return dataclasses.replace(trace, steps=(), note="")
-
-
-def full(trace: Trace) -> Trace:
-    """The trace as it is."""
-    return trace
 
 
 def summarised(trace: Trace) -> Trace:
@@ -65,7 +59,7 @@ def _moved(arguments: Sequence[str], origin: dict[str, str], described: dict[str
 
 
 SHOWN: dict[str, Callable[[Trace], Trace]] = {
-    "full": full,
+    "full": lambda trace: trace,
     "summarised": summarised,
     "instruction_only": instruction_only,
 }
@@ -93,36 +87,31 @@ def thinned(trace: Trace, rng: random.Random) -> Trace:
 
 def without(trace: Trace, action: str) -> Trace:
     """The trace without the steps of one action, e.g. `Pick`."""
-    return dataclasses.replace(
-        trace, steps=tuple(step for step in trace.steps if parse_action(step.action)[0] != action)
-    )
+    steps = tuple(step for step in trace.steps if parse_action(step.action)[0] != action)
+    return dataclasses.replace(trace, steps=steps)
+
+
+DAMAGES: dict[str, Callable[[Trace, Sequence[TraceStep], random.Random], Trace]] = {
+    "random_noise": noisy,
+    "shuffle": lambda trace, _, rng: shuffled(trace, rng),
+    "random_gaps": lambda trace, _, rng: thinned(trace, rng),
+    "without_Pick": lambda trace, *_: without(trace, "Pick"),
+    "without_Place": lambda trace, *_: without(trace, "Place"),
+    "without_Navigate": lambda trace, *_: without(trace, "Navigate"),
+}
+"""The rows of table 9, in its order: (trace, steps of other houses, chance) -> the trace damaged."""
 
 
 def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
-    """All traces damaged in one way of table 9.
-
-    Args:
-        traces: of all scenes; noise for one scene comes from the others.
-        how: `random_noise`, `shuffle`, `random_gaps`, `without_Pick`, `without_Place` or `without_Navigate`.
-        seed: decides, with the episode id, what chance decides.
-    """
-    result = []
+    """All traces, of all scenes, damaged in one way of `DAMAGES`; the seed decides, with the episode id, what chance
+    decides."""
     steps_by_scene: dict[str, list[TraceStep]] = {}
     for trace in traces:
         steps_by_scene.setdefault(trace.scene_id, []).extend(trace.steps)
-    for trace in traces:
-        rng = random.Random(f"{seed}/{trace.episode_id}")
-        if how == "random_noise":
-            strangers = [s for scene, steps in steps_by_scene.items() if scene != trace.scene_id for s in steps]
-            result.append(noisy(trace, strangers, rng))
-        elif how == "shuffle":
-            result.append(shuffled(trace, rng))
-        elif how == "random_gaps":
-            result.append(thinned(trace, rng))
-        else:
-            result.append(without(trace, how.removeprefix("without_")))
-    return result
-
-
-DAMAGES = ("random_noise", "shuffle", "random_gaps", "without_Pick", "without_Place", "without_Navigate")
-"""The rows of table 9, in its order."""
+    strangers = {
+        scene: [step for other, steps in steps_by_scene.items() if other != scene for step in steps]
+        for scene in steps_by_scene
+    }
+    return [
+        DAMAGES[how](trace, strangers[trace.scene_id], random.Random(f"{seed}/{trace.episode_id}")) for trace in traces
+    ]

@@ -1,4 +1,4 @@
-"""Which memories an instruction needs: similarity, query expansion, a reranker, and both kinds of evidence together.
+"""Retrieval of traces for an instruction: similarity, query expansion, a reranker, and both kinds of evidence.
 
     memory = TraceMemory(traces, embedder)
     memory.retrieve("Could you set up my late-night study materials?", scene_id, k=3, strategy="hybrid")
@@ -10,7 +10,7 @@ one place, and one that is not takes several. No model but the embedder is asked
 
 Source: MEMENTO C.1 (similarity within the scene), E.3 (strategies; reranker and expansion ask a chat model there). The
 weights are fitted on 1,193 questions made from generated sentences for 620 of PARTNR's training episodes, in 37 houses
-that are none of the benchmark's at hand (`experiments/fit_retrieval.py`).
+that are none of the benchmark's at hand (`experiments/analyses/fit_retrieval.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from .kept_vectors import KeptVectors
-from .lexical import Embedder, LexicalEmbedder
-from .tie_breaks import drawn
-from .traces import Trace
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.word_votes import lexicon_of
+from embodied_mem.memory.vectors.lexical import Embedder, LexicalEmbedder
+from embodied_mem.memory.vectors.text_index import CachedEmbedder
+
+from .trace import Trace, drawn
 
 FEATURES = (
     "cosine of clause and memory",
@@ -71,13 +72,7 @@ _HABIT = re.compile(
 )
 _DIRECTED = re.compile(r"\b(?:from|to|on|onto|in|into|next to|beside)\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9]+")
-_STOP_WORDS = """
-    a an the of to in on at with from into for and or is are be was were been being it its this that these those them
-    they i me my mine we our you your could can would will please help set up as so have has had like prefer usually
-    keep place put move bring take arrange organize there here where when then than after before next each other also
-    ready some any which who what how do does did want need by while during one
-"""
-_STOP = frozenset(_STOP_WORDS.split())
+_STOP = frozenset(lexicon_of("embodied_mem.worlds.memento")["light words of retrieval"].split())
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 
@@ -198,8 +193,8 @@ class _House:
 
 
 def _ranked(scores: np.ndarray, instruction: str, traces: Sequence[Trace]) -> np.ndarray:
-    """Numbers of the traces, the highest score first; among equals any (`tie_breaks`)."""
-    return np.lexsort(([drawn(instruction, trace.instruction) for trace in traces], -scores))
+    """Numbers of the traces, the highest score first; among equals any (`drawn`)."""
+    return np.lexsort((np.array([drawn(instruction, trace.instruction) for trace in traces]), -scores))
 
 
 class TraceMemory:
@@ -208,15 +203,12 @@ class TraceMemory:
     def __init__(
         self, traces: Iterable[Trace], embedder: Embedder | None = None, weights: Sequence[float] | None = None
     ):
-        """Keep traces and make them ready to be found.
+        """Keep traces with different episode ids, and make them ready to be found.
 
-        Args:
-            traces: with different episode ids.
-            embedder: None for the lexical one.
-            weights: of `FEATURES`; None takes `WEIGHTS` for this kind of embedder.
+        Without an embedder it is the lexical one; without weights of `FEATURES` they are its kind's of `WEIGHTS`.
         """
         embedder = LexicalEmbedder() if embedder is None else embedder
-        self._embedder = embedder if isinstance(embedder, KeptVectors) else KeptVectors(embedder)
+        self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self.weights = np.array(WEIGHTS[self._embedder.is_model] if weights is None else weights, float)
         if self.weights.shape != (len(FEATURES),):
             raise InvalidInputError(f"weights: expected {len(FEATURES)}, got shape {self.weights.shape}")
@@ -255,13 +247,13 @@ class TraceMemory:
         """float64[memories of the house], the higher the more likely needed; the order is that of the traces given."""
         house = self._houses[scene_id]
         if strategy == "similarity":
-            return house.whole @ self._embedder.embed([instruction])[0]
+            return np.asarray(house.whole @ self._embedder.embed([instruction])[0])
         if strategy == "query_expansion":
             texts = [text for clause in clauses_of(instruction) for text in expansions_of(clause)]
             vectors = self._embedder.embed([instruction, *texts])
-            return house.whole @ vectors[0] + (house.whole @ vectors[1:].T).mean(1)
+            return np.asarray(house.whole @ vectors[0] + (house.whole @ vectors[1:].T).mean(1))
         if strategy == "hybrid":
-            return self.probabilities(instruction, scene_id).sum(0)
+            return np.asarray(self.probabilities(instruction, scene_id).sum(0))
         if strategy == "reranker":
             first = house.whole @ self._embedder.embed([instruction])[0]
             pool = _ranked(first, instruction, house.traces)[:POOL]
@@ -277,7 +269,7 @@ class TraceMemory:
         vectors = self._embedder.embed(clauses)
         logits = np.stack([house.features(c, v) @ self.weights for c, v in zip(clauses, vectors)])
         odds = np.exp(logits - logits.max(1, keepdims=True))
-        return odds / odds.sum(1, keepdims=True)
+        return np.asarray(odds / odds.sum(1, keepdims=True))
 
     def features(self, clause: str, scene_id: str) -> np.ndarray:
         """float64[memories of the house, len(FEATURES)] of one clause, for fitting the weights."""

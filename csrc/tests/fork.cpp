@@ -1,0 +1,198 @@
+// Tests of what works in a forked child while other threads of its parent were in the middle of something: never a hang.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "memory/graph/knowledge_graph.h"
+#include "memory/storage/event_log.h"
+#include "memory/vectors/vector_index.h"
+#include "models/block_product.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+
+#if defined(__SANITIZE_THREAD__)
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }  // a child starts threads of its own
+#endif
+
+namespace embodied_mem {
+namespace {
+
+// Whether a forked child finds `holds` true; one that hangs is ended by its alarm, one that throws is false, too.
+bool InChild(const std::function<bool()>& holds) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    try {
+      ::_exit(holds() ? 0 : 1);
+    } catch (const std::exception&) {
+      ::_exit(2);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::size_t Sum(ThreadPool* pool) {
+  std::atomic<std::size_t> sum{0};
+  pool->Run(100, [&](std::size_t i) { sum += i; });
+  return sum;
+}
+
+TEST(Pool) {
+  auto pool = std::make_unique<ThreadPool>(4);
+  CHECK_EQ(Sum(pool.get()), 4950U);
+  CHECK(InChild([&] { return Sum(pool.get()) == 4950 && InChild([&] { return Sum(pool.get()) == 4950; }); }));
+  CHECK(InChild([&] {
+    pool.reset();
+    return true;
+  }));
+  std::atomic<bool> inside{false}, go{false};
+  std::thread other([&] {
+    pool->Run(4, [&](std::size_t) {
+      inside = true;
+      while (!go) std::this_thread::yield();
+    });
+  });
+  while (!inside) std::this_thread::yield();
+  CHECK(InChild([&] { return Sum(pool.get()) == 4950; }));
+  go = true;
+  other.join();
+  CHECK_EQ(Sum(pool.get()), 4950U);
+}
+
+TEST(Products) {
+  const std::vector<float> x(64, 1.0F), blocks(64 * kBlockRows, 1.0F);
+  const auto multiply = [&] {
+    std::vector<float> product(kBlockRows);
+    MultiplyBlocks(x.data(), blocks.data(), 1, 64, kBlockRows, product.data());
+    return product[3] == 64.0F;
+  };
+  CHECK(multiply());
+  CHECK(InChild(multiply));
+}
+
+// Forks beside a writer: a child has a whole index that it can search and change, or is told that it has none.
+void ForkedIndex(IndexKind kind) {
+  constexpr std::size_t kDim = 16;
+  VectorIndexOptions options;
+  options.dim = kDim;
+  options.kind = kind;
+  VectorIndex index(options);
+  std::vector<float> rows(400 * kDim);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i * 7919 % 1000) + 1;
+  std::vector<VectorId> ids(400);
+  std::iota(ids.begin(), ids.end(), 0);
+  index.Add(ids.data(), rows.data(), 400, 2);
+  const auto search = [&] {
+    SearchOptions asked;
+    asked.k = 3;
+    asked.num_threads = 2;
+    std::vector<Neighbour> found(3 * 20);
+    index.Search(rows.data(), 20, asked, found.data());
+  };
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> num_writes{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    while (!stop) search();
+  });
+  threads.emplace_back([&] {
+    while (!stop) {
+      index.Add(ids.data() + 200, rows.data(), 200, 2);
+      ++num_writes;
+    }
+  });
+  while (num_writes < 2) std::this_thread::yield();
+  for (int round = 0; round < 20; ++round) {
+    CHECK(InChild([&] {
+      try {
+        search();
+        index.Remove(ids.data(), 10, 2);
+        return index.size() == 390;
+      } catch (const InvalidInputError& error) {
+        return std::string(error.what()).find("when this process was forked") != std::string::npos;
+      }
+    }));
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Graph) {
+  KnowledgeGraph graph;
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> num_writes{0};
+  std::thread writer([&] {
+    for (std::size_t i = 0; !stop; ++i, ++num_writes) graph.Intern({"relation " + std::to_string(i % 1000)});
+  });
+  while (num_writes < 2) std::this_thread::yield();
+  for (int round = 0; round < 20; ++round) {
+    CHECK(InChild([&] {
+      KnowledgeGraph fresh;
+      fresh.Intern({"of the child"});
+      try {
+        return graph.Intern({"near"}).size() == 1;
+      } catch (const InternalError& error) {
+        return std::string(error.what()).find("fork") != std::string::npos;
+      }
+    }));
+  }
+  stop = true;
+  writer.join();
+}
+
+// A child has no part in a log: it can neither write to it nor keep its lock, and ends without waiting for its thread.
+TEST(Log) {
+  const testing::Folder folder;
+  LogOptions options;
+  options.sync = SyncPolicy::kInterval;
+  std::optional<EventLog> log;
+  log.emplace(folder.path(), "{}", options);
+  log->Recover(0);
+  log->Append(1, "before");
+  CHECK(InChild([&] {
+    const int failures = testing::Failures();
+    CHECK_THROWS(log->Append(1, "in the child"), StorageError, "open it again after a fork");
+    CHECK_THROWS(log->Sync(), StorageError, "open it again after a fork");
+    CHECK_THROWS(log->acknowledged(), StorageError, "open it again after a fork");
+    log->Close();
+    log.reset();
+    return testing::Failures() == failures;
+  }));
+  int ends[2];
+  CHECK_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {  // lives on
+    char byte = 0;
+    ::close(ends[1]);
+    ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
+  }
+  ::close(ends[0]);
+  log->Append(1, "after");
+  log.reset();
+  log.emplace(folder.path(), "{}", options);  // the child does not keep the lock
+  log->Recover(0);
+  CHECK_EQ(log->acknowledged(), 2U);
+  ::close(ends[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+}
+
+TEST(IndexExact) { ForkedIndex(IndexKind::kExact); }
+TEST(IndexHnsw) { ForkedIndex(IndexKind::kHnsw); }
+TEST(IndexIvf) { ForkedIndex(IndexKind::kIvf); }
+
+}  // namespace
+}  // namespace embodied_mem

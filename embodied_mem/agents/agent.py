@@ -1,0 +1,66 @@
+"""What an agent is: it gets goal and observations as text, and gives commands.
+
+    class Looker(Agent):
+        def reset(self, goal, observation, info): ...
+        def act(self, observation, info): return "look"
+
+    rollout(envs, [Looker()], [[0, 1, 2]])           # `agents.rollout` plays it
+
+`info` holds only what an agent may know: `task_id` at the start, for records, and `admissible_commands` where the world
+gives agents a list of all actions. State and progress of the world, and its reward, stay with whoever plays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Protocol
+
+
+class Agent(Protocol):
+    """What plays episodes, one after the other; it may remember earlier ones."""
+
+    def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
+        """Starts an episode.
+
+        Args:
+            goal: the instruction.
+            observation: the first text.
+            info: see above.
+        """
+        ...
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
+        """The next command; None if there is nothing more to do.
+
+        Args:
+            observation: the first text at first, then the answer to the last command.
+            info: see above; empty after the start.
+        """
+        ...
+
+    def end(self, won: bool, observation: str) -> None:
+        """Ends an episode, for agents that learn from it; `observation` answers the last command."""
+        return None
+
+
+class CommandGenerator(Agent):
+    """An agent written as a generator of commands, each of which is sent the answer to it."""
+
+    def play(self, goal: str, text: str) -> Generator[str, str, None]:
+        """Commands of an episode; `text` is the first text, without the goal at its end."""
+        raise NotImplementedError
+
+    def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
+        """As `Agent.reset`."""
+        self._commands = self.play(goal, observation.removesuffix(f"\n\n{goal}"))
+        self._started = False
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
+        """As `Agent.act`."""
+        try:
+            if self._started:
+                return self._commands.send(observation)
+            self._started = True
+            return next(self._commands)
+        except StopIteration:
+            return None

@@ -1,0 +1,167 @@
+"""Beliefs about the present state of the world, derived from the agent's memories alone.
+
+    beliefs = Beliefs()
+    beliefs.note(reader.read("On the desk 1, you see a mug 1."))
+    beliefs.things               # {"mug 1": "desk 1"}: what was seen in this task and not contradicted since
+
+Worlds are reset between tasks, so what was seen in an earlier task is evidence for a search and never a belief.
+What a world adds to them, and how they are derived from the memories, is in its `rules`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from embodied_mem.errors import InternalError
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.modules.spatial import Sighting
+from embodied_mem.memory.readers.reading import AGENT, PLACED, STATE_AFTER, Reading, class_of
+
+if TYPE_CHECKING:
+    from embodied_mem.agents.planner_critic.interfaces import Situation
+
+RECENT = 3
+"""Answers that are remembered without spatial memory: RoboMemory's temporal memory holds three steps."""
+
+Refused = Counter[tuple[str, str, str]]
+"""(command, where, what was held) -> times that it had no effect."""
+
+
+@dataclasses.dataclass
+class WorkingMemory:
+    """Working memory of the running task, present in every ablation.
+
+    Attributes:
+        goal, room: the instruction and the room as first seen.
+        receptacles: that the room's text lists, in its order.
+        summaries: one line per step done.
+        action, observation: of the last step.
+        refused: what had no effect.
+        beside: pairs of receptacles known to be reached from one place: one could not go from the first to the second.
+        began: the memories' clock at the start.
+        kinds: of things that matter for the goal.
+        before: what was held, and where the agent was, before the last step.
+        tried: readings of the goal that were carried out.
+        recent: the last answers, as memory reads them, where the rules `keep` them.
+    """
+
+    goal: str
+    room: str
+    receptacles: tuple[str, ...]
+    summaries: list[str]
+    action: str = ""
+    observation: str = ""
+    refused: Refused = dataclasses.field(default_factory=Counter)
+    beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    began: int = 0
+    kinds: tuple[str, ...] = ()
+    before: tuple[str, str] = ("", "")
+    tried: set[Any] = dataclasses.field(default_factory=set)
+    recent: list[str] = dataclasses.field(default_factory=list)
+
+    def refuse(self, command: str) -> None:
+        """Notes that the last step had no effect where it was made, with what was held."""
+        held, at = self.before
+        self.refused[command, at, held] += 1
+
+    def keep(self, text: str) -> None:
+        """Adds to the last answers, of which `RECENT` stay."""
+        self.recent = [*self.recent[-RECENT + 1 :], text]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Beliefs:
+    """The present state, as far as it is known, in any world whose texts a reader reads.
+
+    Attributes:
+        at, held: where the agent is and what it holds; "" for nowhere special and nothing.
+        things: known things -> the receptacle they are in or on.
+        searched: receptacles whose whole content was seen in this task.
+        closed, opened: receptacles last seen closed and open.
+        marks: thing -> those of `STATES` that it is in.
+        refused: as `WorkingMemory`.
+    """
+
+    STATES: ClassVar[frozenset[str]] = frozenset(STATE_AFTER.values())
+
+    at: str = ""
+    held: str = ""
+    things: dict[str, str] = dataclasses.field(default_factory=dict)
+    searched: set[str] = dataclasses.field(default_factory=set)
+    closed: set[str] = dataclasses.field(default_factory=set)
+    opened: set[str] = dataclasses.field(default_factory=set)
+    marks: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    refused: Refused = dataclasses.field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, situation: Situation) -> Self:
+        """A situation's beliefs, which are of this class.
+
+        Raises:
+            InternalError: they are another world's.
+        """
+        beliefs = situation.beliefs
+        if not isinstance(beliefs, cls):
+            raise InternalError(f"beliefs: expected {cls.__name__}, got {type(beliefs).__name__}")
+        return beliefs
+
+    def is_here(self, place: str) -> bool:
+        """Whether the agent can reach into a place from where it stands."""
+        return self.at == place
+
+    def times_refused(self, command: str) -> int:
+        """How often a command had no effect here and with this in the hand."""
+        return self.refused[command, self.at, self.held]
+
+    def recall(self, memory: LifelongMemory, kinds: Iterable[str]) -> list[Sighting]:
+        """Takes from spatial memory where the agent is and where things of these kinds are in the running task.
+
+        Returns what there is of them; none without spatial memory.
+        """
+        if (spatial := memory.spatial) is None:
+            return []
+        self.at = spatial.position()
+        found = [s for kind in kinds for s in spatial.of_class(kind) if s.current and s.episode == memory.episode]
+        self.things.update({s.name: s.receptacle for s in found if s.relation in ("in", "on")})
+        return found
+
+    def copy(self) -> Self:
+        """A copy to imagine in."""
+        return dataclasses.replace(
+            self, things=dict(self.things), searched=set(self.searched), closed=set(self.closed),
+            opened=set(self.opened), marks={thing: set(marks) for thing, marks in self.marks.items()},
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        """The beliefs in words, for models; where a world's have some."""
+        raise NotImplementedError
+
+    def note(self, reading: Reading, kinds: Collection[str] | None = None) -> None:
+        """One answer of the world, put into the beliefs; with `kinds`, only things of these in their places."""
+        for container, contents in reading.complete:
+            if container == AGENT:
+                self.held = ""
+                continue
+            self.searched.add(container)
+            for thing in [t for t, place in self.things.items() if place == container and t not in contents]:
+                del self.things[thing]
+        for subject, relation, object_ in reading.facts:
+            if relation == "at":
+                self.at = object_
+            elif relation == "holds":
+                self.held = object_
+                self.things.pop(object_, None)
+            elif relation in ("in", "on", PLACED):
+                if kinds is None or class_of(subject) in kinds:
+                    self.things[subject] = object_
+            elif relation == "is" and object_ in ("open", "closed"):
+                (self.closed if object_ == "closed" else self.opened).add(subject)
+                (self.opened if object_ == "closed" else self.closed).discard(subject)
+                if object_ == "closed":
+                    self.searched.discard(subject)
+            elif relation == "is" and object_ in self.STATES:
+                self.marks.setdefault(subject, set()).add(object_)
+                self.marks[subject].discard({"hot": "cool", "cool": "hot"}.get(object_, ""))

@@ -1,0 +1,68 @@
+"""Plans (steps in order) and the base of planners by rules.
+
+plan = Plan((PlanStep("go to desk 1"), PlanStep("take mug 1 from desk 1", (("at", "desk 1"),))))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanStep:
+    """One command of a plan.
+
+    Attributes:
+        command: as the world reads it.
+        needs: preconditions, as `SymbolicCritic` reads them; empty if the planner does not say.
+        why: for people and for the chat critic.
+        effect: what memory notes if the command is not refused and its answer does not tell.
+    """
+
+    command: str
+    needs: tuple[tuple[str, ...], ...] = ()
+    why: str = ""
+    effect: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Steps in order; at least one.
+
+    Attributes:
+        steps: the steps.
+        why: what the plan as a whole rests on.
+    """
+
+    steps: tuple[PlanStep, ...]
+    why: str = ""
+
+
+def foreseen(next_steps: Callable[[], Sequence[PlanStep]], max_steps: int = 8) -> list[PlanStep]:
+    """Steps until `next_steps` gives no more, or there are `max_steps`: the last few may go beyond."""
+    steps: list[PlanStep] = []
+    while len(steps) < max_steps and (more := next_steps()):
+        steps += more
+    return steps
+
+
+def plan_untried(
+    readings: Sequence[Any], tried: set[Any], steps_of: Callable[[Any], Sequence[PlanStep]]
+) -> Plan | None:
+    """The plan of the likeliest reading that was not carried out; of the likeliest of all when every one was.
+
+    Args:
+        readings: of the goal, the likeliest first.
+        tried: those that were carried out. One without steps is added: all of it holds, and the task goes on.
+        steps_of: what is left to do for a reading.
+    """
+    for _ in range(2):
+        for reading in readings:
+            if reading not in tried:
+                if steps := steps_of(reading):
+                    return Plan(tuple(steps), str(reading))
+                tried.add(reading)
+        tried.clear()
+    return None

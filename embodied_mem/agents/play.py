@@ -1,0 +1,115 @@
+"""A person as an agent: play a game in the terminal.
+
+    embodied-mem play alfworld --tasks valid_seen
+    embodied-mem play eb_alfred --tasks base
+    embodied-mem play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
+    embodied-mem play memento --tasks acquisition --task 0
+    printf 'look\\ninventory\\n' | embodied-mem play alfworld --tasks valid_seen --task 3
+
+Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a
+slash are for this program: `/commands` lists what can be done now, or where names are part of a command its forms,
+`/undo` takes the last command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they
+say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
+
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.rollout import DRAWN, rollout
+from embodied_mem.envs import make
+from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.registry import card, load, names
+
+
+class Person(Agent):
+    """Who types commands, and sees more than agents do: what is admissible, and how far the goal is reached.
+
+    Args:
+        envs: that are played, with one env.
+        lines: what is typed; the game is given up when they end.
+        output: where the game's text goes.
+        prompt: written before each line is read.
+    """
+
+    def __init__(self, envs: Any, lines: Iterable[str], output: TextIO, prompt: str = "> "):
+        self._envs, self._lines, self._output, self._prompt = envs, iter(lines), output, prompt
+        self._history: list[Any] = []  # snapshots, the first of them before any command
+
+    def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
+        """As `Agent.reset`."""
+        self._history, self._gave_up = [], False
+        self._shown = f"[{info['task_id']}]\n{observation}"
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
+        """The next line that is a command."""
+        self._say(observation if self._history else self._shown)
+        self._history.append(self._envs.snapshot(0))
+        for line in self._lines:
+            command = line.rstrip("\n")
+            if command == "/quit":
+                break
+            if not command.startswith("/"):
+                return command
+            self._say(self._answer(command))
+        self._gave_up = True
+        return None
+
+    def end(self, won: bool, observation: str) -> None:
+        """As `Agent.end`."""
+        ending = "You won" if won else "The episode ended, not won,"
+        text = f"{observation}\n\n{ending} after {len(self._history)} commands."
+        print("\nThe game is not won." if self._gave_up else text, file=self._output)
+
+    def _answer(self, command: str) -> str:
+        """What a line with a slash is answered with, once it is done."""
+        if command in ("/undo", "/restart"):
+            self._history = self._history[: -1 if command == "/undo" else 1] or self._history[:1]
+            self._envs.restore(0, self._history[-1])
+        observations, info = self._envs.answers()
+        if command == "/commands":
+            return "\n".join(
+                info["admissible_commands"][0] if "admissible_commands" in info else self._envs.action_forms
+            )
+        if command == "/progress":
+            return f"{info['progress'][0]:.0%} of the goal holds: {info['goal'][0]}"
+        if command in ("/undo", "/restart"):
+            return str(observations[0])
+        return f"unknown: {command}; known: /commands /undo /progress /restart /quit"
+
+    def _say(self, text: str) -> None:
+        print(text.rstrip("\n"), end="\n\n", file=self._output)
+        print(self._prompt, end="", file=self._output, flush=True)
+
+
+def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem.agents.play") -> int:
+    """Run the program and return its exit status; `prog` is how it is called."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("world", choices=[name for name in names() if card(name).native])
+    parser.add_argument("--tasks", help="a split, a folder or a file of games (default the world's own choice)")
+    parser.add_argument("--data", help="the world's data folder (default below $EMBODIED_MEM_DATA)")
+    parser.add_argument("--task", type=int, help="index of the task among them; default one drawn with --seed")
+    parser.add_argument("--grammar", choices=["0.4", "0.3"], help="ALFWorld's wording (default 0.4)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(arguments)
+    try:
+        options = {"tasks": args.tasks or load(args.world, "env").default_tasks, "data": args.data}
+        options = {name: value for name, value in (options | {"grammar": args.grammar}).items() if value is not None}
+        envs = make(args.world, num_envs=1, seed=args.seed, max_steps=None, **options)
+        rollout(envs, [Person(envs, sys.stdin, sys.stdout)], [[DRAWN if args.task is None else args.task]])
+    except EmbodiedMemError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

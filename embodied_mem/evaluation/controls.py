@@ -1,0 +1,126 @@
+"""Controls: what a delivery is worth under another bank, with other soft tokens, with less of its guidance.
+
+    rows = settings_of(("none", "compiled"), banks=("committed", "empty"), soft=("intact", "swapped"))
+    delivery, bank, executor = under(rows[2], executor, compiler, bank, source=source)
+
+For every gain there is a control that should make it vanish.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from embodied_mem.agents.deliveries import SOFT_SETTINGS, Delivery, check_names, check_soft, make_delivery
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import option
+from embodied_mem.memory import MemoryBank
+from embodied_mem.memory.bank.settings import NAMES, BankView, check_setting
+
+if TYPE_CHECKING:
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.training.teachers.lesson import TaskSource
+
+
+def bank_option() -> Any:
+    """The field `bank` of a benchmark's configuration."""
+    return option(("committed",), f"of deliveries: what the bank gives, one or several of {', '.join(NAMES)}")
+
+
+def soft_option() -> Any:
+    """The field `soft` of a benchmark's configuration."""
+    return option(
+        ("intact",), f"of deliveries: what becomes of soft tokens, of {', '.join(SOFT_SETTINGS)}, only+swapped, ..."
+    )
+
+
+def hint_tokens_option() -> Any:
+    """The field `hint_tokens` of a benchmark's configuration."""
+    return option((), "of deliveries: tokens of guidance that reach the executor; default all", kind=int)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A delivery under the settings of a control.
+
+    Attributes:
+        delivery: its name.
+        bank: see `memory.bank.settings`.
+        soft: see `agents.deliveries.SOFT_SETTINGS`.
+        hint_tokens: so many tokens of the guidance reach the executor; None for all.
+        name: of its row.
+    """
+
+    delivery: str
+    bank: str = "committed"
+    soft: str = "intact"
+    hint_tokens: int | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_names((self.delivery,))
+        check_setting(self.bank)
+        check_soft(self.soft)
+        object.__setattr__(self, "name", self.name or self.delivery)
+
+
+def settings_of(
+    deliveries: Sequence[str],
+    banks: Sequence[str] = ("committed",),
+    soft: Sequence[str] = ("intact",),
+    hint_tokens: Sequence[int | None] = (None,),
+) -> list[Setting]:
+    """A row per delivery with the first value of everything, and for those that are studied one with each other value.
+
+    These are `static` under other banks, `compiled` under everything, `compiled_text` with other hints. The first row
+    of a delivery has its name; the others say what differs, as `compiled bank=empty`.
+    """
+    rows = []
+    for delivery in deliveries:
+        base = Setting(delivery, banks[0], soft[0], hint_tokens[0])
+        rows.append(base)
+        changes: list[dict[str, Any]] = []
+        if delivery in ("static", "compiled"):
+            changes += [{"bank": bank} for bank in banks[1:]]
+        if delivery == "compiled":
+            changes += [{"soft": setting} for setting in soft[1:]]
+        if delivery in ("compiled", "compiled_text"):
+            changes += [{"hint_tokens": count} for count in hint_tokens[1:]]
+        for change in changes:
+            [(field, value)] = change.items()
+            rows.append(dataclasses.replace(base, **change, name=f"{delivery} {field}={value}"))
+    return rows
+
+
+def under(
+    setting: Setting,
+    executor: Any,
+    compiler: MemoryCompiler | None,
+    bank: MemoryBank,
+    *,
+    source: TaskSource | None = None,
+    numbered: bool = False,
+) -> tuple[Delivery, BankView, Any]:
+    """(delivery, bank, executor) of a row.
+
+    Args:
+        setting: of the row.
+        executor: that acts, where it is not the guidance itself that is carried out.
+        compiler: of deliveries that compile.
+        bank: as committed.
+        source: of the tasks, for the deliveries `teacher` and `guidance_only`.
+        numbered: the models were trained on experiences with numbers.
+
+    Raises:
+        InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
+    """
+    delivery = make_delivery(
+        setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
+        teacher=source.teacher if source else None,
+    )  # fmt: skip
+    if setting.delivery == "guidance_only":
+        executor = source.follower() if source is not None and hasattr(source, "follower") else None
+        if executor is None:
+            raise InvalidInputError("delivery 'guidance_only': nothing in this world carries out guidance by rule")
+    return delivery, BankView(bank, (setting.bank,), numbered=numbered), executor

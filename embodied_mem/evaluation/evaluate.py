@@ -1,0 +1,111 @@
+"""Scores agents and deliveries of memory on the benchmark of a world, and compares two results.
+
+    embodied-mem evaluate --config=alfworld                       # deliveries, by the weights in the repository
+    embodied-mem evaluate --config=alfworld --agents full         # agents by rules: no weights, no extra
+    embodied-mem evaluate --config=eb_alfred --num_tasks 10       # or eb_habitat, memento, scienceworld
+    embodied-mem evaluate --config=eb_alfred --help               # what a benchmark can be told
+    embodied-mem evaluate --compare A.json B.json                 # B against A, paired over the same episodes
+
+`python experiments/evaluate.py` is the same in a clone. `--config` is a world with a benchmark, alfworld if it is not
+given. With `--result FILE` the report is kept, with a row for each episode; what is finished is kept beside it, so that
+a command that was stopped goes on when it is given again. Ends with one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import Benchmark
+from embodied_mem.evaluation.command import Models, add_model_options, models_of, output_file
+from embodied_mem.registry import load, names
+
+
+def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dict[str, Any]:
+    """Plays, prints the table and one JSON line, returns the report; `prog` is how the program is called."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if any(word.partition("=")[0] == "--compare" for word in given):
+        return _compare(given, prog)
+    benchmark, config, models, result = parse(given, prog)
+    report = benchmark.evaluate(config, models=models, result=result)
+    print(f"\n{benchmark.table(report)}\n")
+    if note := report.get("note"):
+        print(f"{note}\n")
+    print(json.dumps(benchmark.line(report)))
+    return report
+
+
+def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any, Models, pathlib.Path | None]:
+    """(benchmark, its configuration, models, file of the result) of a command line.
+
+    Raises:
+        InvalidInputError: the world has no benchmark, or the configuration is refused.
+    """
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--config", default="alfworld")
+    name = first.parse_known_args(given)[0].config
+    known = names("benchmark")
+    if name not in known:
+        raise InvalidInputError(f"--config: expected one of {', '.join(known)}, got {name!r}")
+    benchmark = load(name, "benchmark")
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=f"{__doc__}\n--config={name}:\n\n{benchmark.description}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", default="alfworld", metavar="WORLD", help=f"one of {', '.join(known)}")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two results; plays nothing")
+    parser.add_argument("--force", action="store_true", help="with --compare: whatever the protocols are")
+    parser.add_argument("--result", type=output_file, help="JSON file for the report")
+    _add_fields(parser, benchmark.config)
+    if hasattr(benchmark.config, "weights"):
+        add_model_options(parser)
+    options = parser.parse_args(given)
+    chosen = {field.name: getattr(options, field.name) for field in _options_of(benchmark.config)}
+    chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in chosen.items()}
+    config = dataclasses.replace(benchmark.config, **chosen)
+    if not hasattr(config, "weights"):
+        return benchmark, config, Models(""), options.result
+    return benchmark, config, models_of(options), options.result
+
+
+def _options_of(config: Any) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(config) if "help" in field.metadata]
+
+
+def _add_fields(parser: argparse.ArgumentParser, config: Any) -> None:
+    for field in _options_of(config):
+        value, about = getattr(config, field.name), field.metadata
+        more: dict[str, Any] = {"nargs": "*"} if isinstance(value, tuple) else {}
+        if about["choices"]:
+            more["choices"] = about["choices"]
+        shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+        text = f"{about['help']}; default: {shown}" if shown not in ("", None) else about["help"]
+        parser.add_argument(f"--{field.name}", default=value, type=about["kind"], help=text.replace("%", "%%"), **more)
+
+
+def _compare(given: Sequence[str], prog: str | None) -> dict[str, Any]:
+    from embodied_mem.evaluation.compare import compare, read_report, table
+
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), required=True)
+    parser.add_argument("--force", action="store_true", help="whatever the protocols are")
+    parser.add_argument("--result", type=output_file, help="JSON file for the comparison")
+    options = parser.parse_args(given)
+    first, second = (read_report(path) for path in options.compare)
+    report = compare(first, second, force=options.force)
+    if options.result:
+        from embodied_mem.evaluation.report import write_result
+
+        write_result(options.result, report)
+    print(f"\nB against A: A is {options.compare[0]}, B is {options.compare[1]}\n\n{table(report)}\n")
+    print(json.dumps(report))
+    return report

@@ -1,0 +1,40 @@
+"""Markdown tables and their cells, for reports and for the pages made of them.
+
+markdown(["agent", "success"], [["full", rate(0.5, (0.2, 0.8))]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *more: str) -> str:
+    """A Markdown table; lines in `more` stand below it, after an empty one."""
+    lines = ["|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join([*lines, "", *more] if more else lines)
+
+
+def percent(share: float) -> str:
+    """A share as "75.0 %"."""
+    return f"{100 * share:.1f} %"
+
+
+def between(interval: Sequence[float], word: str = "to") -> str:
+    """The ends of an interval of shares in percent, "30.1 to 95.4"."""
+    low, high = interval
+    return f"{100 * low:.1f} {word} {100 * high:.1f}"
+
+
+def rate(share: float, interval: Sequence[float], digits: int = 1) -> str:
+    """A share with its interval, "75.0 % [30.1, 95.4]"."""
+    low, high = (f"{100 * end:.{digits}f}" for end in interval)
+    return f"{100 * share:.{digits}f} % [{low}, {high}]"
+
+
+def difference(values: Sequence[float] | None, scale: float = 100, digits: int = 1) -> str:
+    """(mean, low, high) of a difference as "+5.0 [-1.0, +9.0]"; "-" where there is none."""
+    if not values:
+        return "-"
+    mean, low, high = (f"{scale * value:+.{digits}f}" for value in values)
+    return f"{mean} [{low}, {high}]"

@@ -1,0 +1,104 @@
+"""Guesses a kind of thing from words about its use: "something to tell the time with" is a watch.
+
+    tables = lexicon_of("embodied_mem.worlds.eb_alfred")            # title -> lines of its lexicon.txt
+    phrases_of(tables["things"])["wrist", "watch"]                  # ("Watch",)
+    guess(("tell", "the", "time"), table_of(tables["uses of things"]))       # ("AlarmClock", "Watch")
+
+A table maps words to the kinds that they speak for, the likeliest first. Words vote; a word that speaks for many kinds
+says less about each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+Table = Mapping[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mention:
+    """A phrase of a lexicon in a sentence: the words from `start` to before `end`, and the kinds that it may mean."""
+
+    start: int
+    end: int
+    kinds: tuple[str, ...]
+
+
+def lexicon_of(package: str) -> dict[str, str]:
+    """The tables in the file `lexicon.txt` of a package, each under a line `[title]`; lines with # in front are left
+    out."""
+    tables: dict[str, str] = {}
+    title = ""
+    for line in importlib.resources.files(package).joinpath("lexicon.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            title = line.strip("[]")
+            tables[title] = ""
+        elif line and not line.startswith("#"):
+            tables[title] += f"{line}\n"
+    return tables
+
+
+def phrases_of(text: str, separator: str | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Reads lines `phrase, phrase: Kind Kind`.
+
+    Args:
+        text: the lines.
+        separator: between kinds; None for blank space.
+    """
+    phrases = {}
+    for line in text.splitlines():
+        names, _, kinds = line.partition(":")
+        for name in names.split(","):
+            phrases[tuple(name.split())] = tuple(kinds.strip().split(separator))
+    return phrases
+
+
+def mentions_of(
+    spellings: Sequence[Sequence[str]], lexicon: Mapping[tuple[str, ...], tuple[str, ...]], longest: int
+) -> list[Mention]:
+    """Phrases of a lexicon in a sentence, in order, the longest of those that begin at a word.
+
+    Args:
+        spellings: the words of the sentence, or several forms of each (as written, in the singular); the first known
+            counts.
+        lexicon: see `phrases_of`.
+        longest: words of its longest phrase.
+    """
+    found, i, count = [], 0, len(spellings[0])
+    while i < count:
+        ends = range(min(i + longest, count), i, -1)
+        known = ((end, lexicon.get(tuple(words[i:end]))) for end in ends for words in spellings)
+        end, kinds = next(((end, kinds) for end, kinds in known if kinds), (i + 1, None))
+        if kinds:
+            found.append(Mention(i, end, kinds))
+        i = end
+    return found
+
+
+def table_of(text: str, separator: str = " ") -> Table:
+    """Reads lines `word word ...: Kind Kind`.
+
+    Args:
+        text: the lines.
+        separator: between kinds.
+    """
+    table: dict[str, tuple[str, ...]] = {}
+    for line in text.strip().splitlines():
+        words, _, kinds = line.partition(":")
+        for word in words.split():
+            table[word] = (*table.get(word, ()), *kinds.strip().split(separator))
+    return table
+
+
+def guess(words: Iterable[str], table: Table, limit: int = 6) -> tuple[str, ...]:
+    """Kinds that the words speak for, the likeliest first; none if no word is known."""
+    votes: defaultdict[str, float] = defaultdict(float)
+    for word in dict.fromkeys(words):
+        kinds = table.get(word, ())
+        for rank, kind in enumerate(kinds):
+            votes[kind] += 1 / (rank + 1) / math.sqrt(len(kinds))
+    return tuple(sorted(votes, key=votes.__getitem__, reverse=True)[:limit])

@@ -1,0 +1,182 @@
+"""Checks arguments as they enter a memory: type, range, and text in one Unicode form (NFC).
+
+    goal = checked_text("goal", goal)
+    k = checked_number("k", k, least=0)
+
+Every function returns the value to go on with, or raises InvalidInputError that names the argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+import operator
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from ..errors import EmbodiedMemError, InvalidInputError
+from ..types import Episode, Step
+
+LEAST, MOST = -(2**63), 2**63 - 1
+"""What a time, a step and the number of an episode can be."""
+
+WHEN = ("episode", "step", "time")
+"""Fields of an event that say in which episode, at which step and when."""
+
+_MAX_SHOWN = 80
+
+F = TypeVar("F", bound=Callable[..., Any] | None)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short, and never an error."""
+    try:
+        text = repr(value)
+    except Exception:  # e.g. an int of more digits than Python writes
+        return f"one of type {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}... ({type(value).__name__})"
+
+
+def checked_text(name: str, value: Any) -> str:
+    """The text in Unicode's composed form."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name}: expected text, got {shown(value)}")
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{name}: expected text that UTF-8 can hold, got {shown(value)}: {error}") from None
+    return unicodedata.normalize("NFC", value)
+
+
+def checked_number(name: str, value: Any, least: int = LEAST, most: int = MOST) -> int:
+    """The whole number, of Python's type."""
+    if type(value) is not int:  # what is asked most comes first
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            value = operator.index(value)
+        except TypeError:
+            raise InvalidInputError(f"{name}: expected a whole number, got {shown(value)}") from None
+    if not least <= value <= most:
+        expected = f">= {least}" if value < least and most == MOST else f"{least} to {most}"
+        raise InvalidInputError(f"{name}: expected {expected}, got {shown(value)}")
+    number: int = value
+    return number
+
+
+def checked_real(name: str, value: Any) -> float:
+    """The finite number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise InvalidInputError(f"{name}: expected a number, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidInputError(f"{name}: expected a finite number, got {shown(value)}")
+    return number
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if type(value).__name__ not in ("bool", "bool_"):  # numpy's too
+        raise InvalidInputError(f"{name}: expected True or False, got {shown(value)}")
+    return bool(value)
+
+
+def checked_texts(name: str, value: Any) -> list[str]:
+    """The texts of a list; one text alone is a mistake."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"{name}: expected a list of texts, got {shown(value)}")
+    return [checked_text(f"{name}[{i}]", text) for i, text in enumerate(value)]
+
+
+def checked_call(name: str, value: F) -> F:
+    """Something that can be called, or None."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(f"{name}: expected a function or None, got {shown(value)}")
+    return value
+
+
+def checked_episode(value: Any) -> Episode:
+    """The episode, with texts in it."""
+    if not isinstance(value, Episode) or not isinstance(value.steps, Sequence):
+        raise InvalidInputError(f"episode: expected an Episode with a sequence of steps, got {shown(value)}")
+    for i, step in enumerate(value.steps):
+        if not isinstance(step, Step):
+            raise InvalidInputError(f"episode.steps[{i}]: expected a Step, got {shown(step)}")
+    texts = [value.task_id, value.goal, value.final_observation]
+    texts += [text for step in value.steps for text in (step.observation, step.action)]
+    for text in texts:
+        checked_text("episode", text)
+    checked_flag("episode.won", value.won)
+    return value
+
+
+class Fields(NamedTuple):
+    """Names of what an event must have that is a whole number, and that is text."""
+
+    numbers: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+def checked_event(where: str, event: Any, operations: Mapping[str, Fields]) -> str:
+    """The operation of an event, which is one of these and has its fields."""
+    op = event.get("op") if type(event) is dict or isinstance(event, Mapping) else None
+    if not isinstance(op, str) or op not in operations:
+        *most, last = operations
+        expected = f"{', '.join(most)} or {last}" if most else last
+        raise InvalidInputError(f"{where}: expected op {expected}, got {shown(event if op is None else op)}")
+    numbers, texts = operations[op]
+    for name in numbers:
+        number = event.get(name)
+        if type(number) is not int or not LEAST <= number <= MOST:
+            checked_number(f"{where}: {name}", number)
+    for name in texts:
+        text = event.get(name)
+        if type(text) is not str or not text.isascii():
+            checked_text(f"{where}: {name}", text)
+    return op
+
+
+def native_call(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that does little but call the native part, whose complaints about types become InvalidInputError.
+
+    The native part looks at its arguments before it does anything, so nothing has changed then.
+    """
+
+    @functools.wraps(method)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return method(*arguments, **named)
+        except EmbodiedMemError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            got = [type(value).__name__ for value in arguments[1:]]
+            got += [f"{name}: {type(value).__name__}" for name, value in named.items()]
+            raise InvalidInputError(
+                f"{method.__name__}: expected arguments of the types and ranges that its documentation has, got "
+                f"({', '.join(got)}): {str(error).partition(chr(10))[0][:200]}"
+            ) from error
+
+    return checked
+
+
+def checked_rows(where: str, value: Any) -> Sequence[Any]:
+    """A list or a tuple, as JSON reads and as callers write one."""
+    if not isinstance(value, (list, tuple)):
+        raise InvalidInputError(f"{where}: expected a list, got {shown(value)}")
+    return value
+
+
+def checked_mapping(where: str, value: Any) -> Mapping[str, Any]:
+    """A dictionary, as of a JSON object."""
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise InvalidInputError(f"{where}: expected a mapping, got {shown(value)}")
+    return value

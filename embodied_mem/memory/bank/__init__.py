@@ -1,0 +1,1 @@
+"""Successful episodes with the reasons for their success, found by goal."""

@@ -1,0 +1,126 @@
+"""What a bank gives under another setting: nothing, experiences that do not help, or that are no longer true.
+
+    bank = BankView(bank, ("noisy:0.5",), seed=0)
+    bank.retrieve(goal, k=6, context=first_observation, exclude_task_ids=(task_id,))
+
+    committed     what the bank retrieves
+    other_rooms   of other rooms only
+    empty         nothing
+    irrelevant    about other objects in other rooms only
+    noisy:P       each experience replaced with probability P by an irrelevant one
+    stale         the object was somewhere else then: its place in each experience is exchanged for another of that room
+
+With several settings, each episode draws one. Draws depend on seed and episode only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ...errors import InvalidInputError
+from ...types import Episode, Step
+from ..readers import Reader
+from .bank import Experience, MemoryBank
+from .rationale import rationale_for, relevant_events
+
+NAMES = ("committed", "other_rooms", "empty", "irrelevant", "noisy:P", "stale")
+
+_PLACE = re.compile(r"\ban? ([a-z]+ \d+)")
+
+
+def check_setting(name: str) -> float:
+    """P of `noisy:P`, else 0.
+
+    Raises:
+        InvalidInputError: no such setting; the message lists them.
+    """
+    kind, colon, share = name.partition(":")
+    if kind == "noisy" and re.fullmatch(r"0?\.\d+|0|1(\.0*)?", share):
+        return float(share)
+    if colon or kind not in NAMES:
+        raise InvalidInputError(f"bank setting: expected one of {', '.join(NAMES)} (P from 0 to 1), got {name!r}")
+    return 0.0
+
+
+class BankView:
+    """A bank under settings; retrieves as the bank does.
+
+    Args:
+        bank: experiences.
+        settings: of `NAMES`; of several, each episode draws one.
+        seed: of the draws.
+        numbered: experiences carry their number, so that guidance can name its source.
+    """
+
+    def __init__(
+        self, bank: MemoryBank, settings: Sequence[str] = ("committed",), *, seed: int = 0, numbered: bool = False
+    ):
+        self._bank, self._settings, self._seed, self._numbered = bank, tuple(settings), seed, numbered
+        self._shares = {name: check_setting(name) for name in self._settings}
+        if not self._settings:
+            raise InvalidInputError("bank settings: expected at least one, got none")
+
+    def __len__(self) -> int:
+        return len(self._bank)
+
+    def retrieve(
+        self, goal: str, k: int = 1, context: str = "", exclude_task_ids: Iterable[str] = ()
+    ) -> list[Experience]:
+        """As `MemoryBank.retrieve`, under the setting of this episode, which goal, context and excluded tasks name."""
+        exclude = tuple(exclude_task_ids)
+        key = zlib.crc32("\n".join((goal, context, *exclude)).encode())
+        random = np.random.default_rng((self._seed, key))
+        setting = self._settings[int(random.integers(len(self._settings)))]
+        found = self._retrieve(setting, goal, k, context, exclude, random)
+        if self._numbered:
+            found = [dataclasses.replace(one, number=number) for number, one in enumerate(found, 1)]
+        return found
+
+    def _retrieve(
+        self, setting: str, goal: str, k: int, context: str, exclude: tuple[str, ...], random: np.random.Generator
+    ) -> list[Experience]:
+        bank = self._bank
+        if setting == "empty":
+            return []
+        if setting in ("irrelevant", "other_rooms"):
+            others = setting == "irrelevant"
+            return bank.retrieve(goal, k, context, exclude, other_rooms=True, other_objects=others)
+        found = bank.retrieve(goal, k, context, exclude)
+        if setting == "stale":
+            return [_moved(one, bank.reader, random) for one in found]
+        if share := self._shares[setting]:
+            noise = bank.retrieve(goal, k, context, exclude, other_rooms=True, other_objects=True)
+            replaced = random.random(len(found)) < share
+            kept = [one for one, gone in zip(found, replaced) if not gone]
+            found = [*kept, *noise[: len(found) - len(kept)]]
+            found = [found[i] for i in random.permutation(len(found))]
+        return found
+
+
+def _moved(experience: Experience, reader: Reader, random: np.random.Generator) -> Experience:
+    """The experience as it would read if the object had been found in another place of that room."""
+    episode = experience.episode
+    events = relevant_events(episode, reader)
+    taken = [place for _, kind, _, place in events if kind == "take"]
+    used = {place for _, kind, _, place in events if kind != "take"}
+    others = [p for p in dict.fromkeys(_PLACE.findall(episode.first_observation)) if p not in used and p not in taken]
+    if not taken or taken[0] in used or not others:
+        return experience
+    old, new = taken[0], others[int(random.integers(len(others)))]
+    swapped = {old: new, new: old}
+    pattern = re.compile(rf"\b(?:{re.escape(old)}|{re.escape(new)})\b")
+
+    def moved(text: str) -> str:
+        return pattern.sub(lambda found: swapped[found[0]], text)
+
+    steps = tuple(
+        Step(step.observation if index == 0 else moved(step.observation), moved(step.action))
+        for index, step in enumerate(episode.steps)
+    )
+    told = Episode(episode.task_id, episode.goal, steps, episode.won, moved(episode.final_observation))
+    return dataclasses.replace(experience, episode=told, rationale=rationale_for(told, reader))

@@ -1,0 +1,1 @@
+"""The knowledge graph: facts with times and sources, their conflicts, their audit."""

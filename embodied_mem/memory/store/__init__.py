@@ -1,0 +1,1 @@
+"""Memory in a folder: events on the disk, snapshots, forgetting."""

@@ -1,0 +1,1 @@
+"""Files of published models: safetensors in Hugging Face folders, GGUF, PEFT adapters."""

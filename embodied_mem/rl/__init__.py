@@ -1,1 +1,0 @@
-"""Reinforcement learning as pure functions of arrays: advantages and losses."""

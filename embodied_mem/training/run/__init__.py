@@ -1,0 +1,1 @@
+"""One run: its loop, its folder, its metrics, its throughput."""

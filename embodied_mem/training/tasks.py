@@ -1,0 +1,97 @@
+"""The tasks of a run as vector environments: one to teach, one for rollouts, one for validation.
+
+tasks = make_tasks(config)
+tasks.train, tasks.num_train, tasks.make_teacher(0)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from embodied_mem import registry
+from embodied_mem.envs.mixed_env import MixedEnvs
+from embodied_mem.parallel.processes import SharedEnvs
+from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
+from embodied_mem.training.teachers.lesson import TaskSource, Teacher
+
+TEACHER_STEPS = 50
+"""Of a training task; a world's own limit holds where its tasks are scored."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingTasks:
+    """Vector environments over two sets of tasks. In a run of several processes each steps its part of `rollout` and
+    `valid`; all of them play the teacher's tasks, which are few and cheap.
+
+    Attributes:
+        train: training tasks, for the teacher; 64 in lockstep.
+        rollout: the same tasks, as many in lockstep as a GRPO batch has episodes.
+        valid: validation tasks.
+        num_train: number of training tasks.
+        num_valid: number of validation tasks.
+        make_teacher: gives a fresh teacher for an episode of a training task, by its index; it is of the task's world.
+        task_key: of the memory bank.
+    """
+
+    train: Any
+    rollout: Any
+    valid: Any
+    num_train: int
+    num_valid: int
+    make_teacher: Callable[[int], Teacher]
+    task_key: Callable[[str], str] = str
+
+
+def make_tasks(config: Config) -> TrainingTasks:
+    """The tasks of the world that `config.world` names, or of every world of this package.
+
+    Raises:
+        DataNotFoundError: a split that is not installed.
+        InvalidInputError: a world that has no tasks to play in training.
+    """
+    world, rl = config.world, config.grpo
+    sources = sources_of(world, config.seed)
+    train, valid = [], []
+    for source in sources:
+        to_train, held_out = source.sides()
+        train.append(to_train[: world.num_train or None])
+        valid.append(held_out[: world.num_valid or None])
+
+    def make(sides: Sequence[Sequence[Any]], num_envs: int, max_steps: int) -> Any:
+        parts = [source.envs(tasks, num_envs, max_steps) for source, tasks in zip(sources, sides)]
+        return parts[0] if len(parts) == 1 else MixedEnvs(parts, [len(tasks) for tasks in sides])
+
+    def make_shared(sides: Sequence[Sequence[Any]], num_envs: int, max_steps: int) -> Any:
+        count = jax.process_count()
+        own = make(sides, math.ceil(num_envs / count), max_steps)
+        return SharedEnvs(own) if count > 1 else own
+
+    kinds = None if len(sources) == 1 else sorted({kind for source in sources for kind in source.kinds})
+    of_task = [source for source, tasks in zip(sources, train) for _ in tasks]
+    return TrainingTasks(
+        make(train, 64, TEACHER_STEPS),
+        make_shared(train, rl.num_tasks * rl.group_size, rl.max_steps),
+        make_shared(valid, config.evaluation.batch_size, world.max_steps),
+        sum(map(len, train)),
+        sum(map(len, valid)),
+        lambda task: of_task[task].teacher(kinds),
+        task_key_of(sources),
+    )
+
+
+def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:
+    """What identifies a task of these worlds: what each makes of an id, one after the other."""
+    return lambda task_id: functools.reduce(lambda key, source: source.task_key(key), sources, task_id)
+
+
+def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
+    """Where the tasks of a world come from; of `EVERY_WORLD`, those of each world of this package."""
+    mixed = [name for name in registry.names("tasks") if name in registry.BUILT_IN]
+    names = mixed if world.name == EVERY_WORLD else [world.name]
+    return [registry.load(name, "tasks")(world, seed) for name in names]

@@ -1,0 +1,243 @@
+"""Teacher episodes: games played by the teacher, with detours, as samples for executor and compiler.
+
+    bank = MemoryBank(); bank.add_many(play_teacher(envs, tasks, MemoryBank(), ...).episodes)
+    data = play_teacher(envs, tasks, bank, make_teacher, top_k=6, detour=0.1, seed=0)
+    data.samples[0].output            # "hybrid\\n+ now: find apple\\n..."
+
+Source: MemCompiler C.2, steps 1 to 4. Deviation: a random command replaces the teacher's with probability
+`detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own. And some steps
+of a search are labelled a second time, for an answer with other contents (`Noise.imagined_answer`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from embodied_mem.agents.rollout import Bank, Envs, Lockstep, Row
+from embodied_mem.agents.view import View, compile_prompt, place_of, render_experiences
+from embodied_mem.compiler.brief_state import BriefState
+from embodied_mem.compiler.output_grammar import render_output
+from embodied_mem.compiler.prompts import executor_prompt
+from embodied_mem.training.teachers.lesson import Lesson, Teacher
+from embodied_mem.types import Episode
+
+if TYPE_CHECKING:
+    from embodied_mem.training.config import Config
+
+REFUSED = 0.3
+"""Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
+without them nothing teaches what to do after "Nothing happens."."""
+
+
+FALSE_BELIEF = 0.1
+"""Probability per step, in play with detours, that the Brief State is given a place of the object where nobody saw it,
+or another number of it. Compilers write such things, and it takes examples to take them back."""
+
+
+EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
+"""Shares of the executor's input formats in its training."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One step of a teacher episode.
+
+    Attributes:
+        compiler_prompt: what the compiler reads.
+        no_brief_prompt: the same with the action history in place of the Brief State.
+        output: what it should write.
+        view: goal, room and turns for the executor's prompt, see `executor_text`.
+        memory: the experiences as text.
+        hint: the guidance in `output`.
+        reference: what soft tokens should convey.
+        action: the command that the executor should give.
+        plain_action: the command of a teacher that has no memory; empty where none was asked.
+    """
+
+    compiler_prompt: str
+    no_brief_prompt: str
+    output: str
+    view: tuple[str, str, tuple[tuple[str, str], ...]]
+    memory: str
+    hint: str
+    reference: str
+    action: str
+    plain_action: str = ""
+
+    def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, full_turns: int = 2) -> str:
+        """The executor's prompt at this step in one of its formats; `hint` is as much of the guidance as it gets."""
+        return executor_prompt(
+            *self.view,
+            here=place_of(self.view[2]),
+            memory=self.memory if memory else "",
+            hint=hint,
+            num_soft=num_soft if self.hint else 0,
+            full_turns=full_turns,
+        )
+
+
+class SampleSource(Protocol):
+    """Gives the samples of a world that is recorded rather than played in training; its card names it as `samples`."""
+
+    def __call__(self, config: Config, folder: pathlib.Path, say: Callable[[str], None]) -> list[Sample]:
+        """The samples of a run.
+
+        Args:
+            config: of the run.
+            folder: where recordings are kept; a run that was stopped goes on with them.
+            say: told how many there are.
+        """
+        ...
+
+
+@dataclasses.dataclass
+class TeacherData:
+    """What the teacher's play gave.
+
+    Attributes:
+        samples: of all steps, in order of tasks and steps.
+        episodes: raw.
+        num_lost: episodes of the teacher's that ran out of steps; they give no samples.
+    """
+
+    samples: list[Sample]
+    episodes: list[Episode]
+    num_lost: int
+
+
+def play_teacher(
+    envs: Envs,
+    tasks: Sequence[int],
+    bank: Bank,
+    make_teacher: Callable[[int], Teacher],
+    *,
+    top_k: int,
+    detour: float,
+    seed: int,
+    imagined: float = 0.0,
+    act: Callable[[Sequence[int], Sequence[Sample]], Sequence[str]] | None = None,
+    max_steps: int | None = None,
+    on_done: Callable[[int], None] | None = None,
+    plain: bool = False,
+) -> TeacherData:
+    """Plays every task once with the teacher and returns samples and episodes.
+
+    Args:
+        envs: vector environment; `num_envs` tasks run in lockstep.
+        tasks: task indices.
+        bank: experiences to retrieve from; the task's own are left out.
+        make_teacher: gives a fresh teacher for an episode of a task.
+        top_k: experiences per episode.
+        detour: probability that a random command replaces the teacher's, per step; see `REFUSED`.
+        seed: of the detours; each depends on (seed, task, step) only.
+        imagined: probability that a step of a search gives a second sample, for an answer with other contents.
+        act: (tasks, their samples of this step) -> the commands to give, in place of the teacher's; the labels stay the
+            teacher's, and lost episodes give samples too.
+        max_steps: stop earlier than the environments do.
+        on_done: called with the number of tasks just played.
+        plain: also ask a second teacher, who has no memory, for the command of each step.
+    """
+    data = TeacherData([], [], 0)
+    for first in range(0, len(tasks), envs.num_envs):
+        game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k)
+        lessons = [_TaughtRow(row, make_teacher(row.task), seed, game.info) for row in game.rows]
+        if plain:
+            for taught in lessons:
+                taught.ask_too(make_teacher(taught.row.task))
+        for _ in game.steps(max_steps):
+            running = [lessons[row.index] for row in game.running]
+            for taught in running:
+                taught.samples.append(sample_of(taught.row.view, taught.lesson, taught.plain_action))
+            if act:
+                commands = act([taught.row.task for taught in running], [taught.samples[-1] for taught in running])
+            else:
+                commands = [taught.lesson.action for taught in running]
+            game.step([taught.slip(command, detour, game.info) for taught, command in zip(running, commands)])
+            for taught in running:
+                taught.row.view.state = taught.lesson.state
+            for row in game.running:
+                lessons[row.index].go_on(imagined)
+        for taught in lessons:
+            if taught.row.won or act:
+                data.episodes.append(taught.row.episode)
+                data.samples.extend(taught.samples)
+            else:
+                data.num_lost += 1
+        if on_done:
+            on_done(len(game.rows))
+    return data
+
+
+class _TaughtRow:
+    """An episode with its teacher; what is random in it depends on the seed and the task only.
+
+    Attributes:
+        lesson: of the present step.
+        samples: of the steps so far.
+        plain_action: what a teacher without memory would do now; empty where none is asked.
+    """
+
+    plain_action = ""
+
+    def __init__(self, row: Row, teacher: Teacher, seed: int, info: Mapping[str, Any]):
+        self.row, self._teacher = row, teacher
+        self.lesson = teacher.begin(row.view.goal, row.observation, row.view.experiences)
+        self.samples: list[Sample] = []
+        self._plain: tuple[Teacher, BriefState] | None = None
+        self._random = np.random.default_rng((seed, row.task))
+        self._earlier = info["admissible_commands"][row.index]
+
+    def ask_too(self, teacher: Teacher) -> None:
+        """Has a teacher without memory at its side from now on, at the start."""
+        self._keep(teacher, teacher.begin(self.row.view.goal, self.row.observation, ()))
+
+    def _keep(self, teacher: Teacher, lesson: Lesson) -> None:
+        self._plain, self.plain_action = (teacher, lesson.state), lesson.action
+
+    def slip(self, command: str, detour: float, info: Mapping[str, Any]) -> str:
+        """The command to give for `command`, sometimes another; sometimes the lesson gets a false belief."""
+        random, commands = self._random, info["admissible_commands"][self.row.index]
+        if random.random() < detour:
+            pool = self._earlier if random.random() < REFUSED else commands
+            command = pool[int(random.integers(len(pool)))]
+        self._earlier = commands
+        if random.random() < FALSE_BELIEF * (detour > 0):
+            view, observation = self.row.view, self.row.observation
+            self.lesson, command = self._teacher.mislead(self.lesson, command, observation, view.room, random)
+        return command
+
+    def go_on(self, imagined: float) -> None:
+        """The lesson after the newest turn; before it, with probability `imagined`, a sample with another answer."""
+        view, state = self.row.view, self.lesson.state
+        action, observation = view.turns[-1]
+        if self._random.random() < imagined and state.current.startswith("find "):
+            thing = state.current.removeprefix("find ")
+            if answer := self._teacher.imagined_answer(observation, thing, self._random):
+                lesson = copy.deepcopy(self._teacher).next(action, answer, state)
+                other = dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)])
+                self.samples.append(sample_of(other, lesson))
+        self.lesson = self._teacher.next(action, observation, state)
+        if self._plain is not None:
+            teacher, plain_state = self._plain
+            self._keep(teacher, teacher.next(action, observation, plain_state))
+
+
+def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
+    """The step that `view` stands at, with what the teacher says of it."""
+    return Sample(
+        compile_prompt(view),
+        compile_prompt(view, brief=False),
+        render_output(lesson.output),
+        (view.goal, view.room, tuple(view.turns)),
+        render_experiences(view.experiences),
+        lesson.output.guidance,
+        lesson.reference,
+        lesson.action,
+        plain_action,
+    )

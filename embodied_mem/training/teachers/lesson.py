@@ -1,0 +1,113 @@
+"""Lessons (a teacher's label of one step), and the protocols of teachers and task sources.
+
+source: TaskSource = registry.load("eb_alfred", "tasks")(config.world, config.seed)
+train, held_out = source.sides()
+lesson = source.teacher().begin(goal, first_observation, experiences)
+lesson.output, lesson.action            # CompilerOutput, "go to fridge 1"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from embodied_mem.compiler.brief_state import BriefState
+from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.memory import Experience
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """One step of teaching.
+
+    Attributes:
+        output: what the compiler should write, given the Brief State before it.
+        state: the Brief State after its edits.
+        action: what the executor should do.
+        reference: what soft tokens should convey: the remembered places of the subgoals that are left, soonest first;
+            a look ahead that the guidance, which names one place, does not hold. Empty without guidance.
+    """
+
+    output: CompilerOutput
+    state: BriefState
+    action: str
+    reference: str
+
+
+class Noise(Protocol):
+    """Slips and answers that the play itself hardly shows, in the words of a world."""
+
+    def mislead(
+        self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
+    ) -> tuple[Lesson, str]:
+        """`lesson` with a false belief in its Brief State and the command that is then given; both as they are where
+        nothing can be mistaken.
+
+        Args:
+            lesson: of this step.
+            action: to be given.
+            observation: the newest.
+            room: as in `View`.
+            random: of this episode.
+        """
+        ...
+
+    def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
+        """`observation` with other contents, the `thing` that is looked for among them at times; empty if it shows
+        none."""
+        ...
+
+
+class Teacher(Noise, Protocol):
+    """Labels the steps of one episode; a new object, or `begin`, per episode."""
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
+        """The lesson of the first step."""
+        ...
+
+    def next(self, action: str, observation: str, state: BriefState) -> Lesson:
+        """The lesson after `action`, which need not be the last lesson's, was answered with `observation`.
+
+        `state` is the Brief State as it stands, the last lesson's or a compiler's own.
+        """
+        ...
+
+
+class TaskSource(Protocol):
+    """A world's tasks to be trained on and who teaches them. A card names as `tasks` what makes it of a `WorldConfig`
+    and a seed.
+
+    Attributes:
+        kinds: of things in these tasks, as the texts name them.
+    """
+
+    kinds: Sequence[str]
+
+    def sides(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """(tasks to train on, tasks held out to choose by), of which a run takes the first so many."""
+        ...
+
+    def experiences(self) -> Sequence[Any]:
+        """Tasks whose solutions memory holds where held-out tasks are scored; empty: the training tasks."""
+        return ()
+
+    def follower(self) -> Any:
+        """What carries out guidance word by word in place of an executor, with its method `act`; None if there is
+        nothing such."""
+        return None
+
+    def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> Any:
+        """A vector environment of these tasks with so many rows; at most `max_steps` per episode, None for the world's
+        own limit."""
+        ...
+
+    def teacher(self, kinds: Sequence[str] | None = None) -> Teacher:
+        """A teacher of an episode; imagined answers are of `kinds`, None for this world's own."""
+        ...
+
+    def task_key(self, task_id: str) -> str:
+        """What identifies a task whose experiences must not be shown to who plays it."""
+        ...

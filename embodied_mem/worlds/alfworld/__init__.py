@@ -1,0 +1,11 @@
+"""ALFWorld: household tasks in text, played natively."""
+
+from embodied_mem.registry import World
+
+WORLD = World(
+    "alfworld",
+    env="embodied_mem.worlds.alfworld.env:AlfworldVectorEnv",
+    agent="embodied_mem.worlds.alfworld.planner:agent_parts",
+    tasks="embodied_mem.worlds.alfworld.tasks:AlfworldTasks",
+    benchmark="embodied_mem.worlds.alfworld.benchmark:BENCHMARK",
+)

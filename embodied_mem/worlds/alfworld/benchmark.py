@@ -1,0 +1,273 @@
+"""Scores deliveries of memory by trained weights, or with --agents the planner-critic agent and its ablations.
+
+    --weights RUN/weights --tasks valid_seen --seeds 0 1 2 --temperature 0.5
+    --deliveries none compiled --num_tasks 50
+    --agents full no_critic --num_tasks 50 --max_steps 30        # tasks are played twice without clearing memory
+    --agents full --server http://localhost:8000/v1 --model NAME --record calls.jsonl
+
+Deliveries: each gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on
+the training games of the weights; it is played anew (seconds) or read from --bank_file. Controls are --bank, --soft and
+--hint_tokens: the first value is the setting of all rows, every other one gives a row of its own:
+
+    --deliveries compiled --bank committed empty irrelevant noisy:0.5 stale --soft intact swapped noise zero only
+
+Agents: planner and critic are rules that read nothing but the memories; with --server a chat model plans, criticises,
+summarises and asks, and a recording makes the same command give the same result again. `no_long_term` forgets
+everything after each task, so that its two runs are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from embodied_mem import envs
+from embodied_mem.agents.deliveries import DELIVERIES
+from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.evaluation import lifelong_benchmark as lifelong
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.command import Models, output_folder
+from embodied_mem.evaluation.controls import bank_option, hint_tokens_option, settings_of, soft_option
+from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
+from embodied_mem.evaluation.resume import Finished
+from embodied_mem.evaluation.score import EpisodeNumbers
+
+from .engine import Game
+from .env import data_root, find_games
+from .generator import generate
+
+DESCRIPTION = __doc__
+TRAINED_ON = ("alfworld", "all")
+"""Worlds whose models read these games."""
+MAX_STEPS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class AlfworldConfig:
+    """What is played; each field says so itself."""
+
+    agents: tuple[str, ...] = option((), "planner-critic agents; default: deliveries", choices=ABLATIONS)
+    tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
+    num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
+    max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
+    deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=DELIVERIES)
+    weights: str = option(
+        "experiments/weights/alfworld", "folder with config.json, tokenizer.json, weights.safetensors"
+    )
+    seeds: tuple[int, ...] = option(
+        (), "of deliveries: each game is played once per seed; default: the weights' own", kind=int
+    )
+    temperature: float | None = option(
+        None, "of compiler and executor, 0 is greedy; default: the weights' own", kind=float
+    )
+    bank_file: str = option("", "memory bank file; default: the teacher plays the training games")
+    bank: tuple[str, ...] = bank_option()
+    soft: tuple[str, ...] = soft_option()
+    hint_tokens: tuple[int, ...] = hint_tokens_option()
+    out: pathlib.Path | None = option(
+        None,
+        "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
+        kind=output_folder,
+    )
+    runs: int = option(2, "of agents: how often the tasks are played")
+    lives: int = option(1, "of agents: robots that share the tasks, each with its own memory, in lockstep")
+    seed: int = option(0, "of agents: order of the tasks, and generated games")
+    grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
+    server: str = option("", "of agents: base URL of an OpenAI-compatible server; default: rules")
+    model: str = option("", "the chat model's name")
+    record: str = option("", "file that answers of the chat model are written to and read from")
+    max_total_tokens: int | None = option(None, "budget of the chat model", kind=int)
+
+    def __post_init__(self) -> None:
+        for name, least in (("runs", 1), ("lives", 1), ("max_steps", 0), ("num_tasks", 0)):
+            if getattr(self, name) < least:
+                raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
+        if self.agents and self.deliveries:
+            raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
+
+
+class AlfworldBenchmark:
+    """A `Benchmark` of two protocols: deliveries of memory, and agents that play their tasks twice."""
+
+    description = DESCRIPTION
+    config = AlfworldConfig()
+    published: tuple[Published, ...] = ()
+
+    def evaluate(
+        self, config: AlfworldConfig, *, models: Models | None = None, result: pathlib.Path | None = None
+    ) -> dict[str, Any]:
+        """As `Benchmark.evaluate`."""
+        if config.agents:
+            return play_agents(config, result)
+        return play_deliveries(config, models or Models(config.weights), result)
+
+    def table(self, report: Mapping[str, Any]) -> str:
+        """As `Benchmark.table`."""
+        if "deliveries" in report:
+            return rows_table(report["deliveries"])
+        count, source, steps = (report[key] for key in ("num_tasks", "tasks", "max_steps"))
+        return f"{lifelong.table(report['agents'])}\n\n{count} tasks ({source}), at most {steps} steps."
+
+    def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """As `Benchmark.line`."""
+        shown = ("deliveries", "num_tasks", "seeds") if "deliveries" in report else ("agents", "num_tasks", "seed")
+        return {key: report[key] for key in shown}
+
+
+BENCHMARK = AlfworldBenchmark()
+
+
+def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path | None) -> dict[str, Any]:
+    """The report of deliveries of memory.
+
+    Raises:
+        InvalidInputError: there is no game, or the models are another world's.
+        DataNotFoundError: the training games, of which the memory bank is made, are not installed.
+    """
+    from embodied_mem.models.host import keep_freed_memory
+
+    keep_freed_memory()
+    from embodied_mem.evaluation.score import refuse_weights, score
+    from embodied_mem.training.bank import scoring_bank, teach_bank
+
+    from .tasks import games_of
+
+    started = time.perf_counter()
+    bundle = models.load()
+    trained, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
+    if world.name not in TRAINED_ON:
+        refuse_weights(config.weights, world.name, "ALFWorld")
+    seeds, names = list(config.seeds or ev.seeds), list(config.deliveries or ev.deliveries)
+    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,))
+    source = config.tasks or world.valid
+    count = config.num_tasks or (world.num_valid if source == world.valid else 0)
+    games = games_of(source, count, "valid", world, trained.seed)
+    if not games:
+        raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
+    try:
+        bank = (scoring_bank if source == world.valid else teach_bank)(trained, config.bank_file)
+    except DataNotFoundError as error:
+        what = "the memory bank is made of the training games of the weights, or read from --bank_file"
+        raise DataNotFoundError(f"{what}: {error}") from error
+    max_steps = config.max_steps or world.max_steps
+    valid = envs.make(
+        "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=trained.seed,
+        max_steps=max_steps, grammar=world.grammar,
+    )  # fmt: skip
+    temperature = ev.temperature if config.temperature is None else config.temperature
+    facts = manifest(
+        tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
+        grammar=world.grammar, bank=len(bank), settings=[dataclasses.asdict(row) for row in rows],
+        fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
+    )  # fmt: skip
+    folder = pathlib.Path(config.weights).absolute()
+    name = (folder.parent if folder.name == "weights" else folder).name
+    out = config.out or pathlib.Path("runs") / "evaluation" / name
+    kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
+    same = ("commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "settings", "fingerprint")
+    belongs_to = {key: facts[key] for key in same} | {"games": len(games), "weights": config.weights}
+    finished = Finished(kept, belongs_to, EpisodeNumbers)
+    scores = score(
+        bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished
+    )
+    episodes = [
+        episode_of(name, valid.task_id(task), seed, finished.rows[name, str(seed), str(task)])
+        for name in (row.name for row in rows)
+        for task in range(len(games))
+        for seed in seeds
+    ]
+    protocol = {
+        "protocol": "deliveries",
+        **{key: facts[key] for key in ("max_steps", "temperature", "grammar", "bank")},
+    }
+    facts |= {"seconds": round(time.perf_counter() - started, 1)} | episodes_data("alfworld", episodes, **protocol)
+    report = write_report(out, scores, facts)
+    if result:
+        write_result(result, report)
+    kept.unlink()
+    return report
+
+
+def episode_of(delivery: str, task: str, seed: int, numbers: EpisodeNumbers) -> EpisodeResult:
+    """The result of a delivery's episode."""
+    return EpisodeResult(
+        delivery, task, bool(numbers.won), numbers.progress, numbers.steps, seed=seed,
+        tokens=numbers.tokens, milliseconds=round(numbers.milliseconds, 3),
+    )  # fmt: skip
+
+
+def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str, Any]:
+    """The report of agents that play their tasks again without clearing memory in between."""
+    started = time.perf_counter()
+    source, games = games_for(config)
+    max_steps = config.max_steps or MAX_STEPS
+    parts, model = chat_parts(config)
+
+    def make_envs(lives: int) -> Any:
+        return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
+
+    def make_agent(name: str) -> PlannerCriticAgent:
+        settings = dataclasses.replace(ABLATIONS[name], grammar=config.grammar)
+        return PlannerCriticAgent.for_world("alfworld", settings, **parts())
+
+    played = lifelong.play(
+        config.agents, make_envs, make_agent, num_tasks=len(games), runs=config.runs, lives=config.lives
+    )
+    world = make_envs(1)
+    episodes = lifelong.episodes_of(played, [world.task_id(index) for index in range(len(games))])
+    settings: dict[str, Any] = {
+        "seed": config.seed, "lives": config.lives, "runs": config.runs, "max_steps": max_steps,
+        "grammar": config.grammar,
+    }  # fmt: skip
+    report = {
+        "agents": lifelong.rows_of(played),
+        "num_tasks": len(games),
+        **manifest(
+            tasks=source, **settings, planner=model.name if model else "rules",
+            usage=model.meter.to_json() if model else None, seconds=round(time.perf_counter() - started, 1),
+        ),
+        **episodes_data("alfworld", episodes, protocol="agents", **settings),
+    }  # fmt: skip
+    if result:
+        write_result(result, report)
+    return report
+
+
+def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:
+    """(source, games): shuffled by the seed, so that rooms come back after a while."""
+    root = data_root()
+    source = config.tasks or ("valid_seen" if root is not None and (root / "valid_seen").is_dir() else "generated")
+    games: list[Game | pathlib.Path]
+    if source == "generated":
+        games = [game.load() for game in generate(config.num_tasks or 100, seed=config.seed, split="valid")]
+    else:
+        games = [*find_games(source)]
+    order = np.random.default_rng(config.seed).permutation(len(games))
+    return source, [games[i] for i in (order[: config.num_tasks] if config.num_tasks else order)]
+
+
+def chat_parts(config: AlfworldConfig) -> tuple[Callable[[], dict[str, Any]], Any]:
+    """() -> keyword arguments of an agent, and the model; rules if there is no server and no recording."""
+    if not config.server and not config.record:
+        return dict, None
+    from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner, ChatPreprocessor
+    from embodied_mem.language import OpenAIChatModel, RecordedChatModel
+
+    from .wording.text import put_command
+
+    limit = config.max_total_tokens
+    model: Any = OpenAIChatModel(config.server, config.model, max_total_tokens=limit) if config.server else None
+    if config.record:
+        model = RecordedChatModel(model, config.record, name=config.model)
+
+    def parts() -> dict[str, Any]:
+        planner = ChatPlanner(model, put=put_command("THING", "PLACE", config.grammar))
+        return {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}
+
+    return parts, model

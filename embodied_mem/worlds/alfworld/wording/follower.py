@@ -1,0 +1,50 @@
+"""An executor that does what the hint says, word by word, and reads nothing else but where it stands.
+
+    turn = Follower().act(prompts, keys)
+
+A control: if a trained executor is not better than this one, it adds nothing to the guidance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from embodied_mem.compiler.executor import Turn
+from embodied_mem.worlds.alfworld.wording.text import put_command
+
+_LINE = re.compile(r"^(at|hint): (.*)$", re.MULTILINE)
+_PLACED = re.compile(r"(?P<verb>\w+) (?P<thing>.+?) (?:in|from|with) (?P<place>[a-z]+ \d+)")
+
+
+class Follower:
+    """`compiler.executor.Executor` by one rule per verb of the guidance; without a hint it looks.
+
+    Args:
+        grammar: wording of commands.
+    """
+
+    def __init__(self, grammar: str = "0.4"):
+        self._grammar = grammar
+
+    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None) -> Turn:
+        """One command per prompt; no tokens are counted."""
+        return Turn([self._command(prompt) for prompt in prompts], [0] * len(prompts), [0] * len(prompts))
+
+    def _command(self, prompt: str) -> str:
+        lines: dict[str, str] = dict(_LINE.findall(prompt))
+        hint, here = lines.get("hint", ""), lines.get("at", "")
+        if hint.startswith("put down ") and here:
+            return put_command(hint.removeprefix("put down "), here, self._grammar)
+        told = _PLACED.fullmatch(hint)
+        if not told:
+            return "look"
+        verb, thing, place = told["verb"], told["thing"], told["place"]
+        if place != here:
+            return f"go to {place}"
+        if f"The {place} is closed." in prompt and f"> open {place}" not in prompt.rpartition("is closed.")[2]:
+            return f"open {place}"
+        if verb == "put":
+            return put_command(thing, place, self._grammar)
+        return {"find": f"examine {place}", "use": f"use {thing}"}.get(verb) or hint

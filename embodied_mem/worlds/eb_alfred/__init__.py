@@ -1,0 +1,12 @@
+"""EB-ALFRED of EmbodiedBench: household tasks in AI2-THOR's rooms, played natively."""
+
+from embodied_mem.registry import World
+
+WORLD = World(
+    "eb_alfred",
+    env="embodied_mem.worlds.eb_alfred.env:EbAlfredVectorEnv",
+    backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
+    agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",
+    benchmark="embodied_mem.worlds.eb_alfred.benchmark:BENCHMARK",
+    tasks="embodied_mem.worlds.eb_alfred.tasks:EbAlfredTasks",
+)

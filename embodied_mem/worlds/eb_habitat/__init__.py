@@ -1,0 +1,12 @@
+"""EB-Habitat of EmbodiedBench: rearrangement in ReplicaCAD apartments, played natively."""
+
+from embodied_mem.registry import World
+
+WORLD = World(
+    "eb_habitat",
+    env="embodied_mem.worlds.eb_habitat.env:EbHabitatVectorEnv",
+    backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
+    agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",
+    benchmark="embodied_mem.worlds.eb_habitat.benchmark:BENCHMARK",
+    tasks="embodied_mem.worlds.eb_habitat.tasks:EbHabitatTasks",
+)

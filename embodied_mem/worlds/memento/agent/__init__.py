@@ -1,0 +1,1 @@
+"""An agent for MEMENTO by rules: reads the instruction, recalls, searches, plans."""

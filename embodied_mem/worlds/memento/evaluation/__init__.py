@@ -1,0 +1,1 @@
+"""MEMENTO's two-stage protocol, its tables and the numbers its paper reports."""

@@ -1,0 +1,11 @@
+"""ScienceWorld: elementary science tasks, played by the original simulator."""
+
+from embodied_mem.registry import World
+
+WORLD = World(
+    "scienceworld",
+    env="embodied_mem.worlds.scienceworld.env:ScienceWorldVectorEnv",
+    native=False,
+    samples="embodied_mem.worlds.scienceworld.samples:recorded_samples",
+    benchmark="embodied_mem.worlds.scienceworld.benchmark:BENCHMARK",
+)

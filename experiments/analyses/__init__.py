@@ -1,0 +1,1 @@
+"""Programs that measure or draw something once: parity, figures, memory of a plan."""

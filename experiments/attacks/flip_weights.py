@@ -1,0 +1,131 @@
+"""Damage in files of weights: a Hugging Face folder, a bundle of a run, a checkpoint."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import pathlib
+import random
+import shutil
+import tempfile
+from typing import Any
+
+import jax
+import numpy as np
+
+from embodied_mem.models.config import PRESETS, DecoderConfig
+
+from . import Counts
+from .flips import damaged, flip, refused
+
+NANO = DecoderConfig(width=8, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=8, mlp_width=8)
+
+
+@functools.cache
+def _hf_folder() -> dict[str, bytes]:
+    import dataclasses
+
+    from flax import nnx
+
+    from embodied_mem.models.decoder import Decoder
+    from embodied_mem.models.formats.hf import save_hf
+
+    config = dataclasses.replace(NANO, vocab_size=40)
+    with tempfile.TemporaryDirectory() as folder:
+        save_hf(Decoder(config, rngs=nnx.Rngs(0)), folder)
+        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def flip_safetensors(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """A published model's folder; the format has no checksums."""
+    from embodied_mem.models.formats.hf import load_hf
+
+    for name, data in _hf_folder().items():
+        (folder / name).write_bytes(data)
+    path = rng.choice(sorted(folder.iterdir()))
+    return flip(rng, path, path.read_bytes(), lambda: load_hf(folder) and None, checksums=False, tries=10)
+
+
+@functools.cache
+def _bundle() -> dict[str, bytes]:
+    from embodied_mem.language import train_bpe
+    from embodied_mem.training import config as c
+    from embodied_mem.training.bundle import save_bundle
+    from embodied_mem.training.sources.weights import new_decoder
+    from embodied_mem.training.stages import new_compiler
+
+    PRESETS["nano"] = NANO
+    config = c.Config(
+        world=c.WorldConfig(num_train=4, num_valid=2),
+        memory=c.MemoryConfig(num_soft=4),
+        model=c.ModelConfig(compiler="nano", executor="nano", vocab_size=270),
+        evaluation=c.EvalConfig(deliveries=("none", "compiled")),
+    )
+    tokenizer = train_bpe(["find mug in desk 1"], 270)
+    executor = new_decoder(config, tokenizer, "executor", 7)
+    with tempfile.TemporaryDirectory() as folder:
+        save_bundle(folder, config, tokenizer, executor, new_compiler(config, tokenizer, executor))
+        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def flip_bundle(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """The weights, the tokenizer and the configuration of a run."""
+    from embodied_mem.training.bundle import load_bundle
+
+    for name, data in _bundle().items():
+        (folder / name).write_bytes(data)
+    path = rng.choice(sorted(folder.iterdir()))
+    return flip(rng, path, path.read_bytes(), lambda: load_bundle(folder) and None, checksums=False, tries=6)
+
+
+def _arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    return {
+        "w": rng.normal(size=(6, 5)).astype(np.float32),
+        "n": np.int32(5),
+        "order": np.arange(6, dtype=np.int32)[::-1].copy(),
+    }
+
+
+@functools.cache
+def _checkpoint() -> dict[str, bytes]:
+    from embodied_mem.parallel.checkpoints import Checkpoints
+
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(f"{folder}/c", config={"seed": 3})
+        checkpoints.save(3, jax.tree.map(jax.numpy.asarray, _arrays()), {"position": 4})
+        checkpoints.wait()
+        root = pathlib.Path(folder) / "c"
+        return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """Every file of a checkpoint; its record has a sum of the bits of each array."""
+    from embodied_mem.parallel.checkpoints import Checkpoints
+
+    def read() -> str:
+        step, arrays, metadata = Checkpoints(folder / "c", config={"seed": 3}).restore(like=_arrays())
+        digest = hashlib.sha256()
+        for name, value in sorted(arrays.items()):
+            digest.update(name.encode() + np.asarray(value).tobytes())
+        return json.dumps([int(step), metadata, digest.hexdigest()])
+
+    def put() -> None:
+        shutil.rmtree(folder / "c", ignore_errors=True)
+        for name, data in _checkpoint().items():
+            path = folder / "c" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    put()
+    expected = read()
+    tries = 6
+    for _ in range(tries):
+        put()
+        name = rng.choice(sorted(name for name, data in _checkpoint().items() if data))
+        path = folder / "c" / name
+        path.write_bytes(damaged(rng, path.read_bytes()))
+        was_refused, found = refused(read)
+        assert was_refused or found == expected, f"{name}: other content without a word"
+    return Counts(tries, tries)

@@ -1,0 +1,57 @@
+"""Whether guidance is what its source says."""
+
+import pytest
+
+from embodied_mem.agents.citations import FOUND_BEFORE, cite, is_supported
+from embodied_mem.agents.view import View
+from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.memory.bank.bank import Experience
+from embodied_mem.types import Episode, Step
+
+GOAL = "put a mug in shelf."
+STEPS = (Step("You see a shelf 1.", "look"),)
+
+
+def view(*told, numbered=True):
+    """Experiences of this room, or elsewhere, with these rationales."""
+    experiences = [
+        Experience(Episode(f"t{i}", GOAL, STEPS, True), text, same_object=True, same_room=here, number=i * numbered)
+        for i, (text, here) in enumerate(told, 1)
+    ]
+    return View(GOAL, "shelf 3; desk 2", experiences)
+
+
+def supported(guidance, reason, seen):
+    return is_supported(CompilerOutput.make(guidance, (), reason), seen)
+
+
+SEEN = view(("mug 1 was in desk 2; placed in shelf 1; 5 steps", True), ("mug 2 was in fridge 1; 4 steps", False))
+
+
+@pytest.mark.parametrize(
+    ("guidance", "number", "expected"),
+    [
+        ("find mug in desk 2", 1, True),
+        ("find mug in desk 1", 1, False),  # another place of this room
+        ("find mug in desk 2", 2, False),  # the other experience says so
+        ("find mug in fridge 3", 2, True),  # numbers of another room mean nothing
+        ("find cup in desk 2", 1, False),
+        ("find mug in desk 2", 7, False),
+        ("find mug in shelf 1", 1, False),  # where it was put, not where it was
+        ("look around", 1, False),
+    ],
+)
+def test_guidance_is_held_against_the_experience_it_names(guidance, number, expected):
+    assert supported(guidance, cite(number), SEEN) is expected
+
+
+def test_without_numbers_any_experience_will_do():
+    seen = view(("mug 1 was in desk 2; 5 steps", True), ("mug 2 was in fridge 1; 4 steps", False), numbered=False)
+    assert supported("find mug in fridge 1", FOUND_BEFORE, seen) is True
+    assert supported("find mug in shelf 2", FOUND_BEFORE, seen) is False
+    assert cite(0) == FOUND_BEFORE
+
+
+@pytest.mark.parametrize("reason", ["not searched yet", "the goal says so", "memory two", ""])
+def test_other_reasons_claim_no_experience(reason):
+    assert supported("find mug in desk 2", reason, SEEN) is None

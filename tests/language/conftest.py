@@ -1,0 +1,24 @@
+"""Fixtures of the chat client's tests."""
+
+from __future__ import annotations
+
+import pytest
+from raw_server import RawServer
+
+from embodied_mem.language import OpenAIChatModel
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    servers = []
+
+    def start(*scripts, **options):
+        servers.append(RawServer(*scripts))
+        options = {"sleep": lambda s: None, "timeout_s": 1.0, "deadline_s": 20.0, **options}
+        return servers[-1], OpenAIChatModel(servers[-1].url, "tiny", **options)
+
+    yield start
+    for server in servers:
+        server.listener.close()

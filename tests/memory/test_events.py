@@ -1,0 +1,375 @@
+"""Events: what cannot be applied is never recorded, is set aside where an older version recorded it, and is forgotten;
+a log that ends too early says so."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
+from embodied_mem.memory import (
+    DurableGraph,
+    GraphModule,
+    LifelongMemory,
+    MemoryStore,
+    Scope,
+    Selector,
+    SpatialMemory,
+    Triple,
+)
+from embodied_mem.memory.graph.records import scope_text
+from embodied_mem.native import part
+from experiments.attacks.notes_module import Notes
+
+EVENT, FORGET = 1, 2
+ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1."
+WRONG_CALLS = {
+    "forget a number too large": lambda m: m.forget(episode=2**63),
+    "forget a flag": lambda m: m.forget(episode=True),
+    "int task_id": lambda m: (m.begin_task(7, "g", "o"), m.forget(object="vase")),
+    "int goal": lambda m: m.begin_task("t", 7, "o"),
+    "int observation at first": lambda m: m.begin_task("t", "g", 7),
+    "int place": lambda m: (m.begin_task("t", "g", "o", place=7), m.forget(object="vase")),
+    "int action": lambda m: (m.begin_task("t", "g", "o"), m.observe(7, "x")),
+    "None as action": lambda m: (m.begin_task("t", "g", "o"), m.observe(None, "x"), m.forget(object="vase")),
+    "None as observation": lambda m: (m.begin_task("t", "g", "o"), m.observe("look", None)),
+    "half a character": lambda m: (m.begin_task("t", "g", "o"), m.observe("look", "\ud800")),
+    "None told": lambda m: m.tell(None),
+    "word for a flag": lambda m: (m.begin_task("t", "g", "o"), m.end_task("yes")),
+    "no episode": lambda m: m.replay(None),
+    "number asked": lambda m: m.retrieve(7),
+}
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS.values(), ids=WRONG_CALLS)
+@pytest.mark.parametrize("modules", [("spatial", "temporal", "episodic", "semantic", "profile"), ("episodic",)])
+def test_a_wrong_argument_is_refused_and_leaves_no_event(memory_folders, call, modules):
+    folder = memory_folders()
+    with LifelongMemory.open(folder, fsync="never", modules=modules) as memory:
+        with pytest.raises(InvalidInputError):
+            call(memory)
+        running, state = memory.running, memory.state()
+        assert memory.store.last_event == running  # the task began where it was right, and nothing else
+    for read_only in (False, True):
+        with LifelongMemory.open(folder, read_only=read_only, modules=modules) as again:
+            assert again.state() == state
+            assert not again.store.report.set_aside
+
+
+SAID = (
+    "On the |The | is open. In it, you see |, you see |a mug 1|a |, and |,| 1|.|\n|/|_|You arrive at |You pick up the |"
+    " from the |You move the | to the |This is a clean |\u0301|\0|Looking quickly around you, you see |nothing|I keep "
+)
+PIECES = st.sampled_from([*SAID.split("|"), "x" * 2100, "\U0001f600" * 600])
+TEXTS = st.lists(PIECES, max_size=9).map("".join) | st.text(max_size=20).filter(str.isprintable)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4), TEXTS)
+def test_any_text_can_be_remembered_and_replayed(memory_folders, turns, place):
+    """Text that makes no sense is no error; what was recorded makes the same memory when it is opened again."""
+    folder = memory_folders()
+    with LifelongMemory.open(folder, fsync="never") as memory:
+        memory.begin_task(turns[0][0], turns[0][1], turns[0][0], place=place[:500])
+        for action, text in turns:
+            memory.observe(action, text)
+            memory.tell(text)
+            memory.retrieve(text)
+        memory.end_task(False)
+        state = memory.state()
+    with LifelongMemory.open(folder, read_only=True) as again:
+        assert again.state() == state
+        assert (again.store.report.num_rejected, again.store.report.set_aside) == (0, ())
+
+
+def recorded(folder, *records) -> None:
+    """Make a folder with these (kind, payload) in its log, as a version that checked nothing would."""
+    log = part("storage").EventLog(str(folder), scope_text(Scope()), "never", 100, 1 << 20, False, False)
+    log.recover(0)
+    for kind, payload in records:
+        log.wait(log.enqueue(kind, json.dumps(payload).encode()))
+    log.close()
+
+
+def lifelong(op: str, episode: int, step: int, time: int, *, events=None, **fields):
+    where = {"op": op, "episode": episode, "step": step, "time": time}
+    return EVENT, ["lifelong", where | fields | {"events": events or {}}]
+
+
+def begin(episode: int, time: int, task_id="t", place="secret room", goal="g"):
+    return lifelong("begin", episode, 0, time, task_id=task_id, goal=goal, observation="o", place=place)
+
+
+def step(episode: int, step: int, time: int, action="look", text="A vase."):
+    where = {"op": "observe", "episode": episode, "step": step, "time": time}
+    events = {
+        "spatial": where | {"facts": [["vase 1", "on", "desk 1"]], "complete": []},
+        "temporal": where | {"action": action, "text": text},
+    }
+    return lifelong("step", episode, step, time, action=action, observation=text, events=events)
+
+
+OLD_FOLDERS = {
+    "int task_id": ([begin(0, 1, task_id=7), step(0, 1, 2)], [1]),
+    "int place": ([begin(0, 1, place=7), step(0, 1, 2), begin(1, 3, place="hall"), step(1, 1, 4)], [1]),
+    "int action": ([begin(0, 1), step(0, 1, 2, action=7), step(0, 2, 3)], [2]),
+    "None observed": ([begin(0, 1), step(0, 1, 2, text=None)], [2]),
+    "huge time": ([begin(0, 1), step(0, 1, 2**63)], [2]),
+    "forget too large a number": (
+        [begin(0, 1), step(0, 1, 2), (FORGET, {"user": None, "object": None, "episode": 2**63})],
+        [3],
+    ),
+    "forget nothing": ([begin(0, 1), (FORGET, {"user": 5, "object": None, "episode": None}), (FORGET, [])], [2, 3]),
+    "no event": ([begin(0, 1), (EVENT, 7), (EVENT, ["lifelong", None]), (EVENT, ["lifelong", {}])], [2, 3, 4]),
+    "int task_id, then forget": (
+        [begin(0, 1, task_id=7), step(0, 1, 2), (FORGET, {"user": None, "object": "vase", "episode": None})],
+        [1],
+    ),
+}
+
+
+@pytest.mark.parametrize(("records", "numbers"), OLD_FOLDERS.values(), ids=OLD_FOLDERS)
+def test_an_old_folder_with_such_an_event_opens_without_it(memory_folders, records, numbers):
+    folder = memory_folders()
+    recorded(folder, *records, (EVENT, ["lifelong", {"op": "tell", "events": {}}]))
+    for options in ({"read_only": True}, {}):
+        with LifelongMemory.open(folder, fsync="never", **options) as memory:
+            report = memory.store.report
+            assert [one.sequence for one in report.set_aside] == numbers
+            assert all(one.reason for one in report.set_aside)
+            assert report.num_rejected == 0
+            if memory.running:
+                memory.running_episode()
+    # It goes on, and what was set aside is forgotten with the rest.
+    with LifelongMemory.open(folder, fsync="never") as memory:
+        if memory.running:
+            memory.end_task(True)
+        number = memory.begin_task("next", "put a vase on the shelf.", ROOM, place="hall")
+        assert memory.task_id(number) == "next"
+        memory.observe("look", "On the desk 1, you see a vase 1.")
+        memory.forget(object="vase")
+        assert b"vase" not in b"".join(path.read_bytes() for path in folder.iterdir())
+        memory.forget(episode=0)
+        state = memory.state()
+    with LifelongMemory.open(folder) as again:
+        assert (again.state(), again.store.report.set_aside) == (state, ())
+    assert b"secret" not in b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def test_a_module_that_fails_in_the_middle_is_replayed_without_that_event(tmp_path):
+    def opened(**options):
+        notes = Notes()
+        return MemoryStore(tmp_path, {"notes": notes}, fsync="never", **options), notes
+
+    store, _ = opened()
+    for text in ("one", "two"):
+        store.record("notes", {"text": text})
+    store.snapshot()
+    store.record("notes", {"text": "three"})
+    with pytest.raises(RuntimeError, match="boom"):
+        store.record("notes", {"text": "explode"})
+    store.close()
+    for options in ({"read_only": True}, {}):
+        store, notes = opened(**options)
+        assert [row[3] for row in notes.rows] == ["one", "two", "three"]
+        assert [(one.sequence, one.module, one.reason) for one in store.report.set_aside] == [
+            (4, "notes", "RuntimeError: boom")
+        ]
+        store.close()
+    store, notes = opened()
+    assert store.record("notes", {"text": "four"}) == 4
+    store.close()
+
+
+def test_modules_are_checked():
+    for modules in (None, [], {"a": 3}, {7: Notes()}, {"a": Notes}):
+        with pytest.raises(InvalidInputError, match="modules"):
+            MemoryStore("nowhere", modules)
+
+
+def test_place_of_the_running_episode_goes_with_it(tmp_path):
+    with LifelongMemory.open(tmp_path, fsync="never") as memory:
+        memory.begin_task("a", "g", ROOM, place="hall")
+        memory.observe("look", "On the desk 1, you see a mug 1.")
+        memory.end_task(True)
+        memory.begin_task("b", "g", ROOM, place="hidden attic")
+        memory.observe("look", "On the desk 1, you see a pen 1.")
+        memory.forget(episode=0)
+        assert (memory.place, memory.spatial.place) == ("hidden attic", "hidden attic")  # another one was forgotten
+        memory.forget(episode=1)
+        assert (memory.place, memory.spatial.place) == ("", "")
+        memory.observe("look", "On the desk 1, you see a cup 1.")
+    raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"cup 1" in raw
+    assert b"hidden attic" not in raw
+    assert b"hall" not in raw
+
+
+def test_a_state_of_an_older_version_is_read():
+    """Spatial states had no episode; its place goes with any episode that is forgotten before the next event."""
+    memory = SpatialMemory()
+    memory.begin(episode=3, time=1, place="attic")
+    head, _, rest = memory.state().partition(b"\n")
+    old = json.loads(head)
+    del old["episode"]
+    again = SpatialMemory()
+    again.restore(json.dumps(old).encode() + b"\n" + rest)
+    assert again.place == "attic"
+    again.remove(Selector(episode=3))
+    assert again.place == ""
+
+
+def test_the_receipt_says_where_the_name_stays(tmp_path):
+    scope = Scope(user="Zoe\u0308", environment="house of zo\u00eb")
+    module = GraphModule()
+    with MemoryStore(tmp_path, {"graph": module}, scope=scope) as store:
+        assert store.forget(object="mug").named_in_scope == ()
+        assert store.forget(user="Zo\u00eb").named_in_scope == ("user",)
+        assert store.forget(object="zo\u00eb").named_in_scope == ("user", "environment")
+
+
+def test_the_graph_forgets_a_name_in_every_form(tmp_path):
+    module = GraphModule()
+    with MemoryStore(tmp_path, {"graph": module}, fsync="never") as store:
+        graph = DurableGraph(store, module)
+        graph.update([Triple("cafe\u0301", "near", "Park", 1, 1), Triple("CAF\u00c9", "is", "open", 1, 1)])
+        assert store.forget(object="caf\u00e9").removed["graph"]["facts"] == 2
+        assert store.forget(user="park").removed["graph"]["nodes"] == 0  # it went with its last fact
+    raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert re.search(b"caf|park", raw, re.IGNORECASE) is None
+
+
+# A log that ends too early.
+
+
+def written(folder, count, **options):
+    """Record some notes and close; returns the files of the log, oldest first."""
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never", segment_bytes=300, **options) as store:
+        for _ in range(count):
+            store.record("notes", {"text": f"note {store.last_event}"})
+    return sorted(folder.glob("events-*.log"))
+
+
+def cut_at_a_record(log) -> int:
+    """Take the last record off; how many are left in the file."""
+    data = log.read_bytes()
+    offset = 24 + int.from_bytes(data[12:16], "little") + 4
+    offsets = []
+    while offset < len(data):
+        offsets.append(offset)
+        offset += 28 + int.from_bytes(data[offset : offset + 4], "little")
+    assert offset == len(data)
+    log.write_bytes(data[: offsets[-1]])
+    return len(offsets) - 1
+
+
+@pytest.mark.parametrize("how", ["cut", "last file gone", "all files gone"])
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_missing_events_at_the_end_are_told(memory_folders, how, with_snapshot):
+    folder = memory_folders()
+    logs = written(folder, 12)
+    if with_snapshot:
+        with MemoryStore(folder, {"notes": Notes()}, fsync="never", segment_bytes=300) as store:
+            store.snapshot()
+        logs = written(folder, 8)
+    total = 20 if with_snapshot else 12
+    assert len(logs) > 1
+    if how == "cut":
+        cut_at_a_record(logs[-1])
+        left = total - 1
+    elif how == "last file gone":
+        left = int(logs[-1].stem.partition("-")[2], 16) - 1
+        logs[-1].unlink()
+    else:
+        left = 12 if with_snapshot else 0
+        for log in logs:
+            log.unlink()
+    for options in ({"read_only": True}, {"read_only": True}, {}):
+        with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
+            (damage,) = store.report.damage
+            assert store.last_event == left
+            assert f"expected events up to {total}" in damage.reason
+            assert f"ends with {left}" in damage.reason
+            assert not damage.cut
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
+        assert store.report.damage == ()  # told once to whoever writes on
+        store.record("notes", {"text": "on"})
+        assert store.last_event == left + 1
+
+
+def test_a_folder_without_the_file_opens_and_gets_one(memory_folders):
+    folder = memory_folders()
+    written(folder, 5)
+    (folder / "LAST").unlink()  # as an older version leaves it
+    written(folder, 1)
+    assert (folder / "LAST").read_text().split()[0] == "6"
+    older = memory_folders()
+    shutil.copytree(folder, older, dirs_exist_ok=True)
+    (older / "LAST").write_text("5 00000000\n")  # flipped
+    with MemoryStore(older, {"notes": Notes()}, fsync="never", read_only=True) as store:
+        assert "its checksum" in store.report.damage[0].reason
+    written(older, 0)
+    with MemoryStore(older, {"notes": Notes()}, fsync="never", read_only=True) as store:
+        assert store.report.damage == ()
+    (older / "LAST").unlink()
+    (older / "LAST").mkdir()
+    with MemoryStore(older, {"notes": Notes()}, fsync="never") as store:
+        assert "cannot be read" in store.report.damage[0].reason
+        store.record("notes", {"text": "on"})
+
+
+def test_a_writer_that_was_killed_is_no_damage(memory_folders):
+    folder = memory_folders()
+    written(folder, 3)
+    script = """
+import os, sys
+sys.path[:0] = sys.argv[2:]
+from experiments.attacks.notes_module import Notes
+from embodied_mem.memory import MemoryStore
+store = MemoryStore(sys.argv[1], {"notes": Notes()}, fsync="never", segment_bytes=300)
+for i in range(9):
+    store.record("notes", {"text": f"note {i}"})
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(folder), *sys.path], timeout=60)
+    assert done.returncode == -9
+    assert (folder / "LAST").read_text().split()[0] == "3"
+    for options in ({"read_only": True}, {}):
+        with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
+            assert (store.report.damage, store.last_event) == ((), 12)
+            assert (folder / "LAST").read_text().split()[0] == ("3" if options else "12")
+
+
+# Folders that are not as they should be.
+
+
+def test_a_folder_in_the_place_of_a_file_and_foreign_files(memory_folders):
+    folder = memory_folders()
+    written(folder, 12)
+    (folder / "notes.tmp").write_text("mine")  # of somebody else
+    (folder / "snapshot-0000000000000009.bin.tmp").write_text("x")  # of an older version that was killed
+    (folder / ".snapshot-0000000000000009.bin.0123456789abcdef.partial").write_text("x")  # of a newer one
+    written(folder, 0)
+    assert sorted(path.name for path in folder.iterdir() if path.suffix in (".tmp", ".partial")) == ["notes.tmp"]
+    for name in ("snapshot-000000000000000c.bin", "events-000000000000000d.log", "LOCK"):
+        broken = memory_folders()
+        shutil.copytree(folder, broken, dirs_exist_ok=True)
+        if (broken / name).exists():
+            (broken / name).unlink()
+        (broken / name).mkdir()
+        with pytest.raises(EmbodiedMemError):
+            MemoryStore(broken, {"notes": Notes()}, fsync="never")
+
+
+def test_a_disk_that_refuses_is_a_storage_error(tmp_path):
+    for path in ("/dev/null", "/dev/null/x", "/proc/none", tmp_path / ("x" * 300)):
+        for options in ({}, {"read_only": True}):
+            with pytest.raises(EmbodiedMemError):
+                MemoryStore(path, {"notes": Notes()}, **options)

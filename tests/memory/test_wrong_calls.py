@@ -1,0 +1,302 @@
+"""Whatever a caller passes to a public name of `embodied_mem.memory`, nothing but an error of the library comes out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embodied_mem.memory as memory
+from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.memory import (
+    HOUSEHOLD_RULES,
+    ChatResolver,
+    ChatWriter,
+    ConflictReview,
+    DurableGraph,
+    EpisodicMemory,
+    GraphModule,
+    KnowledgeGraph,
+    LexicalEmbedder,
+    LifelongMemory,
+    MemoryBank,
+    MemoryStore,
+    Scope,
+    Selector,
+    SemanticMemory,
+    SpatialMemory,
+    TemporalMemory,
+    Triple,
+    UserProfile,
+)
+from embodied_mem.types import Episode, Step
+
+WRONG = (
+    None,
+    7,
+    -1,
+    2**63,
+    2**70,
+    -(2**70),
+    10**5000,
+    1.5,
+    math.nan,
+    True,
+    "ann",
+    "\ud800",
+    "x" * 5000,
+    b"x",
+    (),
+    [None],
+    [(1,)],
+    [[2**70, "in", 0]],
+    {"a": None},
+    object(),
+    Path("/dev/null/x"),
+    Scope(),
+    Triple("a", None, 2**70),
+    np.zeros(2),
+)
+EPISODE = Episode(
+    "t", "put a mug in desk.", (Step("you see a desk 1, a mug 1.", "take mug 1 from desk 1"),), True, "You ..."
+)
+WHERE = {"episode": 0, "step": 1, "time": 1}
+LEARN = {"episode": EPISODE, "number": 0, "time": 0, "place": "home"}
+
+
+def lifelong(running=True) -> LifelongMemory:
+    made = LifelongMemory()
+    if running:
+        made.begin_task("t", "put a mug in desk.", "you see a desk 1, a mug 1.")
+    return made
+
+
+def graph() -> KnowledgeGraph:
+    made = KnowledgeGraph(rules=HOUSEHOLD_RULES)
+    made.update([Triple("mug", "in", "desk", 1, 1)])
+    return made
+
+
+def durable() -> DurableGraph:
+    module = GraphModule()
+    store = MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"graph": module}, fsync="never")
+    made = DurableGraph(store, module)
+    made.update([Triple("mug", "in", "desk", 1, 1)])
+    return made
+
+
+def store() -> MemoryStore:
+    return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"graph": GraphModule()}, fsync="never")
+
+
+def bank() -> MemoryBank:
+    made = MemoryBank()
+    made.add(EPISODE)
+    return made
+
+
+def learned(made):
+    made.learn(**LEARN)
+    return made
+
+
+def profile() -> UserProfile:
+    made = UserProfile()
+    made.tell("My favourite mug is the red one.", **WHERE)
+    return made
+
+
+def spatial() -> SpatialMemory:
+    made = SpatialMemory()
+    made.begin(episode=0, time=0, place="home")
+    made.observe("You arrive at desk 1. On the desk 1, you see a mug 1.", **WHERE)
+    return made
+
+
+FOLDER = None
+UPDATE = {"triples": [Triple("mug", "on", "desk", 2)], "vectors": None, "hops": 1, "direction": "in", "max_nodes": 9}
+UPDATE["extract"] = True
+APPLY = {"nodes": [("cup", "", {}, None)], "invalidate": [], "add": [(0, "near", 1)]}
+KHOP = {"sources": [0], "hops": 1, "direction": "in", "max_nodes": 9}
+RETRIEVE = {"query": "mug", "k": 3}
+
+# (what is made anew for each call, its method or None for itself, arguments that are right)
+CALLS = [
+    (Scope, None, {"user": "ann", "robot": "", "environment": ""}),
+    (Selector, None, {"object": "mug"}),
+    (Selector, None, {"episode": 1}),
+    (Selector, None, {"user": "ann"}),
+    (LifelongMemory, None, {"scope": None, "modules": ("spatial",), "chat": None, "embedder": None, "capacity": 3}),
+    (LifelongMemory, None, {"hops": 2, "counter": len, "parallel": False, "record": None}),
+    (LifelongMemory.open, None, {"directory": None, "fsync": "never", "read_only": False, "repair": False}),
+    (LifelongMemory.open, None, {"directory": "FOLDER", "scope": None, "fsync": "never", "modules": (), "hops": 2}),
+    (LifelongMemory.open, None, {"directory": "FOLDER", "surprise": 1}),
+    (lambda: lifelong(False), "begin_task", {"task_id": "t", "goal": "g", "observation": "o", "place": "home"}),
+    (lifelong, "begin_task", {"task_id": "t", "goal": "g", "observation": "o"}),
+    (lifelong, "observe", {"action": "look", "observation": "o"}),
+    (lambda: lifelong(False), "observe", {"action": "look", "observation": "o"}),
+    (lifelong, "tell", {"text": "I like tea."}),
+    (lifelong, "end_task", {"won": True}),
+    (lambda: lifelong(False), "replay", {"episode": EPISODE, "place": None}),
+    (lifelong, "running_episode", {"won": True}),
+    (lambda: lifelong(False), "running_episode", {"won": True}),
+    (lifelong, "retrieve", {"query": "mug", "budget_tokens": 20}),
+    (lifelong, "forget", {"object": "mug"}),
+    (lifelong, "forget", {"user": None, "object": None, "episode": 1}),
+    (lifelong, "task_id", {"episode": 0}),
+    (lifelong, "apply", {"event": {}}),
+    (lifelong, "check", {"event": {}}),
+    (lifelong, "restore", {"data": b""}),
+    (SpatialMemory, None, {"scope": None, "extractor": None, "record": None}),
+    (spatial, "begin", {"episode": 1, "time": 5, "place": "home"}),
+    (spatial, "observe", {"text": "You see nothing.", **WHERE, "action": "look"}),
+    (spatial, "propose", {"text": "You see nothing.", **WHERE, "action": "look"}),
+    (spatial, "retrieve", {"query": "mug", "hops": 2, "max_nodes": 5}),
+    (spatial, "states", {"name": "mug 1"}),
+    (spatial, "states_seen", {"names": ["mug 1"]}),
+    (spatial, "inside", {"receptacle": "desk 1"}),
+    (spatial, "last_seen", {"name": "mug 1", "place": "home"}),
+    (spatial, "of_class", {"kind": "mug", "place": "home", "after": 0}),
+    (spatial, "kinds", {"place": "home"}),
+    (spatial, "seen_after", {"time": 0}),
+    (spatial, "entities", {"query": "mug"}),
+    (spatial, "apply", {"event": {}}),
+    (spatial, "restore", {"data": b""}),
+    (TemporalMemory, None, {"scope": None, "capacity": 3, "summarizer": None, "record": None}),
+    (TemporalMemory, "begin", {"episode": 0, "time": 0}),
+    (TemporalMemory, "observe", {"action": "look", "text": "o", **WHERE}),
+    (TemporalMemory, "apply", {"event": {}}),
+    (TemporalMemory, "restore", {"data": b""}),
+    (lambda **given: learned(EpisodicMemory(**given)), None, {"scope": None, "embedder": None}),
+    (EpisodicMemory, "learn", LEARN),
+    (EpisodicMemory, "apply", {"event": {}}),
+    (EpisodicMemory, "restore", {"data": b""}),
+    (lambda: learned(EpisodicMemory()), "retrieve", RETRIEVE | {"place": "home"}),
+    (lambda: learned(EpisodicMemory()), "search", RETRIEVE | {"above": 0.1}),
+    (lambda: learned(EpisodicMemory()), "get", {"key": "x"}),
+    (lambda **given: learned(SemanticMemory(**given)), None, {"scope": None, "embedder": None, "writer": None}),
+    (SemanticMemory, "learn", LEARN),
+    (SemanticMemory, "apply", {"event": {}}),
+    (SemanticMemory, "restore", {"data": b""}),
+    (lambda: learned(SemanticMemory()), "retrieve", RETRIEVE),
+    (lambda: learned(SemanticMemory()), "places_of", {"kind": "mug"}),
+    (lambda: learned(SemanticMemory()), "tools_for", {"verb": "heat"}),
+    (UserProfile, None, {"scope": None, "embedder": None, "writer": None, "similar": 0.5, "record": None}),
+    (UserProfile, "tell", {"text": "My favourite mug is the red one.", **WHERE}),
+    (UserProfile, "apply", {"event": {}}),
+    (UserProfile, "restore", {"data": b""}),
+    (profile, "retrieve", RETRIEVE | {"subtype": None}),
+    (profile, "edges", {"ended": True}),
+    (KnowledgeGraph, None, {"scope": None, "rules": (), "buffer_capacity": 4, "index": None, "theta": 0.5}),
+    (KnowledgeGraph.from_bytes, None, {"data": b"", "scope": None, "index": None, "theta": 0.5}),
+    (graph, "update", UPDATE),
+    (graph, "observe", {"triples": UPDATE["triples"], "vectors": None}),
+    (graph, "integrate", {"hops": 1, "direction": "in", "max_nodes": 9}),
+    (graph, "apply", APPLY),
+    (graph, "khop", KHOP),
+    (graph, "forget", {"nodes": [0], "sources": [1]}),
+    (lambda: graph().snapshot(), "khop", KHOP | {"relations": ["in"], "as_of": 1}),
+    (lambda: graph().snapshot(), "find", {"name": "mug"}),
+    (lambda: graph().snapshot(), "find_fact", {"subject": 0, "relation": "in", "object": 1}),
+    (lambda: graph().snapshot(), "facts_of", {"node": 0, "direction": "in", "as_of": 1}),
+    (lambda: graph().snapshot(), "facts", {"as_of": 1}),
+    *(
+        (lambda: graph().snapshot(), name, {name.removeprefix("has_"): 0})
+        for name in ("node", "fact", "has_node", "has_fact")
+    ),
+    (lambda: graph().snapshot(), "name", {"node": 0}),
+    (GraphModule, None, {"buffer_capacity": 4, "index": None, "theta": 0.5}),
+    (GraphModule, "apply", {"event": {}}),
+    (GraphModule, "restore", {"state": b""}),
+    (
+        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
+        None,
+        {"rules": ()},
+    ),
+    (
+        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
+        None,
+        {"store": 1},
+    ),
+    (
+        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
+        None,
+        {"module": 1},
+    ),
+    (
+        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
+        None,
+        {"name": "graph", "rules": HOUSEHOLD_RULES},
+    ),
+    (durable, "update", UPDATE),
+    (durable, "observe", {"triples": UPDATE["triples"], "vectors": None}),
+    (durable, "integrate", {"hops": 1, "direction": "in", "max_nodes": 9}),
+    (durable, "apply", APPLY),
+    (
+        MemoryStore,
+        None,
+        {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never", "fsync_interval_ms": 5},
+    ),
+    (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "segment_bytes": 100, "snapshot_bytes": 100}),
+    (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "read_only": False, "repair": False}),
+    (store, "record", {"module": "graph", "event": {}}),
+    (store, "forget", {"episode": 3}),
+    (store, "forget", {"object": "mug"}),
+    (MemoryBank, None, {"embedder": None, "context_weight": 1.0, "object_weight": 1.0, "task_key": str}),
+    (MemoryBank, "add", {"episode": EPISODE, "rationale": "so"}),
+    (MemoryBank, "add_many", {"episodes": [EPISODE], "rationales": ["so"]}),
+    (
+        bank,
+        "retrieve",
+        {"goal": "put a mug in desk.", "k": 1, "context": "", "exclude_task_ids": (), "distinct": True},
+    ),
+    (bank, "save", {"path": "FOLDER/bank.gz"}),
+    (MemoryBank.load, None, {"path": "FOLDER/bank.gz", "embedder": None}),
+    (LexicalEmbedder, None, {"dimension": 8}),
+    (LexicalEmbedder, "embed", {"texts": ["a"]}),
+    (ChatWriter, None, {"chat": len}),
+    (lambda **given: ChatResolver(**given)(["a"], []), None, {"writer": ChatWriter(lambda messages: "{}")}),
+    (
+        lambda **given: ConflictReview(**{"graph": graph(), "resolver": len} | given),
+        None,
+        {"timeout_s": 1.0, "max_facts": 5},
+    ),
+    (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().integrate()}),
+    (lambda: memory.Experience(EPISODE, "so"), "render", {"max_actions": 3}),
+    (memory.goal_object, None, {"goal": "put a mug in desk."}),
+    (memory.room_text, None, {"observation": "you see a desk 1"}),
+    (memory.rationale_for, None, {"episode": EPISODE}),
+    (memory.key_actions, None, {"episode": EPISODE}),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(memory_folders, monkeypatch):
+    global FOLDER
+    FOLDER = str(memory_folders())
+    monkeypatch.chdir(FOLDER)  # some wrong values are names of files
+
+
+def called(make, method, arguments):
+    """What the call raised, if it was no error of the library."""
+    given = {name: v.replace("FOLDER", FOLDER) if isinstance(v, str) else v for name, v in arguments.items()}
+    try:
+        (make if method is None else getattr(make(), method))(**given)
+    except EmbodiedMemError:
+        return None
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("make", "method", "arguments"), CALLS, ids=itertools.count())
+def test_a_wrong_argument_is_an_error_of_the_library(make, method, arguments):
+    raw = []
+    for name, wrong in itertools.product(arguments, WRONG):
+        if (error := called(make, method, arguments | {name: wrong})) is not None:
+            raw.append(f"{getattr(make, '__qualname__', make)}.{method}({name}={type(wrong).__name__}): {error!r:.150}")
+    assert not raw, "\n".join(raw)

@@ -1,0 +1,128 @@
+"""The console script: its commands, what `doctor` finds, and a benchmark that this package does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from embodied_mem import cli
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation import evaluate
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, episodes_of, option
+from embodied_mem.evaluation.command import Models
+from embodied_mem.evaluation.report import write_result
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def test_the_script_is_declared_and_its_commands_say_their_help():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"embodied-mem": "embodied_mem.cli:run"}
+    for command in ([], ["play"], ["evaluate"], ["doctor"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "embodied_mem.cli", *command, "--help"], capture_output=True, text=True, cwd=ROOT
+        )
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.startswith(f"usage: {' '.join(['embodied-mem', *command])} "), run.stdout
+
+
+def test_an_error_of_the_callers_is_one_line():
+    command = [sys.executable, "-m", "embodied_mem.cli", "evaluate", "--config=robothor"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: --config: expected one of alfworld, ")
+    assert run.stderr.count("\n") == 1
+
+
+def test_doctor_names_what_is_missing_and_what_mends_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    monkeypatch.setattr(cli, "names", lambda part: ("eb_alfred", "eb_habitat"))
+    found = cli._is_installed
+    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "jax" and found(name))
+    assert cli.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "  ok       numpy" in said
+    assert "  missing  train: jax\n" in said
+    assert 'pip install "embodied_mem[train]"' in said
+    assert "  missing  eb_habitat\n           EB-Habitat is not installed: expected" in said
+    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "gymnasium")
+    assert cli.main(["doctor"]) == 1
+    assert "  missing  gymnasium" in capsys.readouterr().out
+
+
+@dataclasses.dataclass(frozen=True)
+class CellarConfig:
+    """Two options, models, and a field that is none."""
+
+    floors: tuple[int, ...] = option((1, 2), "that are played")
+    light: str = option("lamp", "100 % of it", choices=("lamp", "sun"))
+    weights: str = option("", "a folder")
+    max_steps: int = 30
+
+    def __post_init__(self):
+        if 0 in self.floors:
+            raise InvalidInputError("floors: expected >= 1, got 0")
+
+
+class CellarBenchmark:
+    description = "Cellars of other people."
+    config = CellarConfig()
+    published = (Published("somebody", {"": (50, None)}),)
+
+    def evaluate(self, config, *, models=None, result=None):
+        self.models = models
+        episodes = [EpisodeResult(config.light, f"floor {n}", n == 1, 1 / n, n) for n in config.floors]
+        report = {"rows": len(episodes), **episodes_data("cellar", episodes, max_steps=config.max_steps)}
+        if result:
+            write_result(result, report)
+        return report
+
+    def table(self, report):
+        return f"| {report['rows']} floors |"
+
+    def line(self, report):
+        return {"rows": report["rows"]}
+
+
+@pytest.fixture
+def cellar(monkeypatch):
+    benchmark = CellarBenchmark()
+    monkeypatch.setattr(evaluate, "names", lambda part: ("cellar",))
+    monkeypatch.setattr(evaluate, "load", lambda name, part: benchmark)
+    return benchmark
+
+
+def test_a_benchmark_of_others_has_a_command_line(cellar, capsys, tmp_path):
+    result = tmp_path / "a.json"
+    report = evaluate.main(
+        ["--config=cellar", "--floors", "1", "3", "--weights", "w", "--mesh.tensor", "2", "--result", str(result)]
+    )
+    assert [(one.task, one.won, one.steps) for one in episodes_of(report)] == [
+        ("floor 1", True, 1), ("floor 3", False, 3),
+    ]  # fmt: skip
+    assert cellar.models == Models("w", "", (-1, 1, 2))
+    assert capsys.readouterr().out.endswith('| 2 floors |\n\n{"rows": 2}\n')
+    evaluate.main(["--config=cellar", "--floors", "3", "1", "--light", "sun", "--result", str(tmp_path / "b.json")])
+    [row] = evaluate.main(["--compare", str(result), str(tmp_path / "b.json")])["rows"]
+    assert (row["name"], row["success_difference"][0]) == ("lamp -> sun", 0)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"] == [row]
+
+
+def test_its_help_and_its_errors_are_its_own(cellar, capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["--config=cellar", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Cellars of other people." in said
+    assert "--floors [FLOORS ...] that are played; default: 1 2" in said
+    assert "100 % of it; default: lamp" in said
+    assert "--max_steps" not in said
+    with pytest.raises(InvalidInputError, match="floors: expected >= 1"):
+        evaluate.main(["--config=cellar", "--floors", "0"])
+    with pytest.raises(SystemExit):
+        evaluate.main(["--config=cellar", "--light", "moon"])
