@@ -333,7 +333,7 @@ class CompilerStage(SupervisedStage[CompilerModel]):
         count = math.ceil(self.sft.action_share * len(samples))
         origin = np.argsort(~guided, kind="stable")[:count].astype(np.int32)
         compiling = pad_rows(rows, ids.pad)
-        acting = executor_batch(tokenizer, [samples[i] for i in origin], "compiled", config, random, multiple=256)
+        acting = executor_batch(tokenizer, [samples[i] for i in origin], "compiled", config, random, multiple=128)
         references = reference_ids(tokenizer, samples, max(num_soft, 1))
         spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
         batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)

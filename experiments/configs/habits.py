@@ -30,7 +30,7 @@ def config() -> Config:
         data=dataclasses.replace(small.data, passes=1, banks=BANKS),
         executor_sft=dataclasses.replace(small.executor_sft, steps=3000),
         executor_correction=twice(small.executor_correction),
-        compiler_sft=dataclasses.replace(small.compiler_sft, steps=4500),
+        compiler_sft=dataclasses.replace(small.compiler_sft, steps=3200),
         correction=twice(small.correction),
         grpo=dataclasses.replace(small.grpo, steps=0),
         evaluation=EvalConfig(seeds=(0,), temperature=0.5, batch_size=100),
