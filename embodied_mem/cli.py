@@ -3,6 +3,7 @@
     embodied-mem play alfworld --tasks valid_seen           # play a world in the terminal
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
+    embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
 
 `embodied-mem COMMAND --help` says what a command takes. `play`, `doctor` and agents by rules need no extra.
 """
@@ -15,9 +16,10 @@ import importlib.util
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.registry import load, names
+from embodied_mem.registry import card, load, names
 
 BASE = ("numpy", "gymnasium", "embodied_mem._native")
 """Without these nothing works."""
@@ -41,7 +43,16 @@ def evaluate(arguments: Sequence[str]) -> int:
 def doctor(arguments: Sequence[str]) -> int:
     """`embodied-mem doctor`: 1 if something is missing without which nothing works, else 0."""
     about = "Says what is installed, which extras and data are missing, and what mends each."
-    argparse.ArgumentParser(prog="embodied-mem doctor", description=about).parse_args(list(arguments))
+    parser = argparse.ArgumentParser(prog="embodied-mem doctor", description=about)
+    simulators = [name for name in names("env") if card(name).backends]
+    parser.add_argument("--simulator", choices=simulators, help="look at a world's real simulator instead")
+    parser.add_argument("--python", help="the simulator's interpreter; default: this one")
+    parser.add_argument("--folder", help="the checkout of its program; default: the present folder")
+    parser.add_argument("--tasks", help="an episode set of it")
+    parser.add_argument("--gpu", type=int, help="device that is to render, where a choice is offered")
+    given = {name: value for name, value in vars(parser.parse_args(list(arguments))).items() if value is not None}
+    if "simulator" in given:
+        return _examine(given.pop("simulator"), given)
     print(f"embodied_mem {_version('embodied_mem')}, Python {platform.python_version()}, {platform.machine()}\n")
     missing = [name for name in BASE if not _is_installed(name)]
     for name in BASE:
@@ -61,7 +72,27 @@ def doctor(arguments: Sequence[str]) -> int:
         print(f"  {'missing' if wrong else 'ok':8} {world}")
         if wrong:
             print(f"           {wrong}")
+    print("\nReal simulators, where one is installed:")
+    for world in simulators:
+        print(f"           embodied-mem doctor --simulator {world} --python PYTHON --folder CHECKOUT")
     return 0
+
+
+def _examine(world: str, options: dict[str, Any]) -> int:
+    """Says what a world's simulator needs and starts nothing: 1 if something is missing, and the next command."""
+    from embodied_mem.envs.simulators.process import SimulatorProcess
+
+    simulator = SimulatorProcess(load(world, "env", next(iter(card(world).backends))).program_for(**options))
+    try:
+        checks = simulator.examine()
+    finally:
+        simulator.close()
+    for check in checks:
+        status = ("warning" if check["kind"] == "warning" else "missing") if check["problem"] else "ok"
+        print(f"  {status:8} {check['problem'] or ' '.join(filter(None, (check['about'], check['found'])))}")
+    missing = [check for check in checks if check["problem"] and check["kind"] != "warning"]
+    print(f"\nNext: {missing[0]['mend']}" if missing else "\nNothing is missing.")
+    return 1 if missing else 0
 
 
 def _extras() -> dict[str, list[str]]:

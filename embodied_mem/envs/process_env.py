@@ -6,8 +6,8 @@ class Simulators(Processes):
     def launch(self):
         return Simulator()
 
-    def start(self, simulator, task):
-        return Episode(text=simulator.reset(task), goal=task.name)
+    def start(self, simulator, task, seed):
+        return Episode(text=simulator.reset(task, seed), goal=task.name)
 
     def play(self, simulator, episode, action):
         episode.text, episode.won = simulator.step(action)
@@ -32,7 +32,7 @@ from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 
 CRASHED = "The simulator failed; this episode is lost."
-"""The text of an episode whose process died."""
+"""How the text of an episode begins whose process died; the last line of the cause follows."""
 
 NO_EPISODE = "There is no episode here: the last reset failed. Reset this env."
 """The text of an env whose reset failed."""
@@ -87,12 +87,18 @@ class Episode:
     cut: bool = False
     """The program ended the episode for its length."""
     crashed: bool = False
+    crash_reason: str = ""
+    """What the program said last."""
     commands: Sequence[str] = dataclasses.field(default_factory=list)
 
     @property
     def over(self) -> bool:
         """Whether nothing can be played any more."""
         return self.ended or self.cut or self.crashed
+
+    def begin_step(self) -> None:
+        """Forget what belongs to the last step alone."""
+        self.reward = 0.0
 
 
 class Processes(abc.ABC):
@@ -137,7 +143,7 @@ class Processes(abc.ABC):
         """Return a new process."""
 
     @abc.abstractmethod
-    def start(self, simulator: Any, task: Any) -> Episode:
+    def start(self, simulator: Any, task: Any, seed: int) -> Episode:
         """Start an episode; SimulatorError if the process is dead or fails."""
 
     @abc.abstractmethod
@@ -158,10 +164,10 @@ class Processes(abc.ABC):
         self._pool.shutdown()
 
     def reset(self, indices: Sequence[int], tasks: Sequence[Any], seeds: Sequence[int]) -> None:
-        """Start tasks[k] in env indices[k]; seeds decide nothing here. An env that cannot start has no episode."""
+        """Start tasks[k] with seeds[k] in env indices[k]. An env that cannot start has no episode."""
         for i in indices:
             self._episodes[i] = None
-        self._all(self._start, indices, tasks)
+        self._all(self._start, indices, tasks, seeds)
 
     def step(self, actions: Sequence[str]) -> tuple[Any, ...]:
         """Play one action per env; returns the same as `answers`."""
@@ -206,25 +212,31 @@ class Processes(abc.ABC):
         for future in futures:
             future.result()
 
-    def _start(self, index: int, task: Any) -> None:
+    def _start(self, index: int, task: Any, seed: int) -> None:
         try:
-            self._episodes[index] = self.start(self.simulators[index], task)
+            self._episodes[index] = self.start(self.simulators[index], task, seed)
         except SimulatorError:  # it died in the last episode or since; a second failure is told
             self.simulators[index].close()
             self.simulators[index] = self.launch()
-            self._episodes[index] = self.start(self.simulators[index], task)
+            self._episodes[index] = self.start(self.simulators[index], task, seed)
 
     def _play(self, index: int, action: str) -> None:
         episode = self._episodes[index]
-        episode.reward = 0.0
+        episode.begin_step()
         if episode.over:
             return
         try:
             played = self.play(self.simulators[index], episode, action.encode("utf-8", "replace").decode())
             episode.num_steps += played
-        except SimulatorError:
-            episode.text, episode.commands, episode.crashed = CRASHED, [], True
+        except SimulatorError as error:
+            episode.commands, episode.crashed, episode.crash_reason = [], True, str(error)
+            episode.text = f"{CRASHED} {_last_line(episode.crash_reason)}"
             self.simulators[index].close()
+
+
+def _last_line(text: str) -> str:
+    """The end of what a program said, where an exception names itself."""
+    return text.strip().rpartition("\n")[2]
 
 
 def _column(episodes: Sequence[Any], field: str) -> Sequence[Any] | np.ndarray:

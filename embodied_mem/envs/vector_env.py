@@ -107,7 +107,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = AnyText(), AnyText()
         self.observation_space, self.action_space = AnyText().batch(num_envs), AnyText().batch(num_envs)
         super().reset(seed=seed)  # gymnasium's own generator; no world draws from it
-        self._streams = [_Stream(seed, i, num_envs) for i in range(num_envs)]
+        self._streams = [Stream(seed, i, num_envs) for i in range(num_envs)]
         self._episodes = np.zeros(num_envs, dtype=np.int64)
         self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._goals = [""] * num_envs
@@ -162,17 +162,20 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         streams, episodes = self._streams.copy(), self._episodes.copy()
         if isinstance(seed, Iterable):
             for i, own in checked_seeds(seed, mask).items():
-                streams[i], episodes[i] = _Stream(own, 0, 1), 0
+                streams[i], episodes[i] = Stream(own, 0, 1), 0
         elif seed is not None:
             seed = checked_seed(seed)
-            streams, episodes = [_Stream(seed, i, self.num_envs) for i in range(self.num_envs)], np.zeros_like(episodes)
+            streams, episodes = [Stream(seed, i, self.num_envs) for i in range(self.num_envs)], np.zeros_like(episodes)
         chosen = np.flatnonzero(mask).tolist()
         if indices is None:
             drawn = [self._draw(streams[i], int(episodes[i])) for i in chosen]
         else:
             drawn = [int(indices[i]) for i in chosen]
         tasks = [self.load(index) for index in drawn]
-        seeds = [_episode_seed(streams[i], int(episodes[i])) if self.has_chance else 0 for i in chosen]
+        seeds = [
+            self.chance_seed(streams[i], int(episodes[i]), index) if self.has_chance else 0
+            for i, index in zip(chosen, drawn)
+        ]
         self._native.reset(chosen, tasks, seeds)
         if isinstance(seed, int):
             super().reset(seed=seed)
@@ -228,6 +231,10 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
         return self._native.snapshot(self._checked_env(index))
 
+    def chance_seed(self, stream: Stream, episode: int, task_index: int) -> int:
+        """Return what decides the chance in an env's episode."""
+        return int(np.random.SeedSequence([stream.seed, stream.env, episode]).generate_state(1, np.uint64)[0])
+
     def _answered(self, answers: tuple[Any, ...]) -> Answers:
         observations, rewards, terminations, truncations, won, progress, *extra = answers
         info = {"goal": self._goals, "task_id": self._task_ids, "won": won, "progress": progress}
@@ -241,7 +248,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise InvalidInputError(f"env {index} was never reset; call reset() first")
         return index
 
-    def _draw(self, stream: _Stream, episode: int) -> int:
+    def _draw(self, stream: Stream, episode: int) -> int:
         """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
         number, place = divmod(episode * stream.num_envs + stream.env, len(self._tasks))
         key = (stream.seed, number)
@@ -250,7 +257,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return int(self._order[1][place])
 
 
-class _Stream(NamedTuple):
+class Stream(NamedTuple):
     """What decides an env's episodes, with their number: a seed, and which of how many envs share it."""
 
     seed: int
@@ -261,10 +268,6 @@ class _Stream(NamedTuple):
 def per_env(values: Sequence[Any]) -> np.ndarray:
     """Return an array with one entry per env: an array as it is, a list's entries as objects, lists among them too."""
     return values if isinstance(values, np.ndarray) else np.fromiter(values, dtype=object, count=len(values))
-
-
-def _episode_seed(stream: _Stream, episode: int) -> int:
-    return int(np.random.SeedSequence([stream.seed, stream.env, episode]).generate_state(1, np.uint64)[0])
 
 
 def make(world: str, backend: str | None = None, **options: Any) -> NativeVectorEnv:

@@ -21,6 +21,7 @@ class EmbodiedBenchSimulator(SimulatorVectorEnv):
     program: ClassVar[pathlib.Path]
     own_subset: ClassVar[str]
     default_resolution: ClassVar[int]
+    least_resolution: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -34,11 +35,26 @@ class EmbodiedBenchSimulator(SimulatorVectorEnv):
         folder: str | os.PathLike[str] | None = None,
     ):
         """Start the processes; arguments as for `SimulatorVectorEnv`, and `resolution`, the images' side in pixels."""
-        name, subsets = episodes_of(tasks)[0], (*_SUBSETS, self.own_subset)
-        resolution = self.default_resolution if resolution is None else resolution
+        program = self.program_for(tasks, max_steps, resolution, python=python, folder=folder)
+        super().__init__(program, tasks, num_envs, seed, max_steps)
+
+    @classmethod
+    def program_for(
+        cls,
+        tasks: str | Sequence[str] = "base",
+        max_steps: int | None = 30,
+        resolution: int | None = None,
+        *,
+        python: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        **options: int,
+    ) -> Program:
+        """Return what a process runs; `options` are further ones of the world's program."""
+        name, subsets = episodes_of(tasks)[0], (*_SUBSETS, cls.own_subset)
+        resolution = cls.default_resolution if resolution is None else resolution
         if name not in subsets:
             raise InvalidInputError(f"tasks: expected one of {', '.join(subsets)}, or ids such as base/3, got {name!r}")
-        if resolution < 1:
-            raise InvalidInputError(f"resolution: expected >= 1, got {resolution}")
-        options = {"eval_set": name, "resolution": resolution, "max_steps": max_steps}
-        super().__init__(Program(self.program, options, python, folder), tasks, num_envs, seed, max_steps)
+        if resolution < cls.least_resolution:
+            raise InvalidInputError(f"resolution: expected >= {cls.least_resolution}, got {resolution}")
+        known = {"eval_set": name, "resolution": resolution, "max_steps": max_steps}
+        return Program(cls.program, known | options, python, folder)

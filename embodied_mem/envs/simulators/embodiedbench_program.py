@@ -11,18 +11,30 @@ from simulator_tools import ENOUGH, rgb
 
 
 class EmbodiedBench:
-    """What EBAlfEnv and EBHabEnv share. Source: EmbodiedBench/EmbodiedBench, `embodiedbench/envs`."""
+    """What EBAlfEnv and EBHabEnv share. Source: EmbodiedBench/EmbodiedBench, `embodiedbench/envs`.
 
-    def __init__(self, program: Any, eval_set: str, resolution: int, max_steps: int | None) -> None:
-        self.env = program(eval_set=eval_set, exp_name="embodied_mem", resolution=resolution)
+    Attributes:
+        goals: the instruction of each task, in the order of the program's file.
+    """
+
+    def __init__(self, env: Any, goals: list[str], max_steps: int | None) -> None:
+        self.env, self.goals = env, goals
         self.env._max_episode_steps = max_steps or ENOUGH
-        self.num_tasks = int(self.env.number_of_episodes)
 
-    def started(self, task: int) -> dict[str, Any]:
-        """Start one episode: the programs go through theirs in order, and start the one of this number next."""
-        self.env._current_episode_num = task
+    def started(self, task: int, place: int) -> dict[str, Any]:
+        """Start one episode.
+
+        Args:
+            task: its place in the file.
+            place: its place in the program's list, where the program looks for the one that it starts next.
+        """
+        self.env._current_episode_num = place
         image = self.env.reset()["head_rgb"]
         goal = self.env.episode_language_instruction
+        if goal != self.goals[task]:
+            raise RuntimeError(
+                f"task {task}: expected the instruction {self.goals[task]!r}, the program plays {goal!r}"
+            )
         text = f"Your task is to: {goal}"
         self.progress = 0.0
         return {"text": text, "goal": goal, "image": rgb(image), "commands": list(self.env.language_skill_set)}

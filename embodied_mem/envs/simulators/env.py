@@ -19,20 +19,17 @@ import numpy as np
 from embodied_mem.envs.checks import MAX_STEPS, MAX_THREADS, checked_count
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.envs.simulators.process import Program, SimulatorProcess
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.envs.vector_env import Stream
+from embodied_mem.errors import GameFileError, InvalidInputError
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One episode of a program's episode set."""
+    """One episode of a program's episode set: its name, its place in the file, and its instruction."""
 
     name: str
     index: int
-
-    @property
-    def task(self) -> str:
-        """Nothing: only the program knows the sentence, once it has started the episode."""
-        return ""
+    task: str
 
 
 class SimulatorVectorEnv(ProcessVectorEnv):
@@ -40,14 +37,18 @@ class SimulatorVectorEnv(ProcessVectorEnv):
 
     `info` holds, each with one entry per env: `goal`, `task_id` ("base/3"), `won`, `progress`, `images` (uint8[height,
     width, 3] or None: what the robot's camera sees), `admissible_commands` (the program's list, empty where it has
-    none), `action_valid` (bool[B]), `num_invalid` (int64[B]), `program_reward` (float64[B], the program's own) and
-    `crashed` (bool[B]). `rewards` is 1.0 at the step that wins. An env changes nothing after its end. Where a process
-    dies its episode is marked and truncated, and the env's next reset starts another.
+    none), `action_valid` (bool[B]), `num_invalid` (int64[B]), `program_reward` (float64[B], the program's own, of this
+    step), `cut_by_program` (bool[B], the program ended the episode for its length before `max_steps`), `crashed`
+    (bool[B]) and `crash_reason` (what the process said last, else ""). `rewards` is 1.0 at the step that wins. An env
+    changes nothing after its end. Where a process dies its episode is marked and truncated, and the env's next reset
+    starts another. An env's seed and the task decide what a program draws, so that a task begins as it did before.
     """
 
     extra_info = (
-        "goal", "images", "admissible_commands", "action_valid", "num_invalid", "program_reward", "crashed",
+        "goal", "images", "admissible_commands", "action_valid", "num_invalid", "program_reward", "cut_by_program",
+        "crashed", "crash_reason",
     )  # fmt: skip
+    has_chance = True
 
     def __init__(self, program: Program, tasks: str | Sequence[str], num_envs: int, seed: int, max_steps: int | None):
         """Start the processes.
@@ -56,12 +57,13 @@ class SimulatorVectorEnv(ProcessVectorEnv):
             program: what each process runs.
             tasks: name of an episode set, or ids of episodes of one set, "base/3".
             num_envs: number of episodes played side by side, B; each is a process with a simulator in it.
-            seed: decides, with env and episode number, which episode is drawn.
+            seed: decides, with env and episode number, which episode is drawn; with the task, what is drawn in it.
             max_steps: steps after which an episode is truncated; None for no limit.
 
         Raises:
             MissingDependencyError: the program, or something that it needs, is not installed.
             DataNotFoundError: its data, or a display, is not there.
+            GameFileError: its episodes are not those of the native world.
             InvalidInputError: an argument is out of range.
             SimulatorError: a process does not start.
         """
@@ -71,15 +73,37 @@ class SimulatorVectorEnv(ProcessVectorEnv):
         name, numbers = episodes_of(tasks)
         simulators = _Simulators(num_envs, max_steps or 0, program)
         try:
-            number = simulators.simulators[0].num_tasks
+            goals = simulators.simulators[0].goals
             for index in numbers if numbers is not None else ():
-                if index >= number:
-                    raise InvalidInputError(f"tasks: expected {name}/0 to {name}/{number - 1}, got {name}/{index}")
-            listed = [Task(f"{name}/{i}", i) for i in (range(number) if numbers is None else numbers)]
+                if index >= len(goals):
+                    raise InvalidInputError(f"tasks: expected {name}/0 to {name}/{len(goals) - 1}, got {name}/{index}")
+            chosen = range(len(goals)) if numbers is None else numbers
+            listed = [Task(f"{name}/{i}", i, goals[i]) for i in chosen]
+            _compare(listed, self.native_goals(name))
             super().__init__(lambda *_: simulators, listed, num_envs, seed, max_steps, num_envs)
         except BaseException:
             simulators.close()
             raise
+
+    def native_goals(self, name: str) -> Sequence[str]:
+        """Return the instructions of an episode set in the native world's data; none where it is not installed."""
+        return ()
+
+    def chance_seed(self, stream: Stream, episode: int, task_index: int) -> int:
+        """As in the native worlds, but a task begins in the same way in every episode."""
+        entropy = [stream.seed, self._tasks[task_index].index]
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0]) >> 1  # simulators take 31 bits
+
+
+def _compare(tasks: Sequence[Task], native: Sequence[str]) -> None:
+    """Raise GameFileError where a program's tasks have other instructions than those of the native world."""
+    for task in tasks if native else ():
+        expected = native[task.index] if task.index < len(native) else None
+        if expected != task.task:
+            raise GameFileError(
+                f"{task.name}: the program's file says {task.task!r}, the native world's data says {expected!r}: their "
+                "versions differ; take the same one, or point EMBODIED_MEM_DATA elsewhere"
+            )
 
 
 @dataclasses.dataclass
@@ -88,33 +112,46 @@ class _Episode(Episode):
     valid: bool = True
     num_invalid: int = 0
     program_reward: float = 0.0
+    cut_by_program: bool = False
+
+    def begin_step(self) -> None:
+        super().begin_step()
+        self.program_reward = 0.0
 
 
 class _Simulators(Processes):
     no_episode = _Episode(NO_EPISODE, crashed=True)
-    told = ("goal", "image", "commands", "valid", "num_invalid", "program_reward", "crashed")
+    told = (
+        "goal", "image", "commands", "valid", "num_invalid", "program_reward", "cut_by_program", "crashed",
+        "crash_reason",
+    )  # fmt: skip
 
     def __init__(self, num_envs: int, max_steps: int, program: Program):
         self._program = program
         super().__init__(num_envs, max_steps, num_envs)
 
     def launch(self) -> SimulatorProcess:
-        return SimulatorProcess(self._program)
+        simulator = SimulatorProcess(self._program)
+        simulator.open()
+        return simulator
 
-    def start(self, simulator: SimulatorProcess, task: Task) -> _Episode:
-        answer = simulator.ask(do="reset", task=task.index)
+    def start(self, simulator: SimulatorProcess, task: Task, seed: int) -> _Episode:
+        answer = simulator.ask(do="reset", task=task.index, seed=seed)
         commands = tuple(answer.get("commands", ()))
         return _Episode(answer["text"], answer["goal"], commands=commands, image=answer.get("image"))
 
     def play(self, simulator: SimulatorProcess, episode: _Episode, action: str) -> bool:
         answer = simulator.ask(do="step", action=action)
+        is_step = bool(answer.get("is_step", True))
         episode.text, episode.progress = answer["text"], answer["progress"]
         episode.won, episode.ended = answer.get("won", False), answer["ended"]
         episode.reward, episode.program_reward = float(episode.won), answer.get("reward", 0.0)
         episode.cut, episode.valid = answer.get("cut", False), answer["valid"]
+        limit = bool(self._max_steps) and episode.num_steps + is_step >= self._max_steps
+        episode.cut_by_program = episode.cut and not limit
         episode.num_invalid = answer.get("num_invalid", episode.num_invalid + (not episode.valid))
         episode.image = answer.get("image", episode.image)  # an action that moved nothing leaves the last one
-        return bool(answer.get("is_step", True))
+        return is_step
 
 
 def episodes_of(tasks: str | Sequence[str]) -> tuple[str, list[int] | None]:

@@ -2,7 +2,8 @@
 
     program = Program(file, {"eval_set": "base", ...}, python="/envs/embench/bin/python", folder=".")
     simulator = SimulatorProcess(program)
-    print(simulator.num_tasks, simulator.ask(do="reset", task=0)["text"])
+    simulator.open()
+    print(simulator.goals, simulator.ask(do="reset", task=0, seed=0)["text"])
     simulator.close()
 
 `worker.py` is the other side.
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,13 +69,13 @@ class SimulatorProcess:
     """One program in one process. One thread at a time may use it."""
 
     def __init__(self, program: Program):
-        """Start the process and open the program.
+        """Start the process; the program is not opened yet.
 
         Raises:
-            MissingDependencyError: the interpreter, or a module that it needs, is not there.
-            DataNotFoundError: its data, or the display, is not there.
-            SimulatorError: it fails otherwise.
+            MissingDependencyError: the interpreter is not there.
         """
+        self._program = program
+        self.goals: list[str] = []
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
             self.process = subprocess.Popen(
@@ -89,8 +91,33 @@ class SimulatorProcess:
             raise MissingDependencyError(f"{world}: the interpreter cannot be started: {error}") from error
         self._requests, self._answers = _pipes(self.process)
         self._stop = own(self, self.process, _stop, self._log)
-        opened = self.ask(do="open", program=str(program.file), options=program.options)
-        self.num_tasks: int = opened["num_tasks"]
+
+    def examine(self) -> list[dict[str, str]]:
+        """Return what the program's checks find, in order; the simulator does not start.
+
+        Each has `about`, `problem` (empty where nothing is wrong), `mend` (the next command), `kind` and `found`.
+
+        Raises:
+            SimulatorError: the checks fail themselves.
+        """
+        return list(self.ask(do="check", program=str(self._program.file), options=self._program.options)["checks"])
+
+    def open(self) -> None:
+        """Check what the program needs, and start it; `goals` is then the instruction of each task.
+
+        Raises:
+            MissingDependencyError: a module that it needs, or the right version of one, is not there.
+            DataNotFoundError: its data, or the display, is not there.
+            SimulatorError: it fails otherwise.
+        """
+        try:
+            opened = self.ask(do="open", program=str(self._program.file), options=self._program.options)
+        except BaseException:
+            self.close()
+            raise
+        self.goals = opened["goals"]
+        for text in opened["warnings"]:
+            warnings.warn(f"{self._program.file.parent.name}: {text}", stacklevel=2)
 
     def close(self) -> None:
         """End the process; a second call does nothing."""
@@ -116,7 +143,7 @@ class SimulatorProcess:
                 answer["image"] = np.frombuffer(pixels, dtype=np.uint8).reshape(shape)
         except (OSError, EOFError, ValueError) as error:
             raise SimulatorError(
-                f"the simulator's process failed at {request['do']} ({error}): {self._end()}"
+                f"the simulator's process failed at {request['do']} ({error}){self._status()}: {self._end()}"
             ) from error
         if "error" in answer:
             kind = _ERRORS.get(answer["error"], SimulatorError)
@@ -136,6 +163,14 @@ class SimulatorProcess:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+    def _status(self) -> str:
+        """Return how the process ended, if it did."""
+        try:
+            status = self.process.wait(1)
+        except subprocess.TimeoutExpired:
+            return ""
+        return f", it was ended by {signal.Signals(-status).name}" if status < 0 else f", its exit status is {status}"
 
     def _end(self) -> str:
         """Return the last of what the program printed."""

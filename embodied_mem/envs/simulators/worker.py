@@ -6,8 +6,9 @@ The programs want older Pythons than this package (their authors' environments h
 one graphics context per process. So this file imports nothing of this package, needs Python 3.8 and numpy alone until a
 program is opened, and keeps standard output for itself.
 
-Requests: `{"do": "open", "program": path, "options": {...}}`, where the file has a class `PROGRAM`; `{"do": "reset",
-"task": index}`; `{"do": "step", "action": text}`. An answer is a length (4 bytes, big endian), a JSON object of that
+Requests: `{"do": "check", "program": path, "options": {...}}`, where the file has a class `PROGRAM`, is answered with
+what its `checks` found and starts nothing; `{"do": "open", ...}` with the same; `{"do": "reset", "task": index,
+"seed": number}`; `{"do": "step", "action": text}`. An answer is a length (4 bytes, big endian), a JSON object of that
 length, and, where its `image` holds a shape, uint8[height, width, 3]. `error` in it is one of missing, data, input,
 failed, with `text`.
 """
@@ -42,11 +43,18 @@ module_at("embodiedbench_program", os.path.join(HERE, "embodiedbench_program.py"
 def answer(state: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to one request; `state` is the program, once it is open."""
     try:
-        if request["do"] == "open":
-            state["program"] = module_at("simulator_program", request["program"]).PROGRAM(**request["options"])
-            return {"num_tasks": state["program"].num_tasks}
+        if request["do"] in ("check", "open"):
+            kind = module_at("simulator_program", request["program"]).PROGRAM
+            if kind.own_folder:
+                state["folder"] = tools.OwnFolder()
+            checks = kind.checks(**request["options"])
+            if request["do"] == "check":
+                return {"checks": [check._asdict() for check in checks]}
+            warnings = tools.refuse(checks)
+            state["program"] = kind(**request["options"])
+            return {"goals": state["program"].goals, "warnings": warnings}
         if request["do"] == "reset":
-            reply: dict[str, Any] = state["program"].reset(request["task"])
+            reply: dict[str, Any] = state["program"].reset(request["task"], request["seed"])
         else:
             reply = state["program"].step(request["action"])
         return reply
@@ -72,8 +80,9 @@ def main() -> None:
         if image is not None:
             answers.write(image.tobytes())
         answers.flush()
-    if "program" in state:
-        state["program"].close()
+    for part in ("program", "folder"):
+        if part in state:
+            state[part].close()
 
 
 if __name__ == "__main__":

@@ -192,3 +192,12 @@ class EbAlfredSimulator(EmbodiedBenchSimulator):
 
     program = Path(__file__).with_name("simulator_program.py")
     own_subset, default_resolution = "spatial", 500
+    least_resolution = 300  # AI2-THOR's own
+
+    def native_goals(self, name: str) -> Sequence[str]:
+        """Return the instructions of `splits.json`."""
+        try:
+            splits = _read_splits(data_root() / "splits.json")
+        except DataNotFoundError:
+            return ()
+        return [entry["instruction"] for entry in splits.get(name, ())]

@@ -16,8 +16,11 @@ from typing import Any
 
 from embodied_mem.envs.checks import checked_count, checked_tasks, checked_text
 from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
+from embodied_mem.envs.simulators.env import SimulatorVectorEnv
+from embodied_mem.envs.simulators.process import Program
 from embodied_mem.envs.vector_env import NativeVectorEnv, per_env
-from embodied_mem.worlds.eb_habitat.data import load_tasks
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.worlds.eb_habitat.data import load_records, load_tasks
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS, Task, VectorEnv
 from embodied_mem.worlds.eb_habitat.engine import Env as Env
 
@@ -90,3 +93,33 @@ class EbHabitatSimulator(EmbodiedBenchSimulator):
 
     program = Path(__file__).with_name("simulator_program.py")
     own_subset, default_resolution = "spatial_relationship", 600
+
+    def __init__(
+        self,
+        tasks: str | Sequence[str] = "base",
+        num_envs: int = 1,
+        seed: int = 0,
+        max_steps: int | None = MAX_STEPS,
+        resolution: int | None = None,
+        *,
+        gpu: int = 0,
+        python: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ):
+        """Start the processes; as for `EmbodiedBenchSimulator`, and `gpu`, which device renders: -1 for the CPU."""
+        program = self.program_for(tasks, max_steps, resolution, python=python, folder=folder, gpu=gpu)
+        SimulatorVectorEnv.__init__(self, program, tasks, num_envs, seed, max_steps)
+
+    @classmethod
+    def program_for(cls, *arguments: Any, gpu: int = 0, **options: Any) -> Program:
+        """Return what a process runs."""
+        if isinstance(gpu, bool) or not isinstance(gpu, int) or gpu < -1:
+            raise InvalidInputError(f"gpu: expected a device's number, or -1 for the CPU, got {gpu!r}")
+        return super().program_for(*arguments, gpu=gpu, **options)
+
+    def native_goals(self, name: str) -> Sequence[str]:
+        """Return the instructions of the native world's episode file."""
+        try:
+            return [str(record["instruction"]) for record in load_records(name)]
+        except DataNotFoundError:
+            return ()

@@ -194,6 +194,11 @@ def _task_list(tasks: Tasks, data: str | os.PathLike[str] | None) -> list[Task]:
     return tasks
 
 
+CONFIG = "examples/skill_runner_default_config.yaml"
+AGENT = "agent@evaluation.agents.agent_0.config=oracle_rearrange_agent"
+"""MEMENTO's one robot, with Explore and the tools for states of objects."""
+
+
 class PartnrSimulator(SimulatorVectorEnv):
     """PARTNR on habitat-lab and habitat-sim: actions `Name[arguments]` as in the native `memento`; agent 0 acts."""
 
@@ -207,7 +212,7 @@ class PartnrSimulator(SimulatorVectorEnv):
         seed: int = 0,
         max_steps: int | None = 40,
         *,
-        config: str = "examples/skill_runner_default_config.yaml",
+        config: str = CONFIG,
         overrides: Sequence[str] = (),
         camera: str = "head_rgb",
         python: str | None = None,
@@ -219,15 +224,34 @@ class PartnrSimulator(SimulatorVectorEnv):
             tasks: an episode file, seen from `folder`, or ids of episodes in one file, "<file>/3".
             num_envs, seed, max_steps, python, folder: as for `SimulatorVectorEnv`.
             config: a file of PARTNR's `habitat_llm/conf`; it must keep its visual sensors if images are wanted.
-            overrides: Hydra's, such as "world_model.partial_obs=True".
+            overrides: Hydra's, such as "world_model.partial_obs=True". Unless one of them says otherwise, agent 0 is
+                `AGENT`, with MEMENTO's tools; PARTNR's own file gives it none to explore with.
             camera: end of the sensor's name whose image is passed on.
         """
+        program = self.program_for(
+            tasks, seed=seed, config=config, overrides=overrides, camera=camera, python=python, folder=folder
+        )
+        super().__init__(program, tasks, num_envs, seed, max_steps)
+
+    @classmethod
+    def program_for(
+        cls,
+        tasks: str | Sequence[str] = default_tasks,
+        *,
+        seed: int = 0,
+        config: str = CONFIG,
+        overrides: Sequence[str] = (),
+        camera: str = "head_rgb",
+        python: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> Program:
+        """Return what a process runs."""
+        chosen = [] if any(given.startswith(AGENT.partition("=")[0]) for given in overrides) else [AGENT]
         options = {
             "data_path": episodes_of(tasks)[0],
             "config": config,
-            "overrides": list(overrides),
+            "overrides": [*chosen, *overrides],
             "camera": camera,
             "seed": seed,
         }
-        program = Path(__file__).with_name("simulator_program.py")
-        super().__init__(Program(program, options, python, folder), tasks, num_envs, seed, max_steps)
+        return Program(Path(__file__).with_name("simulator_program.py"), options, python, folder)

@@ -6,10 +6,27 @@ of this package is imported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gzip
+import importlib
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simulator_tools import load, need, rgb
+from simulator_tools import Check, Refused, imported, present, rendering, rgb, seed_all
+
+MODULES = (
+    "habitat_llm.utils.core", "habitat_llm.agent.env", "omegaconf", "habitat_llm.llm.instruct.utils",
+    "habitat_llm.planner.planner", "habitat_llm.utils.sim",
+)  # fmt: skip
+MEMENTO_FIELDS = ("original_data_info", "metadata")
+"""Fields of MEMENTO's episodes that PARTNR's episode class does not know."""
+
+ASSETS = (
+    "python -m habitat_sim.utils.datasets_download --uids rearrange_task_assets hab_spot_arm hab3-episodes "
+    "habitat_humanoids --data-path data/"
+)
+HSSD = "git clone -b partnr https://huggingface.co/datasets/hssd/hssd-hab data/hssd-hab, and git lfs pull in it"
+OVMM = "git clone https://huggingface.co/datasets/ai-habitat/OVMM_objects data/objects_ovmm --recursive"
 
 
 class Partnr:
@@ -22,20 +39,10 @@ class Partnr:
     MAX_SIM_STEPS = 1500
     """Simulator steps of one action in `execute_skill`."""
 
+    own_folder = False
+
     def __init__(self, *, data_path: str, config: str, overrides: Sequence[str], camera: str, seed: int) -> None:
-        page = "see docs/worlds/memento.md"
-        core = load("habitat_llm.utils.core", page)
-        program = load("habitat_llm.agent.env", page)
-        omegaconf = load("omegaconf", page)
-        self.describe = load("habitat_llm.llm.instruct.utils", page).get_world_descr
-        planner = load("habitat_llm.planner.planner", page).Planner
-        init_agents = load("habitat_llm.utils.sim", page).init_agents
-        for path, what in (
-            (data_path, "the episode file"),
-            ("data/hssd-hab", "HSSD"),
-            ("data/objects_ovmm", "objects"),
-        ):
-            need(path, what, f"run in PARTNR's checkout, with its data; {page}")
+        core, program, omegaconf, describe, planner, simulation = map(importlib.import_module, MODULES)
         settings = core.get_config(config, [f"habitat.dataset.data_path={data_path}", *overrides])
         core.fix_config(settings)
         with omegaconf.open_dict(settings):
@@ -47,17 +54,47 @@ class Partnr:
         program.register_sensors(settings)
         program.register_actions(settings)
         program.register_measures(settings)
-        dataset = program.CollaborationDatasetV0(settings.habitat.dataset)
+        self.describe = describe.get_world_descr
+        try:
+            dataset = readable(program.CollaborationDatasetV0)(settings.habitat.dataset)
+        except TypeError as error:
+            raise Refused("data", f"{data_path}: not in the form of PARTNR's episodes: {error}") from error
         self.episodes = list(dataset.episodes)
-        self.num_tasks = len(self.episodes)
+        self.goals = [episode.instruction for episode in self.episodes]
         self.interface = program.EnvironmentInterface(settings, dataset=dataset, init_wg=False)
-        self.planner = planner({}, self.interface)
-        self.planner.agents = init_agents(settings.evaluation.agents, self.interface)
+        self.planner = planner.Planner({}, self.interface)
+        self.planner.agents = simulation.init_agents(settings.evaluation.agents, self.interface)
         self.robot = int(settings.robot_agent_uid)
         self.camera = camera
 
-    def reset(self, task: int) -> dict[str, Any]:
+    @staticmethod
+    def checks(*, data_path: str, config: str, overrides: Sequence[str], camera: str, seed: int) -> Iterator[Check]:
+        """Look at what has to be there before habitat-sim starts."""
+        page = "see docs/worlds/memento.md"
+        needed = [imported(name, page) for name in ("habitat", "habitat_sim", *MODULES)]
+        yield from needed
+        for path, about, mend in (
+            (data_path, "the episode file", f"git lfs pull, or name it as seen from PARTNR's checkout; {page}"),
+            ("data/hssd-hab", "HSSD", f"{HSSD}; {page}"),
+            ("data/objects_ovmm", "objects", f"{OVMM}; {page}"),
+        ):
+            yield present(path, about, mend)
+        if not present(data_path, "", "").problem:
+            for path in sorted(places(data_path)):
+                yield present(path, f"what its episodes name, {path}", f"{ASSETS}, or {HSSD}; {page}")
+        if not any(check.problem for check in needed):
+            settings = importlib.import_module(MODULES[0]).get_config(
+                config, [f"habitat.dataset.data_path={data_path}", *overrides]
+            )
+            agents = settings.habitat.simulator.agents
+            for path in filter(None, (agents[name].articulated_agent_urdf for name in agents)):
+                yield present(path, "a robot or a person", f"{ASSETS}; {page}")
+        yield rendering(0)
+
+    def reset(self, task: int, seed: int) -> dict[str, Any]:
         core = self.interface.env.env.env._env  # habitat.Env; PARTNR takes the same way to it
+        seed_all(seed)
+        core.seed(seed)  # where the robots start
         core.current_episode = self.episodes[task]
         self.interface.reset_environment()
         for agent in self.planner.agents:
@@ -113,6 +150,28 @@ class Partnr:
 
     def close(self) -> None:
         self.interface.env.close()
+
+
+def readable(dataset: Any) -> Any:
+    """Return PARTNR's dataset class, reading MEMENTO's episodes too, without their two further fields."""
+
+    class Episodes(dataset):  # type: ignore[misc]
+        def from_json(self, json_str: str, scenes_dir: str | None = None) -> None:
+            content = json.loads(json_str)
+            for episode in content["episodes"]:
+                for field in MEMENTO_FIELDS:
+                    episode.pop(field, None)
+            super().from_json(json.dumps(content), scenes_dir)
+
+    return Episodes
+
+
+def places(data_path: str) -> set[str]:
+    """Return the files and folders that the episodes of a file name."""
+    with (gzip.open if data_path.endswith(".gz") else open)(data_path, "rt", encoding="utf-8") as file:
+        episodes = json.load(file)["episodes"]
+    named = {episode["scene_dataset_config"] for episode in episodes if "scene_dataset_config" in episode}
+    return named.union(*(episode.get("additional_obj_config_paths", ()) for episode in episodes))
 
 
 PROGRAM = Partnr

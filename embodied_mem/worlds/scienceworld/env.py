@@ -69,7 +69,7 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
     envs when done; the processes end with the program in any case.
     """
 
-    extra_info = ("goal", "score", "crashed", "admissible_commands")
+    extra_info = ("goal", "score", "crashed", "crash_reason", "admissible_commands")
     default_tasks = "test"
 
     def __init__(
@@ -140,7 +140,7 @@ class _Simulators(Processes):
     """One Java process per env."""
 
     no_episode = _Episode(NO_EPISODE, crashed=True)
-    told = ("goal", "score", "crashed", "commands")
+    told = ("goal", "score", "crashed", "crash_reason", "commands")
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _Simulators(Processes):
     def launch(self) -> Simulator:
         return Simulator(self.simplifications)
 
-    def start(self, simulator: Simulator, task: Task) -> _Episode:
+    def start(self, simulator: Simulator, task: Task, seed: int) -> _Episode:
         simulator.load(task.game, task.variation)
         episode = _Episode(f"{simulator.first_text}\n\n{simulator.goal}", simulator.goal)
         if (task.game, task.variation) in self._subgoals:

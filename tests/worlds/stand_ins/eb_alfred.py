@@ -1,23 +1,58 @@
 """Stand-in for EmbodiedBench's EBAlfEnv: its signatures and what its callers see, on a kitchen of three actions.
 
-Follows embodiedbench/envs/eb_alfred/EBAlfEnv.py of EmbodiedBench/EmbodiedBench, commit fc59f55.
+Follows embodiedbench/envs/eb_alfred/EBAlfEnv.py and thor_connector.py of EmbodiedBench/EmbodiedBench: `find` of commit
+fc59f55 where STAND_IN_FIND says so, else of commit b247936; the font of b247936 where STAND_IN_FONT names one.
 """
 
+import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
+from ai2thor.controller import Controller
 
-X_DISPLAY = os.environ["STAND_IN_DISPLAY"]
-ALFRED_DATASET_PATH = os.environ["STAND_IN_DATA"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+X_DISPLAY = os.environ.get("STAND_IN_DISPLAY", "1")
+ALFRED_DATASET_PATH = os.path.join(HERE, "data/json_2.1.0")
+ALFRED_SPLIT_PATH = os.path.join(HERE, "data/splits/splits.json")
 ValidEvalSets = ["base", "common_sense", "complex_instruction", "spatial", "visual_appearance", "long_horizon"]
+
+
+class ThorConnector(Controller):
+    def __init__(self, x_display, player_screen_height, player_screen_width):
+        super().__init__()
+        self.start(player_screen_width, player_screen_height, x_display)
+        self.last_event = SimpleNamespace(metadata={"objects": ["Apple"]})
+        self.cur_receptacle, self.found = None, False
+
+    if "STAND_IN_FONT" not in os.environ:
+
+        @staticmethod
+        def _load_debug_font(font_size):
+            return None
+
+    def llm_skill_interact(self, instruction):
+        if instruction.startswith("find "):
+            self.cur_receptacle = instruction.replace("find a ", "")
+            if os.environ.get("STAND_IN_FIND") == "fc59f55":
+                self.last_event.metadata["lastActionSuccess"] = True
+                return {"action": instruction, "success": True, "message": ""}
+            objects = self.last_event.metadata["objects"]
+            self.found = self.cur_receptacle.partition("_")[0] in objects
+            return {"action": instruction, "success": self.found, "message": ""}
+        success, self.found = self.found, False
+        return {"action": instruction, "success": success, "message": "" if success else "Why?"}
 
 
 class EBAlfEnv:
     def __init__(self, eval_set="base", exp_name="", down_sample_ratio=1.0, selected_indexes=[], detection_box=False, resolution=600):  # fmt: skip  # noqa: B006, E501
+        self.env = ThorConnector(x_display=X_DISPLAY, player_screen_height=resolution, player_screen_width=resolution)
         assert eval_set in ValidEvalSets
         print("loading", eval_set)
+        with open(ALFRED_SPLIT_PATH) as file:
+            self.dataset = json.load(file)[eval_set]
         self.resolution = resolution
-        self.number_of_episodes = 3
+        self.number_of_episodes = len(self.dataset)
         self._reset = False
         self._current_episode_num = 0
         self._current_step = 0
@@ -28,10 +63,10 @@ class EBAlfEnv:
 
     def reset(self):
         assert self._current_episode_num < self.number_of_episodes
-        self.episode_language_instruction = f"Take apple {self._current_episode_num}."
+        self.episode_language_instruction = self.dataset[self._current_episode_num]["instruction"]
         self.language_skill_set = ["find a Apple", "pick up the Apple", "find a Apple_2"]
         self._current_step = self._cur_invalid_actions = 0
-        self._found = False
+        self.env.found = False
         self._current_episode_num += 1
         self._reset = True
         return {"head_rgb": self._frame()}
@@ -46,15 +81,12 @@ class EBAlfEnv:
         assert type(action) is int
         print("playing", action)
         self._current_step += 1
-        lang_action = self.language_skill_set[action]
-        success = "find" in lang_action or self._found
-        done = success and "pick" in lang_action
-        self._found = "find" in lang_action
+        event = self.env.llm_skill_interact(self.language_skill_set[action])
+        success = event["success"]
+        done = success and "pick" in event["action"]
         self._cur_invalid_actions += not success
         info = {"task_success": float(done), "task_progress": 1.0 if done else 0.5}
-        if self._current_step >= self._max_episode_steps or done:
-            done = True
-        if self._cur_invalid_actions >= self._max_invalid_actions:
+        if self._current_step >= self._max_episode_steps or self._cur_invalid_actions >= self._max_invalid_actions:
             done = True
         info["env_feedback"] = "Last action executed successfully." if success else "Last action is invalid. Why?"
         info["last_action_success"] = float(success)

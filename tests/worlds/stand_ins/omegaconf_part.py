@@ -7,11 +7,12 @@ import types
 class OmegaConf:
     @staticmethod
     def to_container(cfg, *, resolve=False, throw_on_missing=False, enum_to_str=False, structured_config_mode=None):
-        return {key: vars(value) for key, value in vars(cfg).items()}
+        return {key: dict(vars(value)) if hasattr(value, "__dict__") else value for key, value in vars(cfg).items()}
 
     @staticmethod
     def create(obj=None, parent=None, flags=None):
-        return types.SimpleNamespace(**{key: types.SimpleNamespace(**value) for key, value in obj.items()})
+        nested = {k: types.SimpleNamespace(**v) if isinstance(v, dict) else v for k, v in obj.items()}
+        return types.SimpleNamespace(**nested)
 
 
 @contextlib.contextmanager

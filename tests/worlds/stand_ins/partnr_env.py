@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+import habitat
 import numpy as np
-
-from embodiedbench.envs.eb_habitat.EBHabEnv import Env  # isort: skip (habitat.Env)
+from habitat_llm.agent.env.dataset import CollaborationDatasetV0 as CollaborationDatasetV0
 
 
 class Tensor:
@@ -20,15 +20,20 @@ class Tensor:
         return self._array
 
 
-class CollaborationDatasetV0:
-    def __init__(self, config=None, episodes=None):
-        self.episodes = [SimpleNamespace(episode_id=str(i), instruction=f"Tidy room {i}.") for i in range(2)]
+class Simulator:
+    """A simulator that places its robot where numpy says, and a task that knows nothing."""
+
+    def reconfigure(self, config, episode=None):
+        self.start = int(np.random.randint(1, 256))  # noqa: NPY002
+
+    def reset(self, episode):
+        return {}
 
 
 class EnvironmentInterface:
     def __init__(self, conf, dataset=None, init_wg=True, init_env=True, gym_habitat_env=None):
         assert conf.calls[1:] == ["fix", "setup", "sensors", "actions", "measures"]
-        core = Env(None, dataset.episodes)
+        core = habitat.Env(conf.habitat, dataset, Simulator(), Simulator())
         self.env = SimpleNamespace(
             env=SimpleNamespace(env=SimpleNamespace(_env=core)), reset=core.reset, close=lambda: None
         )
@@ -49,6 +54,7 @@ class EnvironmentInterface:
     def _observations(self):
         image = np.zeros((4, 6, 4), np.uint8)
         image[:, :, 0] = self.steps
+        image[0, 0, 1] = self.env.env.env._env._sim.start
         return {"agent_0_head_rgb": image, "agent_1_head_rgb": image + 9, "agent_0_head_depth": np.zeros((4, 6, 1))}
 
     def step(self, low_level_actions):

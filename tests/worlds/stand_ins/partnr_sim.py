@@ -29,9 +29,12 @@ class Agent:
     def __init__(self, uid, agent_conf, env_interface=None):
         self.uid = uid
         self.tools = {"Navigate": Tool(), "FindObjectTool": FindTool(), "DescribeObjectTool": DescribeTool()}
+        if not agent_conf.name.endswith("no_explore"):
+            self.tools |= {"Explore": Tool(), "Clean": Tool()}
 
     def reset(self):
-        self.tools["Navigate"].calls = 0
+        for tool in self.tools.values():
+            tool.calls = 0
 
     def process_high_level_action(self, action, action_input, observations):
         assert action in self.tools, "the adapter checks names first"
