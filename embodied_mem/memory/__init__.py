@@ -34,14 +34,17 @@ from .graph.audit import Audit, audit
 from .graph.conflict_review import ChatResolver, ConflictReview
 from .graph.graph import KnowledgeGraph
 from .graph.records import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
+from .kept import Kept
 from .lifelong import LifelongMemory
 from .modules.durable_graph import DurableGraph, GraphModule
 from .modules.episodic import EpisodicMemory
+from .modules.notes import NoteMemory
 from .modules.profile import UserProfile
 from .modules.semantic import SemanticMemory
 from .modules.spatial import Sighting, SpatialMemory
 from .modules.temporal import TemporalMemory
 from .readers.household import goal_object, room_text
+from .receipts import WriteReceipt
 from .recollection import Item, Recollection
 from .store.module import MemoryModule, Selector
 from .store.reports import Receipt
@@ -62,6 +65,7 @@ __all__ = [
     "Experience",
     "GraphModule",
     "Item",
+    "Kept",
     "KnowledgeGraph",
     "LexicalEmbedder",
     "LifelongMemory",
@@ -70,6 +74,7 @@ __all__ = [
     "MemoryStore",
     "NewFact",
     "NewNode",
+    "NoteMemory",
     "Receipt",
     "Recollection",
     "Scope",
@@ -81,6 +86,7 @@ __all__ = [
     "Triple",
     "UserProfile",
     "VectorIndex",
+    "WriteReceipt",
     "audit",
     "goal_object",
     "key_actions",

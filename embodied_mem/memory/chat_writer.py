@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ..errors import EmbodiedMemError, InvalidInputError
+from ..errors import InvalidInputError
 from ..forks import forking_lock
 from .arguments import shown
 
@@ -43,7 +43,8 @@ class ChatWriter:
     Attributes:
         calls: questions asked.
         malformed: answers that were not what was asked for.
-        failed: questions that got no answer.
+        failed: questions that got no answer, whatever the caller's model raised.
+        last_error: the last reason for one; empty if there was none.
     """
 
     def __init__(self, chat: Chat):
@@ -52,6 +53,7 @@ class ChatWriter:
         self._chat = chat
         self._lock = forking_lock()
         self.calls = self.malformed = self.failed = 0
+        self.last_error = ""
 
     @property
     def fallbacks(self) -> int:
@@ -71,13 +73,14 @@ class ChatWriter:
             self.calls += 1
         try:
             answer = self._chat(messages)
-        except (EmbodiedMemError, OSError):
+        except Exception as error:  # of the caller's client: no list of types would have them all
             with self._lock:
                 self.failed += 1
+                self.last_error = shown(error)
             return None
         try:
             return parse(json.loads(_without_fence(answer)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
             with self._lock:
                 self.malformed += 1
             return None

@@ -3,6 +3,7 @@
     memory = LifelongMemory(Scope(user="ann", environment="home"))
     memory.begin_task("task 7", "put a clean mug in the cabinet.", observation)
     memory.observe("go to desk 1", answer)                       # after each action
+    receipt = memory.tell("I am vegetarian.")                    # what became of it: notes, facts, what ended
     recollection = memory.retrieve(budget_tokens=200)            # for the goal, or any other query
     recollection.render(); memory.explain()
     memory.end_task(won=True)
@@ -13,7 +14,11 @@
         ...
 
 Spatial and temporal memory change with every action, episodic and semantic memory with every task, the user's profile
-with every instruction. All of it is one event per call, and `apply` of the same events gives the same state.
+with every instruction. Notes keep every text that is told, and every observation that no rule reads. All of it is one
+event per call, and `apply` of the same events gives the same state.
+
+Any thread may call: who changes something waits for the others that do, and who reads waits for as long as a change is
+made, not for a chat model. Do not call `store.forget` while others write; `forget` and `delete` wait their turn.
 
 With rules a step takes microseconds and threads would only cost; with a chat model, updates and retrieval of the
 modules run in parallel, since each waits for the model.
@@ -31,31 +36,43 @@ from typing import Any, Literal, Self
 
 from ..errors import InvalidInputError
 from ..types import Episode, Step
-from .arguments import WHEN, checked_episode, checked_flag, checked_number, checked_text, checked_texts, shown
+from .arguments import (
+    WHEN,
+    checked_episode,
+    checked_flag,
+    checked_number,
+    checked_text,
+    checked_texts,
+    shown,
+)
 from .chat_writer import Chat, ChatWriter
+from .forgetting import STORED_AS
 from .graph.records import Scope
 from .graph.snapshot import MAX_HOPS
+from .kept import written
 from .lifelong_events import EVENT, check_begin, check_event
 from .modules.episodic import EpisodicMemory
+from .modules.notes import SEEN, NoteMemory, Value
 from .modules.profile import UserProfile
 from .modules.semantic import SemanticMemory
 from .modules.spatial import SpatialMemory
 from .modules.spatial_events import checked_place
 from .modules.temporal import TemporalMemory
 from .parallel_calls import ParallelCalls
+from .parts import MODULES, PER_STEP
 from .readers import DEFAULT, Reader
-from .recollection import Item, Recollection, count_tokens, pack
-from .store.module import RecordedModule, Selector
+from .recalling import Recalling
+from .receipts import Outcome, WriteReceipt
+from .recollection import Item, Recollection, count_tokens
+from .single_entries import SingleEntries
+from .store.module import RecordedModule
 from .store.store import MemoryStore
+from .turns import Turns
 from .vectors.lexical import Embedder
 from .vectors.text_index import QueryEmbedder
 
-MODULES = ("spatial", "temporal", "episodic", "semantic", "profile")
-_PER_STEP = ("spatial", "temporal")
-"""Modules that change with every step."""
-
-_MAX_CACHED = 256
-_STORED_AS = "lifelong"
+_FAILED: dict[str, bool | None] = {"success": False, "failure": True, "unknown": None}
+_DID = {"stored": ("add",), "merged": ("repeat", "update"), "ended": ("end",)}
 
 
 def _text(value: Any) -> str:
@@ -63,11 +80,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-class LifelongMemory(RecordedModule):
+class LifelongMemory(SingleEntries, Recalling):
     """The memories of one scope. No method takes a scope: what is in another one cannot be named.
 
     Attributes:
-        spatial, temporal, episodic, semantic, profile: the modules; None for one that is switched off.
+        spatial, temporal, episodic, semantic, profile, notes: the modules; None for one that is switched off.
         writer: counts calls and failures of the chat model; None without one.
         episode, step, time: of the running task; the time goes up with every step of every task.
         goal, place: of the running task.
@@ -122,6 +139,7 @@ class LifelongMemory(RecordedModule):
         self._parallel = chat is not None if parallel is None else checked_flag("parallel", parallel)
         self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
+        self._turns_taken = Turns()
         self._set_modules(self._make())
         self._reset()
 
@@ -155,11 +173,11 @@ class LifelongMemory(RecordedModule):
         if unknown := sorted(set(options) - known):
             raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
-        modules = {_STORED_AS: memory}
+        modules = {STORED_AS: memory}
         memory.store = MemoryStore(
             directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
         )
-        memory._record = functools.partial(memory.store.record, _STORED_AS)
+        memory._record = functools.partial(memory.store.record, STORED_AS)
         return memory
 
     def _make(self) -> dict[str, Any]:
@@ -171,41 +189,15 @@ class LifelongMemory(RecordedModule):
             "episodic": lambda: EpisodicMemory(scope, embedder=embedder, reader=reader),
             "semantic": lambda: SemanticMemory(scope, embedder=embedder, writer=writer, reader=reader),
             "profile": lambda: UserProfile(scope, embedder=embedder, writer=writer),
+            "notes": lambda: NoteMemory(scope, embedder=embedder),
         }
         return {name: makers[name]() for name in MODULES if name in self._use}
 
     def _set_modules(self, modules: dict[str, RecordedModule]) -> None:
         self._modules: dict[str, Any] = modules
         self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
-        self._cache: dict[tuple[str, str, str], list[Item]] = {}
+        self._cache: dict[tuple[Any, ...], list[Item]] = {}
         self._last: Recollection | None = None
-
-    @property
-    def spatial(self) -> SpatialMemory | None:
-        return self._modules.get("spatial")
-
-    @property
-    def temporal(self) -> TemporalMemory | None:
-        return self._modules.get("temporal")
-
-    @property
-    def episodic(self) -> EpisodicMemory | None:
-        return self._modules.get("episodic")
-
-    @property
-    def semantic(self) -> SemanticMemory | None:
-        return self._modules.get("semantic")
-
-    @property
-    def profile(self) -> UserProfile | None:
-        return self._modules.get("profile")
-
-    def _own(self, name: str) -> Any:
-        """The module to change: not one that a fork has, too."""
-        if name in self._shared:
-            self._modules[name] = self._modules[name].fork()
-            self._shared.discard(name)
-        return self._modules[name]
 
     def _reset(self) -> None:
         self.goal, self.place = "", ""
@@ -213,6 +205,8 @@ class LifelongMemory(RecordedModule):
         self.running = False
         self._task_ids: list[str] = []
         self._turns: list[tuple[str, str]] = []
+        self._outcomes: dict[int, bool] = {}  # of the running task: step from 0 -> whether it failed, as the world knew
+        self._last_events: frozenset[str] = frozenset()  # modules that the last event changed
 
     # Changing.
 
@@ -231,38 +225,106 @@ class LifelongMemory(RecordedModule):
         task_id, goal = checked_text("task_id", task_id), checked_text("goal", goal)
         observation = checked_text("observation", observation)
         place = self._reader.place(observation) if place is None else checked_place(place)
-        if self.running:
-            raise InvalidInputError(f"begin_task: task {self._task_ids[-1]!r} has not ended; call end_task first")
-        number, time = self.episode + 1, self.time + 1
-        where = {"episode": number, "step": 0, "time": time}
-        event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
-        event["place"] = place
-        self._record({**event, "events": self._proposed(where, spatial={"text": observation}, profile={"text": goal})})
+        with self._turns_taken.turn:
+            if self.running:
+                raise InvalidInputError(f"begin_task: task {self._task_ids[-1]!r} has not ended; call end_task first")
+            number, time = self.episode + 1, self.time + 1
+            where = {"episode": number, "step": 0, "time": time}
+            event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
+            event["place"] = place
+            given: dict[str, Any] = {"spatial": {"text": observation}, "profile": {"text": goal}}
+            if "notes" in self._modules and not self._reader.read(observation).understood:
+                given["notes"] = {"text": observation, "kind": SEEN}
+            self._record({**event, "events": self._proposed(where, **given)})
         return number
 
-    def observe(self, action: str, observation: str) -> None:
-        """Take note of what was done and what the world answered."""
-        action, observation = checked_text("action", action), checked_text("observation", observation)
-        self._check_running("observe")
-        where = {"episode": self.episode, "step": self.step + 1, "time": self.time + 1}
-        turn = {"action": action, "text": observation}
-        event = {"op": "step", **where, "action": action, "observation": observation}
-        self._record({**event, "events": self._proposed(where, spatial=turn, temporal=turn)})
+    def observe(self, action: str, observation: str, *, outcome: Outcome | None = None) -> WriteReceipt:
+        """Take note of what was done and what the world answered; what became of it.
 
-    def tell(self, text: str) -> None:
-        """Take note of what the user says, within a task or between tasks; before the first one the source is -1."""
+        Args:
+            action: what was done.
+            observation: what the world answered. Lines that no rule reads are kept as notes.
+            outcome: "success" or "failure" where the world knows it; else the text says whether it failed.
+
+        Raises:
+            InvalidInputError: no task is running, or an argument is of another type; nothing has changed.
+        """
+        action, observation = checked_text("action", action), checked_text("observation", observation)
+        if outcome is not None and (not isinstance(outcome, str) or outcome not in _FAILED):
+            raise InvalidInputError(f"outcome: expected one of {', '.join(_FAILED)} or None, got {shown(outcome)}")
+        failed = None if outcome is None else _FAILED[outcome]
+        with self._turns_taken.turn:
+            self._check_running("observe")
+            where = {"episode": self.episode, "step": self.step + 1, "time": self.time + 1}
+            turn = {"action": action, "text": observation}
+            event: dict[str, Any] = {"op": "step", **where, "action": action, "observation": observation}
+            given: dict[str, dict[str, Any]] = {"spatial": dict(turn), "temporal": dict(turn)}
+            if failed is not None:
+                event["failed"] = given["temporal"]["failed"] = failed
+            if unread := self._unread(observation):
+                given["notes"] = {"text": unread, "kind": SEEN, "action": action}
+            self._record({**event, "events": self._proposed(where, **given)})
+            if failed is None and self._reader.read(observation).refused:
+                failed = True
+            return self._receipt(given, "unknown" if failed is None else "failure" if failed else "success")
+
+    def _unread(self, text: str) -> list[str]:
+        """The lines that no rule understands."""
+        if "notes" not in self._modules or ("\n" not in text and self._reader.read(text).understood):
+            return []
+        return [line for line in text.splitlines() if line.strip() and not self._reader.read(line).understood]
+
+    def tell(
+        self, text: str, *, speaker: str = "", when: str = "", labels: Mapping[str, Value] | None = None
+    ) -> WriteReceipt:
+        """Take note of what somebody says, within a task or between tasks; what became of it.
+
+        The text is a note, word by word. Rules, or the chat model, add to the profile what they read in it, and what it
+        denies has an end. Before the first task the source is -1.
+
+        Args:
+            text: what is said.
+            speaker: who says it; empty for the user of the scope.
+            when: the date, in whatever words; time within the memory goes on by itself.
+            labels: the caller's own, to filter by: names to texts, numbers, flags or None.
+
+        Raises:
+            InvalidInputError: an argument of another type; nothing has changed.
+        """
         text = checked_text("text", text)
-        where = {"episode": self.episode, "step": self.step, "time": self.time}
-        self._record({"op": "tell", **where, "events": self._proposed(where, profile={"text": text})})
+        with self._turns_taken.turn:
+            where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
+            said: dict[str, Any] = {"text": text, "speaker": speaker, "when": when, "labels": labels}
+            given: dict[str, dict[str, Any]] = {"notes": said, "profile": {"text": text}}
+            if self.notes is not None and text.strip():
+                given["profile"]["note"] = self.notes.number_of(**said)
+            self._record({"op": "tell", **where, "events": self._proposed(where, **given)})
+            return self._receipt(given)
+
+    def _receipt(self, given: Iterable[str], outcome: Outcome = "unknown") -> WriteReceipt:
+        """What the last event did in these modules."""
+        with self._turns_taken.reading():
+            found = [
+                (do, written(name, self._modules[name], number)) for name in given for do, number in self._done(name)
+            ]
+        rows = {do: tuple(dict.fromkeys(one for was, one in found if was in dos)) for do, dos in _DID.items()}
+        return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome)
+
+    def _done(self, name: str) -> list[tuple[str, Any]]:
+        """What the last event did in a module: (what, number of the entry)."""
+        return getattr(self._modules[name], "changed", []) if name in self._last_events else []
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it."""
         won = checked_flag("won", won)
-        self._check_running("end_task")
-        played = {"episode": self.running_episode(won)}
-        where = {"number": self.episode, "time": self.time, "place": self.place}
-        events = self._proposed(where, episodic=played, semantic=played)
-        self._record({"op": "end", "time": self.time, "won": won, "events": events})
+        with self._turns_taken.turn:
+            self._check_running("end_task")
+            played: dict[str, Any] = {"episode": self.running_episode(won)}
+            if self._outcomes:
+                played["outcomes"] = dict(self._outcomes)
+            where = {"number": self.episode, "time": self.time, "place": self.place}
+            events = self._proposed(where, episodic=played, semantic=played)
+            self._record({"op": "end", "time": self.time, "won": won, "events": events})
 
     def replay(self, episode: Episode, *, place: str | None = None) -> int:
         """Remember a whole episode that was played before, and return its number."""
@@ -284,6 +346,10 @@ class LifelongMemory(RecordedModule):
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        with self._turns_taken.changing():
+            self._apply(event)
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
         op, events = event["op"], event["events"]
         if op in ("begin", "step") and event["time"] < self.time:
             raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {event['time']}")
@@ -296,19 +362,24 @@ class LifelongMemory(RecordedModule):
             self.goal, self.place, self.running = event["goal"], event["place"], True
             self._task_ids += [""] * (event["episode"] - count)  # whose beginning was set aside
             self._task_ids.append(event["task_id"])
-            self._turns = [("", event["observation"])]
+            self._turns, self._outcomes = [("", event["observation"])], {}
             start = {"op": "begin", "episode": self.episode, "time": self.time}
             if self.spatial is not None:
                 self.spatial.apply_checked({**start, "place": self.place})
             if self.temporal is not None:
                 self.temporal.apply_checked(start)
         elif op == "step":
+            if "failed" in event:
+                self._outcomes[len(self._turns) - 1] = event["failed"]
             self._turns.append((event["action"], event["observation"]))
+        elif op in ("tell", "edit"):
+            self.time = max(self.time, event.get("time", self.time))
         for name, change in events.items():
             self._own(name).apply_checked(change)
         if op == "end":
-            self.running, self._turns = False, []
-        if op != "step":
+            self.running, self._turns, self._outcomes = False, [], {}
+        self._last_events = frozenset(events)
+        if op != "step" or "notes" in events:
             self._cache.clear()
 
     def check(self, event: Mapping[str, Any]) -> None:
@@ -325,11 +396,6 @@ class LifelongMemory(RecordedModule):
         calls = [functools.partial(self._modules[name].propose, **given[name], **where) for name in names]
         return {name: event for name, event in zip(names, self._run(calls)) if event.get("changes", True)}
 
-    def _run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        if not self._parallel or len(calls) < 2:
-            return [call() for call in calls]
-        return self._calls.run(calls)
-
     def close(self) -> None:
         """Let go of threads and of the folder, if there are any."""
         self._calls.close()
@@ -343,40 +409,6 @@ class LifelongMemory(RecordedModule):
         self.close()
 
     # Reading.
-
-    def retrieve(self, query: str | None = None, budget_tokens: int | None = None) -> Recollection:
-        """What all modules remember that fits a query, within a budget.
-
-        Args:
-            query: None for the goal of the running task.
-            budget_tokens: limit of the texts' tokens; None for none.
-        """
-        query = self.goal if query is None else checked_text("query", query)
-        if budget_tokens is not None:
-            budget_tokens = checked_number("budget_tokens", budget_tokens, least=0)
-        found = self._run([functools.partial(self._found_by, name, query) for name in self._modules])
-        items = [item for some in found for item in some]
-        self._last = pack(items, budget_tokens, query=query, counter=self._counter)
-        return self._last
-
-    def _found_by(self, name: str, query: str) -> list[Item]:
-        """What a module finds; one that changes with tasks only is searched once for each query of a task."""
-        key = (name, query, self.place)
-        found = self._cache.get(key)
-        if found is None:
-            options: dict[str, Any] = {"hops": self._hops} if name == "spatial" else {}
-            if name == "episodic":
-                options["place"] = self.place
-            found = self._modules[name].retrieve(query, **options)
-            if name not in _PER_STEP:
-                if len(self._cache) >= _MAX_CACHED:
-                    self._cache.clear()
-                self._cache[key] = found
-        return found
-
-    def explain(self) -> str:
-        """Why each item of the last retrieval was found, and what was left out for the budget."""
-        return "nothing was asked yet" if self._last is None else self._last.explain()
 
     def task_id(self, episode: int) -> str:
         """The id of the task that a source names; empty if it was forgotten."""
@@ -399,14 +431,19 @@ class LifelongMemory(RecordedModule):
             "task_ids": self._task_ids,
             "turns": [list(turn) for turn in self._turns],
         }
-        return own, *(module.state() for module in self._modules.values())
+        with self._turns_taken.reading():
+            if self._outcomes:
+                own["outcomes"] = [list(pair) for pair in sorted(self._outcomes.items())]
+            return own, *(module.state() for module in self._modules.values())
 
     def _restore(self, own: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        if own["modules"] != list(self._modules):
-            raise InvalidInputError(f"state: expected modules {list(self._modules)}, got {own['modules']}")
+        expected = list(self._modules)
+        if own["modules"] not in (expected, [name for name in expected if name != "notes"]):  # older versions had none
+            raise InvalidInputError(f"state: expected modules {expected}, got {own['modules']}")
         modules = self._make()
-        for module, part in zip(modules.values(), parts, strict=True):
-            module.restore(part)
+        for name, part in zip(own["modules"], parts, strict=True):
+            modules[name].restore(part)
+        outcomes = {checked_number("step", step): checked_flag("failed", f) for step, f in own.get("outcomes", ())}
         goal, place, running = _text(own["goal"]), _text(own["place"]), bool(own["running"])
         episode, step, time = (checked_number(name, own[name]) for name in WHEN)
         task_ids = [_text(task_id) for task_id in own["task_ids"]]
@@ -414,49 +451,7 @@ class LifelongMemory(RecordedModule):
         self._set_modules(modules)
         self.goal, self.place, self.running = goal, place, running
         self.episode, self.step, self.time = episode, step, time
-        self._task_ids, self._turns = task_ids, turns
-
-    def forget(
-        self, *, user: str | None = None, object: str | None = None, episode: int | None = None
-    ) -> dict[str, int]:
-        """Remove a user, an object or an episode from everything, files included; how much of what was removed.
-
-        `memory.store.forget(...)` does the same and says which files are gone.
-        """
-        if self.store is None:
-            return self.remove(Selector(user, object, episode))
-        return self.store.forget(user=user, object=object, episode=episode).removed[_STORED_AS]
-
-    def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove what the selector names from this object, see `forget`.
-
-        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
-        emptied, and so they are where the running episode is forgotten.
-        """
-        receipt = {
-            f"{name}.{what}": count
-            for name in self._modules
-            for what, count in self._own(name).remove(selector).items()
-        }
-        everything = selector.is_all_of(self.scope)
-        turns = [turn for turn in self._turns if not any(map(selector.in_text, turn))]
-        if everything or selector.episode == self.episode:
-            turns = []
-        receipt["turns"] = len(self._turns) - len(turns)
-        self._turns = turns
-        if everything or selector.in_text(self.goal) or selector.episode == self.episode:
-            self.goal = ""
-        if everything or selector.in_text(self.place) or selector.episode == self.episode:
-            self.place = ""
-        kept = [
-            "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
-            for number, task_id in enumerate(self._task_ids)
-        ]
-        receipt["task_ids"] = sum(a != b for a, b in zip(kept, self._task_ids))
-        self._task_ids = kept
-        self._cache.clear()
-        self._last = None
-        return receipt
+        self._task_ids, self._turns, self._outcomes = task_ids, turns, outcomes
 
     def fork(self) -> Self:
         """An independent memory, in this process only, that starts as what this one is now.
@@ -464,13 +459,19 @@ class LifelongMemory(RecordedModule):
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
         """
+        with self._turns_taken.reading():
+            return self._forked()
+
+    def _forked(self) -> Self:
         other = super().fork()
+        other._turns_taken = Turns()
         other.store, other._calls = None, ParallelCalls(len(MODULES))
-        self._shared = {name for name in self._modules if name not in _PER_STEP}
+        self._shared = {name for name in self._modules if name not in PER_STEP}
         other._shared = set(self._shared)
         other._modules = {
             name: module if name in self._shared else module.fork() for name, module in self._modules.items()
         }
         other._cache = dict(self._cache)
         other._task_ids, other._turns = list(self._task_ids), list(self._turns)
+        other._outcomes = dict(self._outcomes)
         return other

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidInputError
-from .arguments import WHEN, Fields, checked_event, checked_mapping, shown
+from .arguments import WHEN, Fields, checked_event, checked_flag, checked_mapping, checked_number, shown
 from .modules.spatial_events import checked_place
 from .store.module import MemoryModule
 
@@ -20,6 +20,7 @@ _FIELDS = {
     "begin": Fields(WHEN, ("task_id", "goal", "observation", "place")),
     "step": Fields(WHEN, ("action", "observation")),
     "tell": Fields(),
+    "edit": Fields(),
     "end": Fields(),
 }
 _MAX_GAP = 1 << 16
@@ -34,6 +35,10 @@ def check_event(event: Any, modules: Mapping[str, MemoryModule]) -> None:
         raise InvalidInputError(f"{EVENT}: expected modules {list(modules)}, got {shown(unknown)}")
     if op == "begin":
         checked_place(event["place"])
+    if event.get("time") is not None:
+        checked_number(f"{EVENT}: time", event["time"])
+    if event.get("failed") is not None:
+        checked_flag(f"{EVENT}: failed", event["failed"])
     for name, change in events.items():
         modules[name].check(change)
 

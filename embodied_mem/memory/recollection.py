@@ -115,7 +115,8 @@ def pack(
 ) -> Recollection:
     """What fits the budget: first the best item of each module, then the others by score, as long as they fit.
 
-    A text that a chosen item has already is left out. Items and what was left out come best first.
+    A text that a chosen item has already is left out, whatever mark it ends in. Items and what was left out come best
+    first.
 
     Args:
         items: what was found; ties keep this order.
@@ -137,7 +138,8 @@ def pack(
     for position in [*first, *[position for position in range(len(ranked)) if position not in first]]:
         item = ranked[position]
         text = item.text
-        if text in texts:
+        said = text.rstrip(".! ")
+        if said in texts:
             left[position] = item, None, 0
             continue
         cost = counter(text)
@@ -145,7 +147,7 @@ def pack(
             left[position] = item, cost, limit - used
         else:
             used += cost
-            texts.add(text)
+            texts.add(said)
             kept.append(position)
     chosen = tuple([ranked[position] for position in sorted(kept)])
     return Recollection(query, chosen, used, budget_tokens, tuple([left[position] for position in sorted(left)]))

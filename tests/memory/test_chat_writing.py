@@ -59,19 +59,22 @@ def test_any_answer_is_survived(answer):
     assert writer.calls == 2
 
 
-def test_errors_of_the_caller_are_not_hidden():
+@pytest.mark.parametrize("error", [ZeroDivisionError("by zero"), EmbodiedMemError("budget used up"), OSError("gone")])
+def test_errors_of_the_callers_model_are_counted_and_named(error):
     def broken(messages):
-        raise ZeroDivisionError
+        raise error
 
-    with pytest.raises(ZeroDivisionError):
-        ChatWriter(broken).summary(["a"])
-
-    def refused(messages):
-        raise EmbodiedMemError("budget used up")
-
-    writer = ChatWriter(refused)
+    writer = ChatWriter(broken)
     assert writer.summary(["a"]) is None
-    assert writer.failed == 1
+    assert (writer.failed, writer.last_error) == (1, repr(error))
+
+
+def test_an_interrupt_is_no_failure_of_a_model():
+    def interrupted(messages):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ChatWriter(interrupted).summary(["a"])
 
 
 @given(st.text())

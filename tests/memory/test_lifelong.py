@@ -228,10 +228,15 @@ def test_threads_do_not_change_what_is_remembered():
 def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    first, told, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(first, names)
     assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
+    exec(told, names)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "ended notes:0: I like oat milk in my coffee. (no longer, since time 2)"
+    assert "soy" in lines[-3]
+    assert lines[-1] == "2 2"
     exec(second, names)
     assert "mug 1 is on desk 1\n" in capsys.readouterr().out
     assert b"mug" in bytes_in(tmp_path / "memory" / "ann")  # the goal's class is another name
@@ -257,7 +262,7 @@ def test_wrong_calls():
     memory.begin_task("t", "g", "x")
     with pytest.raises(InvalidInputError, match="task 't' has not ended"):
         memory.begin_task("t", "g", "x")
-    with pytest.raises(InvalidInputError, match="expected op begin, step, tell or end"):
+    with pytest.raises(InvalidInputError, match="expected op begin, step, tell, edit or end"):
         memory.apply({"op": "dance"})
     with pytest.raises(InvalidInputError, match="expected some of spatial"):
         LifelongMemory(modules=("spatial", "moods"))

@@ -25,6 +25,7 @@ from embodied_mem.memory import (
     LifelongMemory,
     MemoryBank,
     MemoryStore,
+    NoteMemory,
     Scope,
     Selector,
     SemanticMemory,
@@ -72,6 +73,12 @@ def lifelong(running=True) -> LifelongMemory:
     made = LifelongMemory()
     if running:
         made.begin_task("t", "put a mug in desk.", "you see a desk 1, a mug 1.")
+    return made
+
+
+def told() -> LifelongMemory:
+    made = lifelong()
+    made.tell("I like tea.")
     return made
 
 
@@ -137,9 +144,17 @@ CALLS = [
     (LifelongMemory.open, None, {"directory": "FOLDER", "surprise": 1}),
     (lambda: lifelong(False), "begin_task", {"task_id": "t", "goal": "g", "observation": "o", "place": "home"}),
     (lifelong, "begin_task", {"task_id": "t", "goal": "g", "observation": "o"}),
-    (lifelong, "observe", {"action": "look", "observation": "o"}),
+    (lifelong, "observe", {"action": "look", "observation": "o", "outcome": "failure"}),
     (lambda: lifelong(False), "observe", {"action": "look", "observation": "o"}),
-    (lifelong, "tell", {"text": "I like tea."}),
+    (lifelong, "tell", {"text": "I like tea.", "speaker": "Ann", "when": "today", "labels": {"a": 1}}),
+    (told, "get", {"id": "notes:0"}),
+    (told, "get_all", {"module": "notes", "where": {"kind": "told"}}),
+    (told, "history", {"id": "notes:0"}),
+    (told, "update", {"id": "notes:0", "text": "I like milk.", "labels": {"a": 1}}),
+    (told, "delete", {"id": "notes:0"}),
+    (told, "import_json", {"text": ""}),
+    (told, "retrieve", {"query": "tea", "k": 2, "as_of": 1, "where": {"kind": "told"}}),
+    (NoteMemory, "tell", {"text": "I like tea.", **WHERE, "speaker": "Ann", "when": "", "action": "", "labels": None}),
     (lifelong, "end_task", {"won": True}),
     (lambda: lifelong(False), "replay", {"episode": EPISODE, "place": None}),
     (lifelong, "running_episode", {"won": True}),

@@ -16,7 +16,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ...errors import InvalidInputError
 from ...types import Episode
@@ -77,6 +77,9 @@ class Entry:
 class EntryMemory(RecordedModule):
     """Entries of one scope. Subclasses say what is learned from an episode."""
 
+    module: ClassVar[str]
+    """Its name in `LifelongMemory`, which ids of entries begin with."""
+
     def __init__(
         self,
         scope: Scope | None = None,
@@ -109,8 +112,22 @@ class EntryMemory(RecordedModule):
     # What subclasses say.
 
     @abc.abstractmethod
-    def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
-        """The event with all changes that an episode leads to; nothing changes yet."""
+    def propose(
+        self,
+        episode: Episode,
+        *,
+        number: int,
+        time: int,
+        place: str = "",
+        outcomes: Mapping[int, bool] | None = None,
+    ) -> dict[str, Any]:
+        """The event with all changes that an episode leads to; nothing changes yet.
+
+        Args:
+            episode: what was played.
+            number, time, place: under which it is a source, when it ended, where it was played.
+            outcomes: step -> whether it had no effect, where the world knows; else the answer says.
+        """
 
     @abc.abstractmethod
     def check_data(self, data: Mapping[str, Any], new: bool) -> None:
@@ -201,6 +218,10 @@ class EntryMemory(RecordedModule):
         number = self._by_key.get(checked_text("key", key))
         return None if number is None else self.entries[number]
 
+    def known_at(self, entry: int, as_of: int | None) -> bool:
+        """Whether an entry was there at a time; None for now."""
+        return as_of is None or self.entries[entry].created <= as_of
+
     def search(self, query: str, k: int = 5, above: float = _ANY) -> list[tuple[Entry, float]]:
         """The `k` entries most similar to a text, with their cosines, best first; only those with a cosine above."""
         query, k = checked_text("query", query), checked_number("k", k, least=0)
@@ -268,7 +289,7 @@ class EntryMemory(RecordedModule):
             everything = selector.is_all_of(self.scope)
             derived = selector.episode is not None and self.derived_from(entry, selector.episode)
             said = " ".join((entry.key, entry.text, entry.about, json.dumps(entry.data, ensure_ascii=False)))
-            if everything or emptied or derived or selector.in_text(said):
+            if everything or emptied or derived or selector.in_text(said) or selector.is_entry(self.module, entry.id):
                 doomed.append(entry.id)
         for number in doomed:
             self._remove(number)

@@ -21,7 +21,7 @@ from ...types import Episode
 from ..arguments import checked_number, checked_text
 from ..bank.rationale import key_actions, rationale_for
 from ..readers import Reader
-from ..readers.reading import class_of
+from ..readers.reading import class_of, effects, refusals
 from ..recollection import Item
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
@@ -34,12 +34,23 @@ class EpisodicMemory(EntryMemory):
     """Task-level memory of one scope."""
 
     format_name = "embodied_mem.episodic_memory"
+    module = "episodic"
 
-    def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
+    def propose(
+        self,
+        episode: Episode,
+        *,
+        number: int,
+        time: int,
+        place: str = "",
+        outcomes: Mapping[int, bool] | None = None,
+    ) -> dict[str, Any]:
         """The event that `learn` records; nothing changes."""
         episode, number, time, place = learning(episode, number, time, place)
         reader = self._reader
-        done = key_actions if episode.won else _actions
+        refused = refusals(reader, episode, outcomes)
+        actions = key_actions(episode, reader) if episode.won else _actions(episode, refused)
+        why = rationale_for(episode, reader).rpartition("; ")[0] if episode.won else how_far(episode, reader, outcomes)
         goal = episode.goal.strip().rstrip(".")
         base = f"{goal.lower()}|{place}"
         key = f"{base}|{'won' if episode.won else 'failed'}"
@@ -59,8 +70,8 @@ class EpisodicMemory(EntryMemory):
                 "place": place,
                 "won": episode.won,
                 "steps": len(episode.steps),
-                "actions": list(done(episode, reader))[:_MAX_ACTIONS],
-                "why": rationale_for(episode, reader).rpartition("; ")[0] if episode.won else how_far(episode, reader),
+                "actions": list(actions)[:_MAX_ACTIONS],
+                "why": why,
                 "origin": number,
             }
         changes.append(change)
@@ -84,7 +95,7 @@ class EpisodicMemory(EntryMemory):
         """Whether the text tells of this episode."""
         return entry.data.get("origin") == episode
 
-    def retrieve(self, query: str, *, place: str = "", k: int = 3) -> list[Item]:
+    def retrieve(self, query: str, *, place: str = "", k: int = 3, as_of: int | None = None) -> list[Item]:
         """The `k` episodes whose goals are most similar, those of the same place before others.
 
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
@@ -92,6 +103,8 @@ class EpisodicMemory(EntryMemory):
         query, place, k = checked_text("query", query), checked_text("place", place), checked_number("k", k, least=0)
         found = []
         for entry, cosine in self.search(query, min(4 * k, len(self)), above=0.0):
+            if not self.known_at(entry.id, as_of):
+                continue
             here = bool(place) and entry.data["place"] == place
             found.append(((1 - _SAME_PLACE) * cosine + _SAME_PLACE * here, cosine, here, entry))
         found.sort(key=lambda one: -one[0])
@@ -103,24 +116,23 @@ class EpisodicMemory(EntryMemory):
         return items
 
 
-def _actions(episode: Episode, reader: Reader) -> Iterable[str]:
+def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:
     """What had an effect."""
-    pairs = zip(episode.steps, episode.answers)
-    return dict.fromkeys(step.action for step, answer in pairs if not reader.read(answer).refused)
+    return dict.fromkeys(step.action for step, failed in zip(episode.steps, refused) if not failed)
 
 
-def how_far(episode: Episode, reader: Reader) -> str:
+def how_far(episode: Episode, reader: Reader, outcomes: Mapping[int, bool] | None = None) -> str:
     """Why an episode failed, as far as its text tells: the goal's object was not seen, not taken, or not placed."""
     kind = reader.goal_object(episode.goal)
     texts = [episode.first_observation, *episode.answers]
     readings = [reader.read(text) for text in texts]
-    refused = sum(reading.refused for reading in readings)
+    refused = sum(refusals(reader, episode, outcomes))
     looked = {name for reading in readings for name, _ in reading.complete}
     places = {
         name: place for reading in readings for name, relation, place in reading.facts if relation in ("in", "on")
     }
     seen = {name: place for name, place in places.items() if class_of(name) == kind}
-    events = [event for event in reader.events(episode) if class_of(event[2]) == kind]
+    events = [event for event in effects(reader, episode, outcomes) if class_of(event[2]) == kind]
     if events:
         _, what, name, place = events[-1]
         did = "used" if what == "use" else {"take": "taken from", "place": "put in"}.get(what, f"{what}ed with")

@@ -10,12 +10,12 @@ Nodes: user; knowledge (subtype object_semantics or user_pattern, alias, descrip
 (name, granularity); location (name, expression). Hierarchical edges: user refers_to knowledge, knowledge entails
 pattern, knowledge composed_of object, pattern target object or location. Temporal edges: pattern before pattern.
 Objects and locations are in the graph once; an edge that is no longer true has an end. Rules read the sentences
-(`profile_text`), or a chat writer, with the rules behind it.
+(`profile_text`), or a chat writer, with the rules behind it. What the user denies later has an end, too (`claims`).
 
 Source: MEMENTO D.1, algorithms 1 and 2. Deviation: whether something is new or an update is decided by rules. A pattern
 of the same alias is an update. So is object semantics of the same alias about the very same things, or about the same
 class if the user calls it "my ..." (there is one favourite mug, but there can be two gifts from a friend). So is what
-is at least `similar` and about the same things.
+is at least `similar` and about the same things. What is about no things at all is an update of the same words alone.
 """
 
 from __future__ import annotations
@@ -39,36 +39,21 @@ from ..arguments import (
     checked_text,
     shown,
 )
-from ..chat_writer import ChatWriter, checked_writer, parse_text
+from ..chat_writer import ChatWriter, checked_writer
+from ..claims import claims_in
 from ..graph.records import Scope
 from ..recollection import Item
 from ..store.module import RecordedModule, Selector
 from ..vectors.lexical import Embedder
 from ..vectors.text_index import QueryEmbedder, TextIndex
+from .profile_checks import EVENT, EXTRACT, Edge, check_graph, check_texts, parse_knowledge
 from .profile_text import OBJECT_SEMANTICS, SUBTYPES, USER_PATTERN, Action, Knowledge, Thing, knowledge_in, sentences_of
 
-_EVENT = "profile event"
 _MINIMUM = 0.1
+_MAX_DENIED = 16
+"""How much of what is most similar to a denial is looked at."""
+
 _PREFIX = {"knowledge": "k", "pattern": "p", "object": "o", "location": "l"}
-_EXTRACT = (
-    "You read what a user told a household robot and list what it tells about the user: names that things have for the "
-    "user (object_semantics) and names of arrangements or routines (user_pattern). Answer with JSON only: a list of "
-    '{"subtype": ..., "alias": ..., "description": ..., "objects": [{"name": ..., "description": ...}], "patterns": '
-    '[{"name": "place", "args": [object, relation, location]}]}; an empty list if it tells nothing.'
-)
-
-
-@dataclasses.dataclass
-class _Edge:
-    """A row of MEMENTO's table 7, with the times between which it is true, and its sources as [episode, step]."""
-
-    source: str
-    target: str
-    type: str
-    relation: str
-    valid_at: int
-    invalid_at: int | None
-    sources: list[list[int]]
 
 
 class UserProfile(RecordedModule):
@@ -103,9 +88,30 @@ class UserProfile(RecordedModule):
 
     def _clear(self) -> None:
         self._nodes: dict[str, dict[str, Any]] = {"u1": {"id": "u1", "type": "user", "name": self.scope.user or "user"}}
-        self._edges: list[_Edge] = []
+        self._edges: list[Edge] = []
         self._counts = {kind: 0 for kind in _PREFIX}
         self._text_index = TextIndex(self.embedder)
+        self._find_again()
+
+    def _find_again(self) -> None:
+        """Make anew what nodes and edges are found by."""
+        self._named: dict[tuple[str, str], str] = {}  # type and name of an element -> id
+        self._called: dict[tuple[str, str], dict[str, None]] = {}  # subtype and alias -> ids of knowledge
+        self._edges_of: dict[str, list[Edge]] = {}  # by source
+        for node in self._nodes.values():
+            self._enter(node)
+        for edge in self._edges:
+            self._edges_of.setdefault(edge.source, []).append(edge)
+        self._known: dict[str, list[Edge]] = {}  # knowledge -> the edges from the user, the last one may have no end
+        for edge in self._edges_of.get("u1", ()):
+            self._known.setdefault(edge.target, []).append(edge)
+        self.changed: list[tuple[str, str]] = []
+
+    def _enter(self, node: Mapping[str, Any]) -> None:
+        if node["type"] == "knowledge":
+            self._called.setdefault((node["subtype"], _normal(node["alias"])), {})[node["id"]] = None
+        elif node["type"] in ("object", "location"):
+            self._named.setdefault((node["type"], _normal(node["name"])), node["id"])
 
     # Changing.
 
@@ -113,26 +119,55 @@ class UserProfile(RecordedModule):
         """Take note of what a user said."""
         self._record(self.propose(text, episode=episode, step=step, time=time))
 
-    def propose(self, text: str, *, episode: int, step: int, time: int) -> dict[str, Any]:
-        """The event that `tell` records; nothing changes. The writer is asked here, never on replay."""
+    def propose(self, text: str, *, episode: int, step: int, time: int, note: int | None = None) -> dict[str, Any]:
+        """The event that `tell` records; nothing changes. The writer is asked here, never on replay.
+
+        Args:
+            text: what the user said.
+            episode, step, time: when.
+            note: number of the note that holds the text; None for none.
+        """
         text = checked_text("text", text)
         event: dict[str, Any] = {"op": "tell", "time": time, "episode": episode, "step": step, "changes": []}
-        found = None if self._writer is None else self._writer.ask(_EXTRACT, text, _parse_knowledge)
+        found = None if self._writer is None else self._writer.ask(EXTRACT, text, parse_knowledge)
         for knowledge in knowledge_in(text) if found is None else found:
             target = self._resolve(knowledge)
             event["changes"].append({"target": target, "knowledge": dataclasses.asdict(knowledge)})
+        if ended := self._denied(text):
+            event["changes"] += [{"target": target, "ended": True} for target in ended]
+        if note is not None:
+            event["note"] = note
         return event
+
+    def _denied(self, text: str) -> list[str]:
+        """Ids of the knowledge of which a text says that it is not so any more."""
+        denials = [claim for claim in claims_in(text) if claim.denied]
+        if not denials:
+            return []
+        found = []
+        for number, _ in self._text_index.search(text, _MAX_DENIED, above=0.0):
+            node = self._nodes[f"k{number}"]
+            said = claims_in(node["description"])
+            if self._is_known(node["id"]) and said and all(any(new.ends(old) for new in denials) for old in said):
+                found.append(node["id"])
+        return found
+
+    def _is_known(self, knowledge: str, as_of: int | None = None) -> bool:
+        """Whether knowledge has no end, or had begun and not ended at a time."""
+        edges = self._known[knowledge]
+        if as_of is None:
+            return edges[-1].invalid_at is None
+        return any(e.valid_at <= as_of and (e.invalid_at is None or as_of < e.invalid_at) for e in edges)
 
     def _resolve(self, knowledge: Knowledge) -> str | None:
         """Id of the knowledge that this updates; None if it is new."""
         alias = _normal(knowledge.alias)
+        if not knowledge.things and not knowledge.actions and not knowledge.extends:
+            return self._same_words(knowledge, alias)
         things = {_normal(_full_name(t)) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))}
         kinds = {_normal(thing.name) for thing in knowledge.things}
         definite = knowledge.subtype == USER_PATTERN or knowledge.alias.lower().startswith("my ")
-        same_subtype = [node for node in self._of_type("knowledge") if node["subtype"] == knowledge.subtype]
-        for node in same_subtype:
-            if _normal(node["alias"]) != alias:
-                continue
+        for node in [self._nodes[i] for i in self._called.get((knowledge.subtype, alias), ())]:
             known = [self._nodes[i]["name"] for i in self._things_of(node["id"])]
             known_kinds = {_normal(name.partition(" (")[0]) for name in known}
             one_kind = knowledge.subtype == USER_PATTERN or known_kinds == kinds
@@ -146,6 +181,14 @@ class UserProfile(RecordedModule):
                 return str(node["id"])
         return None
 
+    def _same_words(self, knowledge: Knowledge, alias: str) -> str | None:
+        """Id of what says the same in the same words about no things: else nothing tells that it is the same."""
+        for number in self._called.get((knowledge.subtype, alias), ()):
+            words = _normal(self._nodes[number]["description"])
+            if words == _normal(knowledge.description) and not self._things_of(number):
+                return number
+        return None
+
     @staticmethod
     def _about(knowledge: Knowledge) -> str:
         things = dict.fromkeys(_full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions)))
@@ -153,42 +196,57 @@ class UserProfile(RecordedModule):
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """`apply` of an event that has passed `check`. Raises InvalidInputError for unknown nodes."""
-        known = {None, *(node["id"] for node in self._of_type("knowledge"))}
-        if unknown := [change["target"] for change in event["changes"] if change["target"] not in known]:
-            raise InvalidInputError(f"{_EVENT}: expected known nodes, got {shown(unknown)}")
-        source = [event["episode"], event["step"]]
         for change in event["changes"]:
+            target = change["target"]
+            if target not in self._known and (target is not None or change.get("ended")):
+                raise InvalidInputError(f"{EVENT}: expected known nodes, got {shown(target)}")
+        source = [event["episode"], event["step"]]
+        self.changed = []
+        for change in event["changes"]:
+            if change.get("ended"):
+                self._end(self._known[change["target"]][-1], event["time"])
+                self.changed.append(("end", change["target"]))
+                continue
             said = change["knowledge"]
             things = tuple(Thing(**thing) for thing in said.get("things", ()))
             actions = tuple(
                 Action(**{**action, "thing": Thing(**action["thing"])}) for action in said.get("actions", ())
             )
             knowledge = Knowledge(**{**said, "things": things, "actions": actions})
-            self._write(change["target"], knowledge, source, event["time"])
+            number = self._write(change["target"], knowledge, source, event["time"])
+            self.changed.append(("add" if change["target"] is None else "update", number))
+            if (note := event.get("note")) is not None:
+                notes = self._nodes[number].setdefault("notes", [])
+                notes += [note] if note not in notes else []
 
     def check(self, event: Mapping[str, Any]) -> None:
-        checked_event(_EVENT, event, {"tell": Fields(WHEN)})
-        for change in checked_rows(f"{_EVENT}: changes", event.get("changes")):
-            if checked_mapping(f"{_EVENT}: change", change).get("target") is not None:
-                checked_text(f"{_EVENT}: target", change["target"])
-            said = checked_mapping(f"{_EVENT}: knowledge", change.get("knowledge"))
-            _check_texts(said, Knowledge, ("subtype", "alias", "description"), ("things", "actions", "extends"))
-            checked_flag(f"{_EVENT}: extends", said.get("extends", False))
+        checked_event(EVENT, event, {"tell": Fields(WHEN)})
+        if event.get("note") is not None:
+            checked_number(f"{EVENT}: note", event["note"], 0)
+        for change in checked_rows(f"{EVENT}: changes", event.get("changes")):
+            if checked_mapping(f"{EVENT}: change", change).get("target") is not None:
+                checked_text(f"{EVENT}: target", change["target"])
+            if checked_flag(f"{EVENT}: ended", change.get("ended", False)):
+                continue
+            said = checked_mapping(f"{EVENT}: knowledge", change.get("knowledge"))
+            check_texts(said, Knowledge, ("subtype", "alias", "description"), ("things", "actions", "extends"))
+            checked_flag(f"{EVENT}: extends", said.get("extends", False))
             if said["subtype"] not in SUBTYPES:
-                raise InvalidInputError(f"{_EVENT}: expected {' or '.join(SUBTYPES)}, got {shown(said['subtype'])}")
-            actions = checked_rows(f"{_EVENT}: actions", said.get("actions", ()))
+                raise InvalidInputError(f"{EVENT}: expected {' or '.join(SUBTYPES)}, got {shown(said['subtype'])}")
+            actions = checked_rows(f"{EVENT}: actions", said.get("actions", ()))
             for action in actions:
-                _check_texts(action, Action, ("relation", "location"), ("thing", "name"))
-                checked_text(f"{_EVENT}: name", action.get("name", ""))
+                check_texts(action, Action, ("relation", "location"), ("thing", "name"))
+                checked_text(f"{EVENT}: name", action.get("name", ""))
             things = [
-                *checked_rows(f"{_EVENT}: things", said.get("things", ())),
+                *checked_rows(f"{EVENT}: things", said.get("things", ())),
                 *(one.get("thing") for one in actions),
             ]
             for thing in things:
-                _check_texts(thing, Thing, ("name",), ("description",))
-                checked_text(f"{_EVENT}: description", thing.get("description", ""))
+                check_texts(thing, Thing, ("name",), ("description",))
+                checked_text(f"{EVENT}: description", thing.get("description", ""))
 
-    def _write(self, target: str | None, knowledge: Knowledge, source: list[int], time: int) -> None:
+    def _write(self, target: str | None, knowledge: Knowledge, source: list[int], time: int) -> str:
+        """Write knowledge, in place of a target's if there is one; its id."""
         if target is None:
             node = self._new("knowledge", subtype=knowledge.subtype, alias="", description="", origin=source[0])
             self._edge("u1", "refers_to", node["id"], source, time)
@@ -196,7 +254,9 @@ class UserProfile(RecordedModule):
             node = self._nodes[target]
             self._edge("u1", "refers_to", target, source, time)
         if not (knowledge.extends and target is not None):
+            self._called.get((node["subtype"], _normal(node["alias"])), {}).pop(node["id"], None)
             node |= {"alias": knowledge.alias, "description": knowledge.description, "origin": source[0]}
+            self._enter(node)
         before = {edge.target: edge for edge in self._out(node["id"])}
         kept = self._attach(node["id"], knowledge, source, time, list(before))
         if target is not None and not knowledge.extends and kept:
@@ -205,6 +265,7 @@ class UserProfile(RecordedModule):
                     self._end(edge, time)
         number = int(node["id"][1:])
         self._text_index.add(number, self._about_node(node))
+        return str(node["id"])
 
     def _about_node(self, node: Mapping[str, Any]) -> str:
         return _about(node["alias"], node["description"], [self._nodes[i]["name"] for i in self._things_of(node["id"])])
@@ -240,32 +301,35 @@ class UserProfile(RecordedModule):
 
     def _canonical(self, kind: str, name: str, **attributes: Any) -> str:
         """Id of the one node of this type and name."""
-        for node in self._of_type(kind):
-            if _normal(node["name"]) == _normal(name):
-                return str(node["id"])
-        return str(self._new(kind, name=name, **attributes)["id"])
+        known = self._named.get((kind, _normal(name)))
+        return str(self._new(kind, name=name, **attributes)["id"]) if known is None else known
 
     def _new(self, kind: str, **attributes: Any) -> dict[str, Any]:
         self._counts[kind] += 1
         number = f"{_PREFIX[kind]}{self._counts[kind]}"
         self._nodes[number] = {"id": number, "type": kind, **attributes}
+        if kind != "knowledge":
+            self._enter(self._nodes[number])
         return self._nodes[number]
 
     def _edge(self, source_id: str, relation: str, target: str, source: list[int], time: int) -> None:
         """Add an edge, or a source to the one that says so already."""
-        for edge in self._edges:
-            same = (edge.source, edge.relation, edge.target) == (source_id, relation, target)
-            if same and edge.invalid_at is None:
+        for edge in self._known.get(target, ()) if source_id == "u1" else self._edges_of.get(source_id, ()):
+            if (edge.relation, edge.target) == (relation, target) and edge.invalid_at is None:
                 if source not in edge.sources:
                     edge.sources.append(list(source))
                 return
         kind = "Temporal" if relation == "before" else "Hierarchical"
-        self._edges.append(_Edge(source_id, target, kind, relation, time, None, [list(source)]))
+        edge = Edge(source_id, target, kind, relation, time, None, [list(source)])
+        self._edges.append(edge)
+        self._edges_of.setdefault(source_id, []).append(edge)
+        if source_id == "u1":
+            self._known.setdefault(target, []).append(edge)
 
-    def _end(self, edge: _Edge, time: int) -> None:
+    def _end(self, edge: Edge, time: int) -> None:
         ended = [edge]
         if edge.relation == "entails":  # a pattern has one owner: its targets and its place in the order end too
-            ended += [e for e in self._edges if e.source == edge.target]
+            ended += self._edges_of.get(edge.target, [])
             ended += [e for e in self._edges if e.relation == "before" and e.target == edge.target]
         for one in ended:
             if one.invalid_at is None:
@@ -275,7 +339,7 @@ class UserProfile(RecordedModule):
 
     def nodes(self) -> list[dict[str, Any]]:
         """All nodes, as in MEMENTO's table 8."""
-        return [{k: v for k, v in node.items() if k != "origin"} for node in self._nodes.values()]
+        return [{k: v for k, v in node.items() if k not in ("origin", "notes")} for node in self._nodes.values()]
 
     def edges(self, ended: bool = False) -> list[dict[str, Any]]:
         """The edges that are true, as in MEMENTO's table 7, or with `ended` all, with times and sources."""
@@ -284,11 +348,15 @@ class UserProfile(RecordedModule):
         keys = ("source", "target", "type", "relation")
         return [{key: getattr(edge, key) for key in keys} for edge in self._edges if edge.invalid_at is None]
 
+    def knowledge(self, number: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A node of knowledge, and the edges by which the user refers to it, with times and sources."""
+        return dict(self._nodes[number]), [dict(vars(edge)) for edge in self._known[number]]
+
     def _of_type(self, kind: str) -> list[dict[str, Any]]:
         return [node for node in self._nodes.values() if node["type"] == kind]
 
-    def _out(self, node: str) -> list[_Edge]:
-        return [edge for edge in self._edges if edge.source == node and edge.invalid_at is None]
+    def _out(self, node: str) -> list[Edge]:
+        return [edge for edge in self._edges_of.get(node, ()) if edge.invalid_at is None]
 
     def _things_of(self, knowledge: str) -> list[str]:
         """Ids of the objects below a knowledge node."""
@@ -299,13 +367,14 @@ class UserProfile(RecordedModule):
             found.update((i, None) for i in below if self._nodes[i]["type"] == "object")
         return list(found)
 
-    def retrieve(self, query: str, k: int = 5, subtype: str | None = None) -> list[Item]:
+    def retrieve(self, query: str, k: int = 5, subtype: str | None = None, *, as_of: int | None = None) -> list[Item]:
         """What the user's words refer to: each sentence of the query is compared with all knowledge of the subtype.
 
         Args:
             query: an instruction.
             k: at most so many.
             subtype: "object_semantics" or "user_pattern"; None for both.
+            as_of: None for what the user refers to now; else what the user referred to at this time.
         """
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         if subtype is not None and (not isinstance(subtype, str) or subtype not in SUBTYPES):
@@ -314,12 +383,16 @@ class UserProfile(RecordedModule):
         for part in dict.fromkeys([query, *sentences_of(query)]):
             for number, cosine in self._text_index.search(part, 2 * k):
                 node = self._nodes[f"k{number}"]
+                if not self._is_known(node["id"], as_of):
+                    continue
                 if subtype in (None, node["subtype"]) and cosine > max(_MINIMUM, best.get(number, (0.0, ""))[0]):
                     best[number] = (cosine, part)
         chosen = sorted(best, key=lambda number: (-best[number][0], number))[:k]
         return [self._item(self._nodes[f"k{number}"], *best[number]) for number in chosen]
 
-    def _item(self, node: dict[str, Any], cosine: float, part: str) -> Item:
+    def text_of(self, knowledge: str) -> str:
+        """What the user calls it, and what it is: one line."""
+        node = self._nodes[knowledge]
         steps = [self._nodes[e.target]["args"] for e in self._out(node["id"]) if e.relation == "entails"]
         things = [self._nodes[i]["name"] for i in self._things_of(node["id"])]
         if node["subtype"] == OBJECT_SEMANTICS:
@@ -328,12 +401,18 @@ class UserProfile(RecordedModule):
             told = "; then ".join(f"place {' '.join(args)}" for args in steps) or node["description"]
             extra = [self._nodes[e.target]["name"] for e in self._out(node["id"]) if e.relation == "composed_of"]
             told += f"; with {', '.join(extra)}" if extra and steps else ""
-        rows = next(e.sources for e in self._edges if e.target == node["id"] and e.relation == "refers_to")
+        return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
+
+    def _item(self, node: dict[str, Any], cosine: float, part: str) -> Item:
+        steps = [self._nodes[e.target]["args"] for e in self._out(node["id"]) if e.relation == "entails"]
+        things = [self._nodes[i]["name"] for i in self._things_of(node["id"])]
+        rows = self._known[node["id"]][-1].sources
         episode, step = rows[-1]
         sources = tuple(dict.fromkeys(row[0] for row in rows))
         data = {key: node[key] for key in ("subtype", "alias", "description")} | {"things": things, "steps": steps}
         why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
-        return Item(f"{node['alias']}: {told}", "profile", min(cosine, 1.0), why, episode, step, sources, data)
+        data |= {"id": f"profile:{node['id']}", "notes": tuple(node.get("notes", ()))}
+        return Item(self.text_of(node["id"]), "profile", min(cosine, 1.0), why, episode, step, sources, data)
 
     # Keeping.
 
@@ -344,8 +423,8 @@ class UserProfile(RecordedModule):
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
         self.embedder.check(state)
         counts = {kind: int(state["counts"][kind]) for kind in _PREFIX}
-        nodes, edges = {node["id"]: node for node in state["nodes"]}, [_Edge(**edge) for edge in state["edges"]]
-        _check_graph(nodes, edges)
+        nodes, edges = {node["id"]: node for node in state["nodes"]}, [Edge(**edge) for edge in state["edges"]]
+        check_graph(nodes, edges)
         self._clear()
         self._counts, self._nodes, self._edges = counts, nodes, edges
         self._index()
@@ -354,12 +433,21 @@ class UserProfile(RecordedModule):
         other = super().fork()
         other._nodes, other._edges, other._counts = copy.deepcopy((self._nodes, self._edges, self._counts))
         other._text_index = self._text_index.fork()
+        other._find_again()
         return other
 
     def _index(self) -> None:
+        self._find_again()
         self._text_index = TextIndex(self.embedder)
         nodes = self._of_type("knowledge")
         self._text_index.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
+
+    def only_from(self, selector: Selector) -> list[Selector]:
+        """What to forget with a note: the knowledge that no other note tells."""
+        if not (number := selector.number_in("notes")).isdecimal():
+            return []
+        nodes = [node for node in self._of_type("knowledge") if node.get("notes") == [int(number)]]
+        return [Selector(entry=f"profile:{node['id']}") for node in nodes]
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove an object, what an episode said, or, for the scope's user, all; then what hangs on nothing any more.
@@ -376,6 +464,7 @@ class UserProfile(RecordedModule):
             node["id"]
             for node in self._nodes.values()
             if (selector.episode is not None and node.get("origin") == selector.episode)
+            or selector.is_entry("profile", node["id"])
             or any(selector.in_text(text) for text in _texts(node))
         } - {"u1"}
         alive = {"u1"}
@@ -389,15 +478,6 @@ class UserProfile(RecordedModule):
         self._edges = [e for e in edges if e.source in alive]
         self._index()
         return {"nodes": before[0] - len(self._nodes), "edges": before[1] - len(self._edges)}
-
-
-def _check_texts(value: Any, kind: type, texts: Iterable[str], others: Iterable[str]) -> None:
-    """Raise InvalidInputError unless a mapping has these texts and no fields but these."""
-    where = f"{_EVENT}: {kind.__name__.lower()}"
-    for name in texts:
-        checked_text(f"{where}: {name}", checked_mapping(where, value).get(name))
-    if unknown := set(value) - {*texts, *others}:
-        raise InvalidInputError(f"{where}: expected {', '.join((*texts, *others))}, got {shown(unknown)}")
 
 
 def _normal(text: str) -> str:
@@ -418,54 +498,3 @@ def _texts(node: Mapping[str, Any]) -> Iterable[str]:
         if key in node:
             yield node[key].replace("_", " ")
     yield " ".join(node.get("args", ()))
-
-
-def _parse_knowledge(value: Any) -> list[Knowledge]:
-    """The knowledge in a chat answer. Raises ValueError, KeyError or TypeError for one that is malformed."""
-    if not isinstance(value, list) or len(value) > 16:
-        raise ValueError("expected a list of at most 16")
-    found = []
-    for one in value:
-        if one["subtype"] not in SUBTYPES:
-            raise ValueError(f"expected one of {', '.join(SUBTYPES)}, got {one['subtype']!r}")
-        things = [Thing(parse_text(o["name"]), str(o.get("description") or "")[:400]) for o in one.get("objects", ())]
-        described = {thing.name: thing for thing in things}
-        actions = []
-        for pattern in one.get("patterns", ()):
-            name, relation, location = (parse_text(argument) for argument in pattern["args"])
-            actions.append(Action(described.get(name, Thing(name)), relation, location, parse_text(pattern["name"])))
-        composed = tuple(things) if one["subtype"] == OBJECT_SEMANTICS else ()
-        alias, description = parse_text(one["alias"]), parse_text(one["description"])
-        found.append(Knowledge(one["subtype"], alias, description, composed, tuple(actions)))
-    return found
-
-
-_TEXTS = {
-    "user": ("name",), "knowledge": ("subtype", "alias", "description"), "object": ("name",), "location": ("name",),
-    "pattern": ("name",),
-}  # fmt: skip
-"""Type of node -> what it has that is text."""
-
-
-def _check_graph(nodes: Mapping[str, Mapping[str, Any]], edges: Iterable[_Edge]) -> None:
-    """Raise InvalidInputError for nodes and edges of a state that no profile has."""
-    for number, node in nodes.items():
-        texts = [node[name] for name in _TEXTS[node["type"]]]
-        if node["type"] == "pattern":
-            thing, relation, location = node["args"]
-            texts += [thing, relation, location]
-        if not all(isinstance(text, str) for text in (number, *texts)):
-            raise InvalidInputError(f"state: node {shown(number)}: expected texts, got {shown(texts)}")
-    referred = {edge.target for edge in edges if edge.relation == "refers_to"}
-    if missing := [i for i, node in nodes.items() if node["type"] == "knowledge" and i not in referred]:
-        raise InvalidInputError(f"state: expected an edge refers_to to every knowledge node, got none to {missing[0]}")
-    for edge in edges:
-        if unknown := {edge.source, edge.target} - nodes.keys():
-            raise InvalidInputError(f"state: expected edges between known nodes, got {shown(unknown)}")
-        checked_number("state: valid_at", edge.valid_at)
-        if edge.invalid_at is not None:
-            checked_number("state: invalid_at", edge.invalid_at)
-        if not edge.sources:
-            raise InvalidInputError(f"state: expected a source of every edge, got none of {shown(edge)}")
-        for episode, step in edge.sources:
-            checked_number("state: episode", episode), checked_number("state: step", step)

@@ -20,7 +20,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import InternalError, InvalidInputError
@@ -29,7 +29,7 @@ from ..arguments import checked_number, checked_text, checked_texts, shown
 from ..chat_writer import ChatWriter, checked_writer, parse_text
 from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
-from ..readers.reading import AGENT, class_of
+from ..readers.reading import AGENT, Event, class_of, effects, refusals
 from ..recollection import Item
 from ..vectors.lexical import Embedder
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
@@ -68,6 +68,7 @@ class SemanticMemory(EntryMemory):
     """Regularities and lessons of one scope."""
 
     format_name = "embodied_mem.semantic_memory"
+    module = "semantic"
 
     def __init__(
         self,
@@ -94,10 +95,20 @@ class SemanticMemory(EntryMemory):
 
     # Learning.
 
-    def propose(self, episode: Episode, *, number: int, time: int, place: str = "") -> dict[str, Any]:
+    def propose(
+        self,
+        episode: Episode,
+        *,
+        number: int,
+        time: int,
+        place: str = "",
+        outcomes: Mapping[int, bool] | None = None,
+    ) -> dict[str, Any]:
         """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
         episode, number, time, _ = learning(episode, number, time, place)
-        changes = [*self._found(episode, number), *self._works(episode, number), *self._lessons(episode, number)]
+        events, refused = effects(self._reader, episode, outcomes), refusals(self._reader, episode, outcomes)
+        changes = [*self._found(episode, number), *self._works(events, number)]
+        changes += self._lessons(episode, number, refused)
         if self._writer is not None:
             changes += self._written(self._writer, episode, number, time)
         return {"op": "change", "time": time, "changes": changes}
@@ -124,10 +135,10 @@ class SemanticMemory(EntryMemory):
             self._change(f"found|{kind}", {"kind": "found", "terms": [kind]}, support) for kind, support in rows.items()
         ]
 
-    def _works(self, episode: Episode, number: int) -> list[dict[str, Any]]:
+    def _works(self, events: Iterable[Event], number: int) -> list[dict[str, Any]]:
         """Which appliance does what."""
         rows: dict[tuple[str, str], list[Support]] = {}
-        for step, verb, name, place in self._reader.events(episode):
+        for step, verb, name, place in events:
             if verb in ("clean", "heat", "cool", "use"):
                 tool = class_of(name if verb == "use" else place)
                 rows.setdefault((verb, tool), []).append(Support(number, step, f"{name} {place}".strip()))
@@ -136,10 +147,9 @@ class SemanticMemory(EntryMemory):
             for (verb, tool), support in rows.items()
         ]
 
-    def _lessons(self, episode: Episode, number: int) -> list[dict[str, Any]]:
+    def _lessons(self, episode: Episode, number: int, refused: list[bool]) -> list[dict[str, Any]]:
         """Commands without effect, and what was done before the same command worked."""
         pairs = [(step.action, answer) for step, answer in zip(episode.steps, episode.answers)]
-        refused = [self._reader.read(answer).refused for _, answer in pairs]
         worked = {plain(action) for (action, _), failed in zip(pairs, refused) if not failed}
         rows: dict[str, tuple[dict[str, Any], list[Support]]] = {}
         for step, (action, _) in enumerate(pairs):
@@ -291,7 +301,7 @@ class SemanticMemory(EntryMemory):
         counts = [(e.data["terms"][1], len(e.support)) for e in found if e.key.startswith(f"works|{verb}|")]
         return sorted(counts, key=lambda pair: -pair[1])
 
-    def retrieve(self, query: str, k: int = 8) -> list[Item]:
+    def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Item]:
         """The `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
 
         score = the larger of cosine and 0.3 + 0.6 * share, where share is the part of the entry's words that the query
@@ -311,6 +321,7 @@ class SemanticMemory(EntryMemory):
         for entry, cosine in self.search(query, k, above=0.0):
             if cosine > scores.get(entry.id, (0.0, ""))[0]:
                 scores[entry.id] = (cosine, f"{cosine:.2f} similar")
+        scores = {number: score for number, score in scores.items() if self.known_at(number, as_of)}
         best = sorted(scores, key=lambda n: (-scores[n][0], -len(self.entries[n].support), n))[:k]
         return [self._item(self.entries[number], *scores[number]) for number in best]
 

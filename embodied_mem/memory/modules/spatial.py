@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import InvalidInputError
-from ..arguments import checked_call, checked_number, checked_text, checked_texts, shown
+from ..arguments import checked_call, checked_flag, checked_number, checked_text, checked_texts, shown
 from ..graph.graph import KnowledgeGraph
 from ..graph.records import HOUSEHOLD_RULES, ConflictRule, Scope
 from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
@@ -126,6 +126,7 @@ class SpatialMemory(RecordedModule):
         self.time = 0
         self._began = 0
         self._episode: int | None = None  # the running one; None if it is not known
+        self.changed: list[tuple[str, int]] = []  # by the last event: what was done, and the fact
         self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
 
     @property
@@ -173,13 +174,19 @@ class SpatialMemory(RecordedModule):
         if time < self.time:
             raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
         self.time, self._episode = time, event["episode"]
+        self.changed = []
         if op == "begin":
             self.place, self._began = event["place"], time
             self._index.end(self._agent_facts(), time)
             return
-        self._index.end((f for name, names in event["complete"] for f in self._gone(name, set(names))), time)
+        gone = [fact for name, names in event["complete"] for fact in self._gone(name, set(names))]
+        self._index.end(gone, time)
+        self.changed = [("end", fact) for fact in gone]
         if facts := self._resolved(event["facts"]):
-            self._index.note(facts, Seen(time, event["episode"], event["step"]))
+            change = self._index.note(facts, Seen(time, event["episode"], event["step"]))
+            self.changed += [("add", fact) for fact in change.added]
+            self.changed += [("repeat", fact) for fact in change.repeated]
+            self.changed += [("end", ended.fact) for ended in change.ended]
         for name, _ in event["complete"]:
             if name != AGENT:
                 self._index.looked(self._node(name), time)
@@ -337,13 +344,23 @@ class SpatialMemory(RecordedModule):
                 found.update(dict.fromkeys(nodes))
         return found
 
-    def retrieve(self, query: str, hops: int = 2, max_nodes: int = _MAX_VISITED) -> list[Item]:
+    def retrieve(
+        self,
+        query: str,
+        hops: int = 2,
+        max_nodes: int = _MAX_VISITED,
+        *,
+        agent: bool = True,
+        as_of: int | None = None,
+    ) -> list[Item]:
         """Facts within `hops` of what the query names and of the agent, nearest first, and last sightings.
 
         Args:
             query: e.g. the goal.
             hops: how far to go from a named entity.
             max_nodes: nodes visited at most.
+            agent: whether to start from the agent, too.
+            as_of: None for now; what was true at this time, as far as was known later, without last sightings.
 
         Raises:
             InvalidInputError: an argument of another type or out of range.
@@ -352,14 +369,14 @@ class SpatialMemory(RecordedModule):
         with self.graph.snapshot() as now:
             named = self._named(query, now)
             starts = dict(named)
-            agent = now.find(AGENT)
-            if agent is not None:
-                starts.setdefault(agent)
+            body = now.find(AGENT) if checked_flag("agent", agent) else None
+            if body is not None:
+                starts.setdefault(body)
             words = now.relations
             relations = [relation for relation in FOLLOWED if relation in words]
             if not starts or not relations:
                 return []
-            near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes)
+            near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
             distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
             items = []
             for fact in near.facts.tolist():
@@ -367,24 +384,42 @@ class SpatialMemory(RecordedModule):
                 one, other = distance[known.subject_id], distance[known.object_id]
                 items.append(self._item(known, one if one < other else other))
             for node in named:
-                for fact in now.facts_of(node, "out").tolist():
+                for fact in now.facts_of(node, "out", as_of).tolist():
                     known = self._index.known(fact, now)
                     if known.relation == STATE:
                         items.append(self._item(known, 0))
                 last = self._index.last_place(node)
-                if last is not None and now.fact(last).invalid_at is not None:
+                if as_of is None and last is not None and now.fact(last).invalid_at is not None:
                     items.append(self._past_item(self._index.known(last, now)))
         items.sort(key=operator.attrgetter("score"), reverse=True)
         return items
 
-    def _item(self, known: Known, hop: int) -> Item:
-        seen, episode, step = known.seen
-        relation = known.relation
+    @staticmethod
+    def _told(known: Known) -> Known:
+        """The fact, with its text and data."""
         if known.data is None:
+            relation = known.relation
             subject, object_ = known.subject.rpartition(SEPARATOR)[2], known.object.rpartition(SEPARATOR)[2]
             verb = relation if relation in (STATE, HOLDS) else f"is {relation}"
             known.text = f"{subject} is in the room" if relation == "in room" else f"{subject} {verb} {object_}"
             known.data = (subject, relation, object_)
+        return known
+
+    def text_of(self, fact: int) -> str:
+        """A fact, past or current, as one line."""
+        with self.graph.snapshot() as now:
+            return self._told(self._index.known(fact, now)).text
+
+    def triple(self, fact: int) -> tuple[str, str, str]:
+        """Node, relation and node of a fact, past or current; nodes are called "place/name"."""
+        with self.graph.snapshot() as now:
+            known = self._index.known(fact, now)
+        return known.subject, known.relation, known.object
+
+    def _item(self, known: Known, hop: int) -> Item:
+        seen, episode, step = known.seen
+        relation = known.relation
+        self._told(known)
         # Nearest first; at one distance what was seen last first; which room furniture is in says little.
         score = _NEAR[hop] * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
         if hop:

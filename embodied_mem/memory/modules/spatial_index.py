@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import InvalidInputError
 from ..graph.graph import KnowledgeGraph
-from ..graph.records import Scope, Triple
+from ..graph.records import Change, Scope, Triple
 from ..graph.snapshot import Snapshot
 from ..readers.reading import class_of
 from ..store.module import Selector
@@ -117,8 +117,8 @@ class SpatialIndex:
 
     # Changing.
 
-    def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> None:
-        """Write facts between nodes, and when they were seen, to the graph and the rows."""
+    def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen) -> Change:
+        """Write facts between nodes, and when they were seen, to the graph and the rows; what changed in the graph."""
         time, episode, _ = seen
         kinds: dict[str, str] = {}  # of the nodes that have one, each worked out once
         triples = []
@@ -156,6 +156,7 @@ class SpatialIndex:
             self._nodes.set(thing, _LAST, fact)
         _shorten(self._known)
         _shorten(self._names)
+        return change
 
     def _register(self, nodes: Iterable[tuple[str, int, str]]) -> None:
         """Give the (name, id, class) that are new their place and class."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import InvalidInputError
-from ..arguments import WHEN, Fields, checked_call, checked_event, checked_number, checked_text
+from ..arguments import WHEN, Fields, checked_call, checked_event, checked_flag, checked_number, checked_text
 from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
 from ..recollection import Item
@@ -93,18 +93,32 @@ class TemporalMemory(RecordedModule):
         """Take note of one step: what was done, and what the world answered."""
         self._record(self.propose(action, text, episode=episode, step=step, time=time))
 
-    def propose(self, action: str, text: str, *, episode: int, step: int, time: int) -> dict[str, Any]:
-        """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay."""
+    def propose(
+        self, action: str, text: str, *, episode: int, step: int, time: int, failed: bool | None = None
+    ) -> dict[str, Any]:
+        """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
+
+        Args:
+            action, text: what was done, and what the world answered.
+            episode, step, time: when.
+            failed: whether it had no effect, where the world knows; None: as the text says.
+        """
         action, text = checked_text("action", action), checked_text("text", text)
         event = {"op": "observe", "episode": episode, "step": step, "time": time, "action": action, "text": text}
+        if failed is not None:
+            event["failed"] = checked_flag("failed", failed)
         if self._summarizer is not None and len(self.entries) >= self.capacity:
             written = self._summarizer([entry.text for entry in self.entries])
             event["summary"] = None if written is None else checked_text("summarizer's answer", written)
         return event
 
     def check(self, event: Mapping[str, Any]) -> None:
-        if checked_event(_EVENT, event, _FIELDS) == "observe" and event.get("summary") is not None:
+        if checked_event(_EVENT, event, _FIELDS) == "begin":
+            return
+        if event.get("summary") is not None:
             checked_text(f"{_EVENT}: summary", event["summary"])
+        if event.get("failed") is not None:
+            checked_flag(f"{_EVENT}: failed", event["failed"])
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         if event["op"] == "begin":
@@ -112,9 +126,10 @@ class TemporalMemory(RecordedModule):
             return
         if len(self.entries) >= self.capacity:
             self.entries = [self._summary(event.get("summary"))]
-        self.entries.append(self._step_entry(event["action"], event["text"], event["episode"], event["step"]))
+        self.entries.append(self._step_entry(event))
 
-    def _step_entry(self, action: str, text: str, episode: int, step: int) -> Entry:
+    def _step_entry(self, event: Mapping[str, Any]) -> Entry:
+        action, text, step = event["action"], event["text"], event["step"]
         seen = " ".join(text.split())
         if not action:
             seen = f"in the room: {self._reader.room(text)}"
@@ -124,10 +139,11 @@ class TemporalMemory(RecordedModule):
         if action:
             verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")
             verb = "went to" if action.startswith("go to ") else verb
-            if self._reader.read(text).refused:
+            failed = event.get("failed")
+            if self._reader.read(text).refused if failed is None else failed:
                 verb, rest = _NO_EFFECT, action
             done[verb] = [rest] if rest else []
-        return Entry(line, episode, step, step, done)
+        return Entry(line, event["episode"], step, step, done)
 
     def _summary(self, written: str | None) -> Entry:
         done: dict[str, list[str]] = {}

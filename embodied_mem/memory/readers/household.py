@@ -14,6 +14,7 @@ import zlib
 
 from ...types import Episode
 from ..arguments import checked_text
+from .outcome import says_failure
 from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading
 
 _ROOM_MARK = "Looking quickly around you, you see "
@@ -42,12 +43,10 @@ _MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
 _CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z")
 _USE = re.compile(r"use (.+)\Z")
 _GO = re.compile(r"go to (.+)\Z")
-_FAILED = ("Nothing happens", "You don't", "You can't")
-
-
 _REFUSED = Reading(refused=True)
 _NOTHING = Reading()
 _UNKNOWN = Reading(understood=False)
+_UNKNOWN_REFUSED = Reading(understood=False, refused=True)
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -76,11 +75,18 @@ def read_observation(text: str) -> Reading:
     if is_refusal(text):
         return _REFUSED
     if "\n" not in text:
-        return _read_line(text)
-    readings = [_read_line(line) for line in text.split("\n")]
+        return _read_whole(text)
+    readings = [_read_whole(line) for line in text.split("\n") if line.strip()]
     facts = tuple(fact for reading in readings for fact in reading.facts)
     complete = tuple(container for reading in readings for container in reading.complete)
-    return Reading(facts, complete, any(reading.understood for reading in readings))
+    refused = not facts and any(reading.refused for reading in readings)
+    return Reading(facts, complete, any(reading.understood for reading in readings), refused)
+
+
+def _read_whole(text: str) -> Reading:
+    """As `_read_line`; a line that no rule knows may still say that something failed."""
+    reading = _read_line(text)
+    return _UNKNOWN_REFUSED if not reading.understood and says_failure(text) else reading
 
 
 def _read_line(text: str) -> Reading:
@@ -201,7 +207,7 @@ def events_of(episode: Episode) -> list[Event]:
     here = ""
     for index, (step, answer) in enumerate(zip(episode.steps, episode.answers)):
         action = " ".join(step.action.split())
-        if answer.startswith(_FAILED):
+        if read_observation(answer).refused:
             continue
         if found := _GO.match(action):
             here = found[1]

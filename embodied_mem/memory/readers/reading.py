@@ -8,7 +8,7 @@ reading.complete     # (("desk 1", ("pen 2", "mug 1")),): what else was thought 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ...types import Episode
@@ -30,7 +30,7 @@ class Reading:
         facts: (subject, relation, object). Relations: "in", "on", `PLACED`, "holds", "at", "is", "in room", "next to".
         complete: (container, names): all that is in or on the container, or in the hand if it is `AGENT`.
         understood: whether a rule knew the text; a refusal ("Nothing happens.") is understood and tells nothing.
-        refused: whether the text says that the command had no effect.
+        refused: whether the text says that the command had no effect, in words that a rule knows or in others.
         examined: the thing that the text describes by itself, where it is no place that was gone to.
     """
 
@@ -95,6 +95,20 @@ class Reader(Protocol):
     def events(self, episode: Episode) -> Sequence[Event]:
         """Actions that changed something, in order."""
         ...
+
+
+def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:
+    """Of each step, whether it had no effect: as the world told (`outcomes`), else as its answer says."""
+    known = outcomes or {}
+    return [
+        known[step] if step in known else reader.read(answer).refused for step, answer in enumerate(episode.answers)
+    ]
+
+
+def effects(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[Event]:
+    """Actions that changed something, in order; none of those of which the world told that they failed."""
+    events = map(Event._make, reader.events(episode))
+    return [event for event in events if not (outcomes and outcomes.get(event.step))]
 
 
 def class_of(name: str) -> str:

@@ -32,13 +32,14 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Selector:
-    """What to forget: exactly one of a user, an object and an episode.
+    """What to forget: exactly one of a user, an object, an episode and an entry.
 
     Attributes:
         user: name of a scope's user; all that is kept for this user is meant.
         object: a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
             "desk lamp 1" too; case, Unicode form, singular and plural make no difference.
         episode: its number.
+        entry: its id, as `LifelongMemory.get` takes it: "notes:12".
 
     Raises:
         InvalidInputError: not exactly one of them, or a value that names nothing.
@@ -47,12 +48,13 @@ class Selector:
     user: str | None = None
     object: str | None = None
     episode: int | None = None
+    entry: str | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in vars(self).items() if value is not None}
         if len(given) != 1:
             got = shown(given) if given else "none"
-            raise InvalidInputError(f"selector: expected one of user, object and episode, got {got}")
+            raise InvalidInputError(f"selector: expected one of user, object and episode, or an entry, got {got}")
         ((kind, value),) = given.items()
         if kind == "episode":
             value = checked_number("selector: episode", value)
@@ -61,7 +63,9 @@ class Selector:
         object.__setattr__(self, kind, value)
 
     @property
-    def kind(self) -> Literal["user", "object", "episode"]:
+    def kind(self) -> Literal["user", "object", "episode", "entry"]:
+        if self.entry is not None:
+            return "entry"
         return "user" if self.user is not None else "object" if self.object is not None else "episode"
 
     @property
@@ -79,7 +83,16 @@ class Selector:
 
     def is_name(self, name: str) -> bool:
         """Whether this is the very name of the user or object, in whatever Unicode form and case."""
-        return self.kind != "episode" and normal(name) == normal(str(self.value))
+        return self.kind in ("user", "object") and normal(name) == normal(str(self.value))
+
+    def is_entry(self, module: str, number: int | str) -> bool:
+        """Whether this is the entry of a module under a number."""
+        return self.entry == f"{module}:{number}"
+
+    def number_in(self, module: str) -> str:
+        """The number of the entry, if it is one of this module; else empty."""
+        name, _, number = (self.entry or "").partition(":")
+        return number if name == module else ""
 
     def is_all_of(self, scope: Scope) -> bool:
         """Whether everything of a scope is meant, because it is its user's."""

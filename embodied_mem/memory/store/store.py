@@ -385,8 +385,15 @@ class MemoryStore:
         self._last_snapshot_bytes = sum(map(len, states.values()))
         return path
 
-    def forget(self, *, user: str | None = None, object: str | None = None, episode: int | None = None) -> Receipt:
-        """Remove a user, an object or an episode from all modules and from every file, and say what was done.
+    def forget(
+        self,
+        *,
+        user: str | None = None,
+        object: str | None = None,
+        episode: int | None = None,
+        entry: str | None = None,
+    ) -> Receipt:
+        """Remove a user, an object, an episode or an entry from all modules and every file, and say what was done.
 
         When it returns, the files of the store are one new snapshot and an empty log. What was read from the store
         before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
@@ -395,10 +402,11 @@ class MemoryStore:
             InvalidInputError: not exactly one of them is given, or one that names nothing.
             StorageError: the disk refused; if the message does not say "not recorded", opening the store finishes it.
         """
-        selector = Selector(user, object, episode)
+        selector = Selector(user, object, episode, entry)
         with self._files_lock, self._lock, self._storage_errors("forget"):
             self._settle()
-            payload = json.dumps(dataclasses.asdict(selector)).encode()
+            fields = {name: value for name, value in dataclasses.asdict(selector).items() if name != "entry" or value}
+            payload = json.dumps(fields).encode()
             self._log.wait(self._log.enqueue(_FORGET, payload))
             self._log.sync()  # whatever the policy: from here on it will be finished
             self._applied += 1

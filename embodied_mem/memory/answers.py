@@ -1,0 +1,133 @@
+"""What each memory finds for a question, on one scale.
+
+    asked = Question("where is the blue mug?")
+    items = answers("spatial", memory.spatial, asked, weight)
+
+For the goal of the running task every memory scores by itself: its last steps and what is around the agent fit it. For
+any other question an item is scored by `relevance`: of the words of the question, each with its weight, what its text
+has, and what its memory found similar or near. How recent a step is moves its score by a tenth at most.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .modules.episodic import EpisodicMemory
+from .modules.notes import Note, NoteMemory
+from .modules.profile import UserProfile
+from .modules.semantic import SemanticMemory
+from .modules.spatial import SpatialMemory
+from .modules.temporal import TemporalMemory
+from .recollection import Item
+from .relevance import Asked, relevance
+
+_FOUND = 8
+_LEAST = 0.05
+"""Below this nothing fits: two words whose hashes meet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked, and in which situation.
+
+    Attributes:
+        query: the text.
+        k: at most so many items are wanted; None for as many as each memory gives.
+        as_of: a time to look back to; None for now.
+        where: values that an item must have.
+        of_task: whether it is the goal of the running task.
+        place: of the running task.
+        hops: how far to go from what the query names.
+    """
+
+    query: str
+    k: int | None = None
+    as_of: int | None = None
+    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    of_task: bool = False
+    place: str = ""
+    hops: int = 2
+
+
+def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
+    """What a memory finds.
+
+    Args:
+        name: of the memory.
+        module: the memory.
+        asked: the question.
+        weight: how much a stem tells; None if they all tell the same.
+    """
+    if asked.where.get("module", name) != name:
+        return []
+    if isinstance(module, NoteMemory):
+        where = _note_filter(asked.where)
+        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=where)
+        return [item for item in found if item.score >= _LEAST]
+    if set(asked.where) - {"module", "id"}:
+        return []  # labels, speakers and dates are of notes
+    words = Asked(asked.query, _same if weight is None else weight)
+    by_itself = asked.of_task or not words.weights
+    found = _found(module, asked, words, by_itself)
+    if "id" in asked.where:
+        found = [item for item in found if isinstance(item.data, Mapping) and item.data.get("id") == asked.where["id"]]
+    return found if by_itself else _fitting(module, found, words)
+
+
+def best_of(items: Iterable[Item], k: int) -> list[Item]:
+    """The `k` items that fit best; one that says what a better one says does not count."""
+    found: dict[str, Item] = {}
+    for item in sorted(items, key=lambda item: -item.score):
+        found.setdefault(item.text.rstrip(".! "), item)
+    return list(found.values())[:k]
+
+
+def _same(word: str) -> float:
+    return 1.0
+
+
+def _note_filter(where: Mapping[str, Any]) -> Callable[[Note], bool] | None:
+    wanted = {name: value for name, value in where.items() if name != "module"}
+    if not wanted:
+        return None
+
+    def fits(note: Note) -> bool:
+        own = {"id": f"notes:{note.id}", "speaker": note.speaker, "when": note.when, "kind": note.kind, **note.labels}
+        return all(name in own and own[name] == value for name, value in wanted.items())
+
+    return fits
+
+
+def _found(module: Any, asked: Question, words: Asked, by_itself: bool) -> list[Item]:
+    """What a memory other than the notes gives, scored as it scores."""
+    if isinstance(module, SpatialMemory):
+        options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
+        if by_itself:
+            return module.retrieve(asked.query, **options)
+        named = module.retrieve(asked.query, agent=False, **options)
+        around = module.retrieve(asked.query, **options)
+        texts = {item.text for item in named}
+        return named + [item for item in around if item.text not in texts and words.share(item.text)]
+    if isinstance(module, TemporalMemory):
+        return module.retrieve(asked.query) if asked.as_of is None else []
+    if isinstance(module, UserProfile):
+        return module.retrieve(asked.query, max(asked.k or 0, 5), as_of=asked.as_of)
+    if isinstance(module, EpisodicMemory):
+        return module.retrieve(asked.query, place=asked.place, as_of=asked.as_of)
+    assert isinstance(module, SemanticMemory)
+    return module.retrieve(asked.query, as_of=asked.as_of)
+
+
+def _fitting(module: Any, found: Iterable[Item], words: Asked) -> list[Item]:
+    """The items that fit the question, on the scale of `relevance`."""
+    items = []
+    for item in found:
+        share = words.share(item.text)
+        score = relevance(share, item.score)
+        if isinstance(module, TemporalMemory):
+            score = relevance(share, share) * (0.9 + 0.1 * item.score) if share else 0.0
+        if score >= _LEAST:
+            items.append(item._replace(score=score))
+    return items

@@ -1,0 +1,40 @@
+"""One scale for how well a text answers a query, for all memories.
+
+asked = Asked("where is the blue mug?", weight)
+asked.share("mug 1 is on desk 1")            # 0.4: of the weight of the query's words, what the text has
+relevance(asked.share(text), cosine)         # in [0, 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .words import content_words
+
+_OF_WORDS = 0.65
+
+
+def relevance(share: float, cosine: float) -> float:
+    """0.65 * share + 0.35 * cosine, in [0, 1].
+
+    Args:
+        share: of the weight of the query's words, what the text has, in [0, 1].
+        cosine: of query and text; below 0 counts as 0.
+    """
+    return _OF_WORDS * share + (1 - _OF_WORDS) * min(max(cosine, 0.0), 1.0)
+
+
+class Asked:
+    """The words of a query, each with its weight."""
+
+    def __init__(self, query: str, weight: Callable[[str], float]):
+        """Take a query; `weight` says how much a stem tells."""
+        self.weights = {word: weight(word) for word in content_words(query)}
+        self._whole = sum(self.weights.values())
+
+    def share(self, text: str) -> float:
+        """Of the weight of the query's words, what a text has; 0 for a query without words that tell anything."""
+        if not self._whole:
+            return 0.0
+        words = set(content_words(text))
+        return sum(weight for word, weight in self.weights.items() if word in words) / self._whole

@@ -1,0 +1,84 @@
+"""Finds texts by their words while they change: an inverted index with the weights of BM25.
+
+    index = WordIndex()
+    index.add(7, ["mug", "blue", "sister"])
+    index.search(["mug"])                # {7: 0.62}: the share of the query's weight that the text has, in [0, 1)
+
+Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), equations 3.15 to 3.17;
+divided by what a text of endless repetitions would get, so that scores of different queries can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+K1, B = 1.2, 0.75
+
+
+class WordIndex:
+    """Texts as words under ids."""
+
+    def __init__(self) -> None:
+        self._words: dict[int, Counter[str]] = {}
+        self._lengths: dict[int, int] = {}
+        self._having: dict[str, dict[int, int]] = {}  # word -> id -> how often
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def add(self, number: int, words: Iterable[str]) -> None:
+        """Put words under an id, in place of those that it had."""
+        if number in self._words:
+            self.remove(number)
+        counts = Counter(words)
+        self._words[number] = counts
+        for word, count in counts.items():
+            self._having.setdefault(word, {})[number] = count
+        self._lengths[number] = length = sum(counts.values())
+        self._total += length
+
+    def remove(self, number: int) -> None:
+        """Take an id and its words away."""
+        for word in self._words.pop(number):
+            having = self._having[word]
+            del having[number]
+            if not having:
+                del self._having[word]
+        self._total -= self._lengths.pop(number)
+
+    def with_all(self, words: Sequence[str]) -> set[int]:
+        """Ids of the texts that have all of these words; none for no words."""
+        rows = sorted((self._having.get(word, {}) for word in words), key=len)
+        return set(rows[0]).intersection(*rows[1:]) if rows else set()
+
+    def weight(self, word: str) -> float:
+        """How much a word tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
+        having = len(self._having.get(word, ()))
+        return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
+
+    def search(self, query: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
+        """Id -> score in [0, 1) of all texts that share a word with the query, whose words may have weights."""
+        asked = dict(query) if isinstance(query, Mapping) else dict.fromkeys(query, 1.0)
+        weights = {word: given * self.weight(word) for word, given in asked.items()}
+        whole = sum(weights.values())
+        if not whole or not self._words:
+            return {}
+        mean = max(self._total / len(self._words), 1.0)
+        scores: dict[int, float] = {}
+        lengths = self._lengths
+        for word, weight in weights.items():
+            share = weight / whole
+            for number, count in self._having.get(word, {}).items():
+                part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
+                scores[number] = scores.get(number, 0.0) + part
+        return scores
+
+    def fork(self) -> WordIndex:
+        """An independent copy."""
+        other = WordIndex()
+        other._words, other._lengths, other._total = dict(self._words), dict(self._lengths), self._total
+        other._having = {word: dict(having) for word, having in self._having.items()}
+        return other

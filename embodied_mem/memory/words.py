@@ -1,0 +1,66 @@
+"""Words of a text as memories compare them: normal form, without ending, without those that say nothing.
+
+content_words("Where did my sister's mugs go?")      # ["sister", "mug"]
+"""
+
+from __future__ import annotations
+
+import re
+
+from .mentions import normal
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_LIGHT_WORDS = """
+    a an the this that these those some any each every all both such same other another than then so too very just also
+    my we us our ours you your yours he him his she her hers it its they them their theirs one ones
+    am is are was were be been being do does did doing done have has had having will would shall should can could may
+    might must ll ve re d s t m of in on at to from by with about into onto over under for as and or but if because
+    while until not no nor don doesn didn isn aren wasn weren won wouldn shouldn couldn hasn haven hadn ain
+    what which who whom whose when where why how there here again ever much many more most lot user person tell told
+    say said please know get got go
+"""
+LIGHT = frozenset(_LIGHT_WORDS.split())
+_KEPT = {"us", "is", "as", "gas", "bus", "yes", "news", "lens", "series", "species", "always", "perhaps", "during"}
+_IRREGULAR_WORDS = """
+    went:go gone:go gave:give given:give took:take taken:take made:make bought:buy brought:bring thought:think
+    found:find left:leave lost:lose kept:keep met:meet ran:run saw:see seen:see told:tell wrote:write written:write
+    ate:eat eaten:eat drank:drink drunk:drink slept:sleep felt:feel held:hold began:begin begun:begin became:become
+    came:come knew:know known:know grew:grow grown:grow taught:teach spent:spend sent:send built:build broke:break
+    broken:break chose:choose chosen:choose won:win wore:wear worn:wear drove:drive driven:drive spoke:speak
+    spoken:speak sang:sing sung:sing swam:swim stood:stand sold:sell paid:pay heard:hear read:read children:child
+    people:person men:man women:woman feet:foot teeth:tooth mice:mouse knives:knife shelves:shelf lives:live
+    leaves:leave wives:wife lying:lie lay:lie tried:try died:die dying:die me:i mine:i myself:i
+"""
+_IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
+
+
+def stem(word: str) -> str:
+    """A normal word without its English ending, so that "moving", "moved" and "moves" meet."""
+    word = _IRREGULAR.get(word, word)
+    if len(word) < 4 or word in _KEPT or not word.isalpha():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "ches", "shes", "xes", "zes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed", "ly"):
+        short = word.removesuffix(ending)
+        if short != word and len(short) > 2 and any(vowel in short for vowel in "aeiouy"):
+            double = len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lse"
+            word = short[:-1] if double else short
+            break
+    if word.endswith("i") and len(word) > 3:
+        word = word[:-1] + "y"  # "carried", "happily"
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def words_of(text: str) -> list[str]:
+    """All words, in normal form and whole; an ending like "'s" is off."""
+    return [word.partition("'")[0].partition("’")[0] for word in _WORD.findall(normal(text))]
+
+
+def content_words(text: str) -> list[str]:
+    """Stems of the words that carry meaning, in order, with repetitions; "i" for all words of the one who speaks."""
+    return [stem(word) for word in words_of(text) if word not in LIGHT]

@@ -1,0 +1,142 @@
+"""Single entries: by id, by label, changed, deleted from every file, at an earlier time; exported and told again."""
+
+from __future__ import annotations
+
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import LifelongMemory, Scope
+
+ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1."
+
+
+def lived(memory: LifelongMemory) -> LifelongMemory:
+    memory.tell("The spare key is under the mat.", speaker="Bob", when="8 May 2023", labels={"room": "hall", "n": 1})
+    memory.tell("I like my tea in the blue mug.", labels={"room": "kitchen"})
+    memory.begin_task("t", "put a mug on the shelf", ROOM)
+    memory.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1.")
+    memory.observe("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
+    memory.observe("go to shelf 1", "You arrive at shelf 1. On the shelf 1, you see nothing.")
+    memory.observe("sing", "Nothing happens.")
+    memory.observe("move mug 1 to shelf 1", "You move the mug 1 to the shelf 1.")
+    memory.end_task(True)
+    return memory
+
+
+def test_every_entry_is_found_by_its_id():
+    memory = lived(LifelongMemory())
+    entries = memory.get_all()
+    assert {entry.module for entry in entries} == {"spatial", "temporal", "episodic", "semantic", "profile", "notes"}
+    assert len({entry.id for entry in entries}) == len(entries)
+    for entry in entries:
+        assert memory.get(entry.id) == entry
+        assert memory.history(entry.id)[-1] == entry
+        assert entry.sources
+        assert entry.created <= entry.updated
+    assert memory.get("notes:99") is memory.get("spatial:99") is memory.get("profile:k99") is None
+    for wrong in ("notes", "moods:1", 7, "", None):
+        with pytest.raises(InvalidInputError, match="id: expected"):
+            memory.get(wrong)
+
+
+def test_a_receipt_names_what_is_there():
+    memory = LifelongMemory()
+    memory.begin_task("t", "put a mug on the shelf", ROOM)
+    first = memory.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1.")
+    assert {one.text for one in first.stored} == {"agent is at desk 1", "mug 1 is on desk 1"}
+    again = memory.observe("look", "On the desk 1, you see a mug 1.")
+    assert [one.text for one in again.merged] == ["mug 1 is on desk 1"]
+    gone = memory.observe("look", "On the desk 1, you see nothing.")
+    assert [one.text for one in gone.ended] == ["mug 1 is on desk 1"]
+    for one in (*first.stored, *again.merged, *gone.ended):
+        assert memory.get(one.id).text == one.text
+    assert (memory.get(gone.ended[0].id).ended, gone.notes, first.structured) == (memory.time, (), first.stored)
+    assert gone.render() == f"ended {gone.ended[0].id}: mug 1 is on desk 1"
+
+
+def test_labels_speakers_and_modules_filter():
+    memory = lived(LifelongMemory())
+    assert [entry.text for entry in memory.get_all(where={"room": "hall", "n": 1})] == [
+        "The spare key is under the mat."
+    ]
+    assert memory.get_all(where={"room": "hall", "n": 2}) == []
+    assert len(memory.get_all("notes", where={"speaker": "Bob"})) == 1
+    everywhere = memory.retrieve("blue mug key").items
+    assert {item.module for item in everywhere} > {"notes"}
+    for where in ({"room": "kitchen"}, {"module": "notes", "room": "kitchen"}):
+        assert [item.data["said"] for item in memory.retrieve("mug key", where=where).items] == [
+            "I like my tea in the blue mug."
+        ]
+    assert {item.module for item in memory.retrieve("mug", where={"module": "spatial"}).items} == {"spatial"}
+    assert len(memory.retrieve("blue mug key", k=2).items) == 2
+    with pytest.raises(InvalidInputError, match="module: expected one of"):
+        memory.get_all("moods")
+
+
+def test_an_update_keeps_what_was_before():
+    memory = lived(LifelongMemory())
+    note = next(entry for entry in memory.get_all("notes") if "blue mug" in entry.text)
+    before = memory.time
+    receipt = memory.update(note.id, "I like my tea in the green cup.", labels={"room": "garden"})
+    assert [one.id for one in receipt.merged if one.module == "notes"] == [note.id]
+    assert [(entry.text, entry.ended) for entry in memory.history(note.id)] == [
+        ("I like my tea in the blue mug.", memory.time),
+        ("I like my tea in the green cup.", None),
+    ]
+    assert memory.get(note.id).labels == {"room": "garden"}
+    assert "blue mug" not in memory.retrieve("what do I like my tea in?").render()
+    assert "green cup" in memory.retrieve("what do I like my tea in?").render()
+    assert "blue mug" in memory.retrieve("what do I like my tea in?", as_of=before).render()
+    assert "green cup" not in memory.retrieve("what do I like my tea in?", as_of=before).render()
+    for id, text in ((note.id, " "), ("notes:99", "x"), ("spatial:0", "x")):
+        with pytest.raises(InvalidInputError, match="expected"):
+            memory.update(id, text)
+
+
+def test_as_of_looks_back_in_every_memory():
+    memory = lived(LifelongMemory())
+    assert "mug 1 is on desk 1" in memory.retrieve("where is the mug", as_of=4).render().splitlines()
+    assert "mug 1 is on shelf 1" in memory.retrieve("where is the mug").render().splitlines()
+    assert {item.module for item in memory.retrieve("blue mug", as_of=1).items} == set()
+    past = memory.history(next(e.id for e in memory.get_all("spatial") if e.text == "mug 1 is on shelf 1"))
+    assert [entry.text for entry in past] == ["mug 1 is on desk 1", "agent holds mug 1", "mug 1 is on shelf 1"]
+    assert [entry.ended is None for entry in past] == [False, False, True]
+
+
+def test_what_is_deleted_is_in_no_file(tmp_path):
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        lived(memory)
+        memory.store.snapshot()
+        doomed = memory.tell("My secretbox opens with a song.")
+        assert b"secretbox" in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert sum(memory.delete(doomed.notes[0].id).values()) > 0
+        assert b"secretbox" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert memory.get(doomed.notes[0].id) is None
+        lesson = memory.get_all("semantic")[0]
+        memory.delete(lesson.id)
+        note = next(entry for entry in memory.get_all("notes") if "blue mug" in entry.text)
+        assert any("blue mug" in entry.text for entry in memory.get_all("profile"))
+        memory.delete(note.id)
+        assert not any("blue mug" in entry.text for entry in memory.get_all("profile"))  # it followed from the note
+        state = memory.state()
+        for id in ("notes:99", "spatial:0"):
+            with pytest.raises(InvalidInputError, match="id: expected"):
+                memory.delete(id)
+    with LifelongMemory.open(tmp_path, Scope(user="ann")) as memory:
+        assert memory.state() == state
+        assert memory.get(lesson.id) is None
+
+
+def test_what_is_exported_can_be_told_again():
+    memory, other = lived(LifelongMemory()), LifelongMemory()
+    exported = memory.export_json()
+    assert len(exported.splitlines()) == len(memory.get_all())
+    assert other.import_json(exported) == 2
+    assert other.import_json(exported) == 0
+    told = [[(e.text, e.labels, e.data) for e in m.get_all("notes", {"kind": "told"})] for m in (memory, other)]
+    assert told[0] == told[1]
+    state = other.state()
+    for wrong in ("x", "{}", '{"module": "notes", "data": {"kind": "told"}}', "[]\n"):
+        with pytest.raises(InvalidInputError, match="expected lines of export_json"):
+            other.import_json(wrong)
+    assert other.state() == state

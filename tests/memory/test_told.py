@@ -1,0 +1,221 @@
+"""Nothing that is told is lost: sentences and texts that no rule was made for, negations, threads, models that fail."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from embodied_mem.memory import LifelongMemory
+
+KITCHEN = "You stand in a kitchen with a red kettle on the stove and a cat on the windowsill."
+
+
+def kitchen(memory: LifelongMemory) -> LifelongMemory:
+    memory.begin_task("tea", "make tea for Ann", KITCHEN)
+    memory.observe("walk_to(stove)", "Reached the stove. Steam rises from the kettle.")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("I am vegetarian", "Is the user vegetarian?"),
+        ("My sister gave me the blue mug", "Who gave me the blue mug?"),
+        ("I always take my pill after breakfast", "When should the pill be taken?"),
+        ("Bob's train leaves at noon", "When does the train of Bob leave?"),
+        ("Der Schlüssel liegt unter der Matte", "Wo ist der SCHLÜSSEL?"),
+    ],
+)
+def test_every_sentence_is_kept_and_found(said, asked):
+    memory = LifelongMemory()
+    for other in ("I like my toast dark.", "The plants need water on Mondays."):
+        memory.tell(other)
+    receipt = memory.tell(said)
+    assert [written.text for written in receipt.notes] == [said]
+    assert said in memory.retrieve(asked).items[0].text
+    assert memory.get(receipt.notes[0].id).text == said
+
+
+def test_texts_of_another_world_are_kept_and_found():
+    memory = kitchen(LifelongMemory())
+    receipt = memory.observe("look", "A note on the door says: back at noon.")
+    assert [written.text for written in receipt.notes] == ["A note on the door says: back at noon."]
+    assert "red kettle" in memory.retrieve("where is the kettle").render()
+    assert "back at noon" in memory.retrieve("what does the note on the door say?").items[0].text
+
+
+def test_an_end_is_an_end():
+    memory = LifelongMemory()
+    liked = memory.tell("I like oat milk in my coffee.")
+    memory.tell("My sister likes oat milk.")
+    receipt = memory.tell("I don't like oat milk anymore, I prefer soy.")
+    assert {ended.id for ended in receipt.ended} >= {liked.notes[0].id}
+    found = memory.retrieve("which milk do I like?").items
+    assert "soy" in found[0].text
+    assert all("no longer" in item.text for item in found if "in my coffee" in item.text)
+    assert not any("no longer" in item.text for item in found if item.text.startswith("My sister"))
+    assert memory.history(liked.notes[0].id)[-1].ended is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "ends"),
+    [
+        ("I am vegetarian.", "I'm no longer vegetarian.", True),
+        ("I live in Paris.", "I used to live in Paris.", True),
+        ("I drink coffee.", "I stopped drinking coffee.", True),
+        ("I don't eat meat.", "I eat meat again.", True),
+        ("The blue mug is in the kitchen.", "The blue mug is not in the kitchen any more.", True),
+        ("Ann works on Mondays.", "Ann no longer works on Mondays.", True),
+        ("I like milk.", "I don't like oat milk.", False),
+        ("My sister likes tea.", "I don't like tea.", False),
+        ("I don't eat meat.", "I eat meat on Sundays.", False),
+        ("My sister gave me the blue mug.", "I don't use the blue mug anymore.", False),
+        ("I like tea.", "I don't like it when the door is open.", False),
+        ("I like tea.", "Don't I like tea?", False),
+        ("I live in Paris.", "If I don't live in Paris I am sad.", False),
+        ("The knife cuts bread.", "The knife is used to cut bread.", False),
+    ],
+)
+def test_what_ends_what(first, then, ends):
+    memory = LifelongMemory()
+    before = memory.tell(first)
+    receipt = memory.tell(then)
+    ended = {written.id for written in receipt.ended}
+    assert (before.notes[0].id in ended) == ends
+    assert then.rstrip(".") in memory.retrieve(then).render()
+
+
+def test_values_that_differ_stay_with_their_times():
+    memory = LifelongMemory()
+    told = [memory.tell(f"I need medicine {name} at 8") for name in "AB"]
+    assert not any(receipt.merged or receipt.ended for receipt in told)
+    text = memory.retrieve("which medicine do I need at 8?").render()
+    assert "medicine A" in text
+    assert "medicine B" in text
+    times = [memory.get(receipt.notes[0].id).created for receipt in told]
+    assert times[0] < times[1]
+
+
+def test_four_thousand_items_are_four_thousand():
+    memory = LifelongMemory()
+    for number in range(4000):
+        memory.tell(f"I like item {number}")
+    assert len(memory.get_all(module="notes")) == 4000
+    assert len(memory.get_all(module="profile")) == 4000
+    assert memory.retrieve("item 1234").items[0].text.endswith("I like item 1234")
+
+
+def test_the_same_again_is_a_reference_and_no_copy():
+    memory = LifelongMemory()
+    first, again = memory.tell("I am vegetarian."), memory.tell("I am vegetarian.")
+    assert [written.id for written in again.merged] == [first.notes[0].id]
+    assert len(memory.get(first.notes[0].id).sources) == 2
+    assert [item.text for item in memory.retrieve("vegetarian").items] == ["I am vegetarian."]
+
+
+def test_recent_steps_do_not_head_every_answer():
+    memory = kitchen(LifelongMemory())
+    memory.tell("Peanuts make me sick.")
+    assert "Peanuts" in memory.retrieve("peanuts").items[0].text
+    assert memory.retrieve("zebra").items == ()
+    assert any(item.module == "temporal" for item in memory.retrieve().items)  # what the task is about
+    assert memory.retrieve("steam").items[0].text.find("Steam") >= 0
+
+
+FAILURES = (
+    "Grasp failed",
+    "Error: no path to table",
+    "I could not reach the cup.",
+    "The gripper was unable to close.",
+    "Navigation aborted after 30 s",
+    "Timed out waiting for the arm",
+    "The door is locked and cannot be opened.",
+    "You can't do that.",
+    "Object not found",
+    "pick(mug) -> failure (code 3)",
+    "The action was not successful.",
+    "Failed to plan: target unreachable",
+    "Nothing happens.",
+    "Invalid action",
+)
+NO_FAILURES = (
+    "Grasped the mug",
+    "Reached the stove without errors.",
+    "The attempt did not fail.",
+    "0 errors, 3 objects seen",
+    "You are not carrying anything.",
+    "There's nothing special about mug 1.",
+    "You arrive at desk 1. On the desk 1, you see nothing.",
+    "The fridge 1 is closed.",
+    "A book titled Trial and Error lies here.",
+    "error: none",
+)
+
+
+@pytest.mark.parametrize("answer", FAILURES + NO_FAILURES)
+def test_an_outcome_is_read(answer):
+    memory = LifelongMemory()
+    memory.begin_task("t", "bring the mug", "A hall.")
+    receipt = memory.observe("pick(mug)", answer)
+    assert receipt.outcome == ("failure" if answer in FAILURES else "unknown")
+    assert ("without effect" in _folded(memory)) == (answer in FAILURES)
+
+
+def _folded(memory: LifelongMemory) -> str:
+    for number in range(3):
+        memory.observe(f"wave({number})", "The robot waves.")
+    return memory.temporal.render()
+
+
+def test_an_outcome_that_the_world_knows_counts():
+    memory = LifelongMemory()
+    memory.begin_task("t", "bring the mug", "A hall.")
+    assert memory.observe("pick(mug)", "The arm is at rest.", outcome="failure").outcome == "failure"
+    assert memory.observe("pick(cup)", "Grasp failed? No: it holds.", outcome="success").outcome == "success"
+    memory.end_task(False)
+    lessons = [entry.text for entry in memory.get_all(module="semantic")]
+    assert [text for text in lessons if "no effect" in text] == ["'pick(mug)' had no effect (once)"]
+
+
+def test_threads_lose_nothing():
+    memory = LifelongMemory()
+    memory.begin_task("t", "tidy up", KITCHEN)
+    errors = []
+
+    def work(worker: int) -> None:
+        try:
+            for number in range(50):
+                memory.observe(f"move {worker} {number}", f"Object w{worker}n{number} now stands on shelf {number}.")
+                memory.retrieve("object on shelf")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert errors == []
+    assert memory.step == 400
+    assert len(memory.running_episode().steps) == 400
+    texts = " ".join(entry.text for entry in memory.get_all(module="notes"))
+    assert sum(f"w{worker}n{number} " in texts for worker in range(8) for number in range(50)) == 400
+
+
+class ClientTimeout(Exception):
+    """As a caller's own client raises it: of no family that this package knows."""
+
+
+def test_any_failure_of_a_model_is_counted_and_survived():
+    def chat(messages):
+        raise ClientTimeout("read timed out")
+
+    memory = LifelongMemory(chat=chat)
+    memory.tell("I am vegetarian.")
+    kitchen(memory)
+    for number in range(4):
+        memory.observe("look", f"Text {number} that no rule knows.")
+    memory.end_task(True)
+    memory.close()
+    assert memory.writer.failed == memory.writer.calls > 5
+    assert "ClientTimeout" in memory.writer.last_error
+    assert "vegetarian" in memory.retrieve("vegetarian").render()
