@@ -10,11 +10,14 @@ import re
 
 from embodied_mem.agents.view import View
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.prompts import plain_goal
 from embodied_mem.memory import Experience
 
 FOUND_BEFORE = "found there before"
 """Reason of guidance from an experience where experiences have no numbers."""
 
+_GUIDANCE = re.compile(r"(?P<verb>\w+) (?P<thing>.+) (?:in|with) (?P<place>.+)")
+_DONE = {"put": "placed in", "clean": "cleaned at", "heat": "heated in", "cool": "cooled in"}
 _CITED = re.compile(r"memory (\d+)")
 
 
@@ -27,18 +30,30 @@ def is_supported(output: CompilerOutput, view: View) -> bool | None:
     """Whether the experience that the reason names says what the guidance `find X in P` says.
 
     Without a number any experience of the episode will do. An experience of this room has to name the very place, one
-    from elsewhere a place of its kind. None if the reason names no experience.
+    from elsewhere a place of its kind. Guidance to put, clean, heat or cool something says it of any thing, if the goal
+    of the experience is this one but for the thing. None if the reason names no experience.
     """
     cited = _CITED.fullmatch(output.reason)
     if not cited and output.reason != FOUND_BEFORE:
         return None
     named = [e for e in view.experiences if not cited or e.number == int(cited[1])]
-    action, _, place = output.guidance.rpartition(" in ")
-    return any(_says(experience, action.partition(" ")[2], place) for experience in named)
+    said = _GUIDANCE.fullmatch(output.guidance)
+    if not said:
+        return False
+    if said["verb"] in _DONE:
+        asked = _but_thing(view.goal, view)
+        alike = (e for e in named if _but_thing(e.episode.goal, view) == asked)
+        return any(_says(e, _DONE[said["verb"]], said["place"]) for e in alike)
+    return any(_says(e, rf"\b{re.escape(said['thing'])}\b.* in", said["place"]) for e in named)
 
 
-def _says(experience: Experience, thing: str, place: str) -> bool:
+def _but_thing(goal: str, view: View) -> str:
+    """The goal without the thing that it is about."""
+    return plain_goal(goal).lower().replace(f" {view.reader.goal_object(goal)} ", " ")
+
+
+def _says(experience: Experience, said: str, place: str) -> bool:
     kind = place.rstrip("0123456789 ")
     where = re.escape(place) if experience.same_room else rf"{re.escape(kind)} \d+"
-    clause = re.compile(rf"\b{re.escape(thing)}\b.* in {where}\Z")
-    return bool(thing and kind) and any(clause.search(part) for part in experience.brief().split("; "))
+    clause = re.compile(rf"{said} {where}\Z")
+    return bool(kind) and any(clause.search(part) for part in experience.brief().split("; "))

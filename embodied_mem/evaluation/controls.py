@@ -101,6 +101,7 @@ def under(
     *,
     source: TaskSource | None = None,
     numbered: bool = False,
+    newest_first: bool = False,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -110,7 +111,7 @@ def under(
         compiler: of deliveries that compile.
         bank: as committed.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`.
-        numbered: the models were trained on experiences with numbers.
+        numbered, newest_first: as the experiences were that the models were trained on.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -123,4 +124,4 @@ def under(
         executor = source.follower() if source is not None and hasattr(source, "follower") else None
         if executor is None:
             raise InvalidInputError("delivery 'guidance_only': nothing in this world carries out guidance by rule")
-    return delivery, BankView(bank, (setting.bank,), numbered=numbered), executor
+    return delivery, BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first), executor

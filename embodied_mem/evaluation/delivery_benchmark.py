@@ -89,8 +89,9 @@ def play_deliveries(
     worlds = {subset: source_of(world).envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
     for (name, subset), numbers in left.items():
         delivery, view, acting = under(
-            settings[name], executor, compiler, bank, source=source_of(world), numbered=memory.numbered
-        )
+            settings[name], executor, compiler, bank, source=source_of(world),
+            numbered=memory.numbered, newest_first=memory.newest_first,
+        )  # fmt: skip
         with Progress(f"{name}: {subset}", len(numbers), unit="task") as progress:
             for first in range(0, len(numbers), BATCH):
                 part = numbers[first : first + BATCH]

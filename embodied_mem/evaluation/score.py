@@ -170,6 +170,7 @@ def score_deliveries(
     finished: Mapping[tuple[str, str, str], EpisodeNumbers] = types.MappingProxyType({}),
     on_episode: Callable[[str, str, str, EpisodeNumbers], None] | None = None,
     numbered: bool = False,
+    newest_first: bool = False,
     source: TaskSource | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
@@ -179,7 +180,7 @@ def score_deliveries(
     Args:
         finished: (delivery, seed, task) -> numbers of an earlier run; a batch of such episodes is not played.
         on_episode: called with name, seed, task and the numbers of each episode, finished ones included.
-        numbered: the models were trained on experiences with numbers.
+        numbered, newest_first: as the experiences were that the models were trained on.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`.
 
     Raises:
@@ -189,7 +190,9 @@ def score_deliveries(
     scores = {}
     for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
         name = setting.name
-        delivery, view, acting = under(setting, executor, compiler, bank, source=source, numbered=numbered)
+        delivery, view, acting = under(
+            setting, executor, compiler, bank, source=source, numbered=numbered, newest_first=newest_first
+        )
         rows: list[EpisodeNumbers] = []
         for first in range(0, len(pairs), envs.num_envs):
             part = pairs[first : first + envs.num_envs]
@@ -280,5 +283,6 @@ def score(
         return score_deliveries(
             envs, executor, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
-            numbered=config.memory.numbered, source=sources_of(config.world, config.seed)[0],
+            numbered=config.memory.numbered, newest_first=config.memory.newest_first,
+            source=sources_of(config.world, config.seed)[0],
         )  # fmt: skip

@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
+from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, sources_of, task_key_of
@@ -32,8 +33,11 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
     if path and pathlib.Path(path).exists():
         key = tasks.task_key if tasks else task_key_of(sources_of(config.world, config.seed))
         return MemoryBank.load(path, task_key=key)
-    tasks = tasks or make_tasks(config)
-    bank = bank_of(tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key)
+    sources = sources_of(config.world, config.seed)
+    bank = _remembered(sources, "training_experiences", config.seed)
+    if not len(bank):
+        tasks = tasks or make_tasks(config)
+        bank = bank_of(tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key)
     if path:
         bank.save(path)
     return bank
@@ -45,20 +49,25 @@ def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Train
     A file at `path` is read instead; raises as `teach_bank`.
     """
     given = path and pathlib.Path(path).exists()
-    sources = [] if given else sources_of(config.world, config.seed)
-    experiences = [(source, own) for source in sources if (own := list(getattr(source, "experiences", tuple)()))]
-    if not experiences:
-        return teach_bank(config, path, tasks)
-    bank = MemoryBank(task_key=task_key_of(sources))
-    for source, own in experiences:
-        envs = source.envs(own, 64, TEACHER_STEPS)
-        played = bank_of(envs, len(own), functools.partial(_teacher_of, source), seed=config.seed)
-        bank.add_many([episode for episode, _ in played.records])
+    bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config.seed)
+    return bank if len(bank) else teach_bank(config, path, tasks)
+
+
+def _remembered(sources: Sequence[TaskSource], what: str, seed: int) -> MemoryBank:
+    """What the demonstrators of these worlds win of the tasks that a method of each, `what`, names; of a source without
+    it nothing."""
+    bank = MemoryBank(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
+    for source in sources:
+        own = list(getattr(source, what, tuple)())
+        if own:
+            make = functools.partial(_demonstrator_of, source, own)
+            played = bank_of(source.envs(own, 64, TEACHER_STEPS), len(own), make, seed=seed)
+            bank.add_many([episode for episode, _ in played.records])
     return bank
 
 
-def _teacher_of(source: TaskSource, task: int) -> Teacher:
-    return source.teacher()
+def _demonstrator_of(source: TaskSource, tasks: Sequence[Any], index: int) -> Teacher:
+    return source.demonstrator(tasks[index]) if hasattr(source, "demonstrator") else source.teacher()
 
 
 def bank_of(

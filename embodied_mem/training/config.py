@@ -42,6 +42,7 @@ _BOUNDS: dict[str, Callable[[Any], bool]] = {
     "a probability below 1": lambda value: 0 <= value < 1,
     "a probability": lambda value: 0 <= value <= 1,
     "at least one": lambda value: len(value) > 0,
+    "each a share": lambda value: all(0 <= one <= 1 for one in value),
     "each >= 0": lambda value: all(one >= 0 for one in value),
     "0 or > 0.6": lambda value: value == 0 or value > 0.6,
     "one of 0, 4, 8, 16, 32": lambda value: value in (0, 4, 8, 16, 32),
@@ -108,6 +109,10 @@ class WorldConfig(_Part, part="world"):
         num_scenes: scenes of the generator.
         habit: share of a generated scene's objects that are in their usual places; 0.3 is as concentrated as ALFRED's.
         own_habits: each kind of thing has one usual place per scene, which household statistics do not tell.
+        procedures: instructions name one of so many procedures of their home, which only its experiences explain; 0:
+            they say what to do.
+        changes: shares of the kinds of things that moved to another usual place, one per change of every home. Memory
+            holds 25 games of a home from before each change, and games are played after the last. With `own_habits`.
         homes: generated validation games are of so many scenes that no training game is of, and memory holds 25 other
             games of each; 0: of the training scenes.
         max_steps: episode limit while training and evaluating.
@@ -122,6 +127,8 @@ class WorldConfig(_Part, part="world"):
     num_scenes: int = bounded(40, ">= 1")
     habit: float = 0.3
     own_habits: bool = False
+    procedures: int = bounded(0, ">= 0")
+    changes: tuple[float, ...] = bounded((), "each a share")
     homes: int = bounded(0, ">= 0")
     max_steps: int = bounded(50, ">= 1")
     grammar: str = bounded("0.4", "'0.3' or '0.4'")
@@ -135,6 +142,12 @@ class WorldConfig(_Part, part="world"):
         elif self.name != "alfworld":
             given = (self.train, self.valid, self.grammar)
             _require(given == ("train", "held_out", "0.4"), "world", f"train, held_out, 0.4 with {self.name}", given)
+        if self.procedures or self.changes:
+            given = (self.name, self.train, self.valid)
+            wanted = ("alfworld", "generated", "generated")
+            _require(given == wanted, "world", f"{', '.join(wanted)} with procedures or changes", given)
+            _require(not (self.procedures and self.changes), "world.changes", "none with procedures", self.changes)
+            _require(self.own_habits or not self.changes, "world.own_habits", "True with changes", self.own_habits)
         for field in ("train", "valid"):
             if getattr(self, field) == "generated":
                 count = getattr(self, f"num_{field}")
@@ -151,6 +164,7 @@ class MemoryConfig(_Part, part="memory"):
         projection: `gaussian` (eq. 5) or `linear` (Table 4's ablation).
         full_turns: latest turns that the executor sees with their answers.
         numbered: experiences have numbers, and guidance that comes from one says its number as reason.
+        newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
         max_sigma: largest sigma of a soft token over the spread of the executor's embeddings; 0 clips at sigma = 1.
     """
@@ -160,6 +174,7 @@ class MemoryConfig(_Part, part="memory"):
     projection: str = bounded("gaussian", "gaussian or linear")
     full_turns: int = bounded(2, ">= 0")
     numbered: bool = False
+    newest_first: bool = False
     hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
     max_sigma: float = bounded(0.0, "0 or > 0.6")
 
@@ -331,8 +346,9 @@ class MeshConfig(_Part, part="mesh"):
 ONE_DEVICE = MeshConfig()
 
 _NEWER = (
-    ("world", "own_habits", False), ("world", "homes", 0),
-    ("memory", "numbered", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()),
+    ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
+    ("memory", "numbered", False), ("memory", "newest_first", False),
+    ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

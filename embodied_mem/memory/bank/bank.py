@@ -52,6 +52,9 @@ VERSION = 1
 MAX_PACKED_BYTES = 512 << 20
 """Unpacked size above which a `.gz` file is neither written nor read: some 60,000 episodes of ALFWorld."""
 
+OBJECT_WEIGHT = 8.0
+"""Weight of the goal's object in the score of an experience, unless another is given."""
+
 _NUMBER = re.compile(
     r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= (?:was|placed|cleaned|heated|cooled|in) |\Z)"
 )
@@ -71,6 +74,7 @@ class Experience:
         same_object: whether both goals are about the same kind of object.
         same_room: whether the room descriptions are the same text; None without a context.
         number: its place among those of an episode, from 1, where guidance names its source; 0 is not written.
+        index: of its record, which is larger the newer it is.
     """
 
     episode: Episode
@@ -81,6 +85,7 @@ class Experience:
     same_object: bool = False
     same_room: bool | None = None
     number: int = 0
+    index: int = 0
 
     @property
     def why_found(self) -> str:
@@ -165,7 +170,8 @@ class MemoryBank:
     Args:
         embedder: texts to unit vectors; None for `LexicalEmbedder()`.
         context_weight: weight of the room in the score, see `retrieve`.
-        object_weight: weight of the goal's object in the score.
+        object_weight: weight of the goal's object in the score; at 0 goals are compared by their words alone, and no
+            experience counts as one about the same object, so that its text says its goal.
         reader: of the episodes' texts.
         task_key: what identifies the task behind an id, where a world has several spellings; `str` takes ids as they
             are.
@@ -176,7 +182,7 @@ class MemoryBank:
         embedder: Embedder | None = None,
         *,
         context_weight: float = 4.0,
-        object_weight: float = 8.0,
+        object_weight: float = OBJECT_WEIGHT,
         reader: Reader = DEFAULT,
         task_key: Callable[[str], str] = str,
     ):
@@ -314,8 +320,9 @@ class MemoryBank:
                 float(score[i]),
                 float(goal_similarity[i]),
                 float(similarities[rooms[i]]) if room else 0.0,
-                bool(same_object[i]),
+                bool(same_object[i]) and self.object_weight > 0,
                 self.reader.room(self._episodes[i].first_observation) == room if room else None,
+                index=int(i),
             )
             for i in self._choose(score, count, same_object if distinct and self.object_weight > 0 else None)
         ]

@@ -55,12 +55,20 @@ class BankView:
         settings: of `NAMES`; of several, each episode draws one.
         seed: of the draws.
         numbered: experiences carry their number, so that guidance can name its source.
+        newest_first: what was retrieved stands in order of age, newest first, and not best first.
     """
 
     def __init__(
-        self, bank: MemoryBank, settings: Sequence[str] = ("committed",), *, seed: int = 0, numbered: bool = False
+        self,
+        bank: MemoryBank,
+        settings: Sequence[str] = ("committed",),
+        *,
+        seed: int = 0,
+        numbered: bool = False,
+        newest_first: bool = False,
     ):
-        self._bank, self._settings, self._seed, self._numbered = bank, tuple(settings), seed, numbered
+        self._bank, self._settings, self._seed = bank, tuple(settings), seed
+        self._numbered, self._newest_first = numbered, newest_first
         self._shares = {name: check_setting(name) for name in self._settings}
         if not self._settings:
             raise InvalidInputError("bank settings: expected at least one, got none")
@@ -77,6 +85,8 @@ class BankView:
         random = np.random.default_rng((self._seed, key))
         setting = self._settings[int(random.integers(len(self._settings)))]
         found = self._retrieve(setting, goal, k, context, exclude, random)
+        if self._newest_first:
+            found = sorted(found, key=lambda experience: -experience.index)
         if self._numbered:
             found = [dataclasses.replace(one, number=number) for number, one in enumerate(found, 1)]
         return found

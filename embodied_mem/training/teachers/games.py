@@ -34,8 +34,10 @@ class Games:
     def seen(self, number: int) -> BankView:
         """The bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
         config = self.config
-        settings = config.data.banks or ("committed",)
-        return BankView(self.bank, settings, seed=config.seed + number, numbered=config.memory.numbered)
+        settings, memory = config.data.banks or ("committed",), config.memory
+        return BankView(
+            self.bank, settings, seed=config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
+        )
 
     def lessons(self) -> TeacherData:
         """What the teacher's passes over all games give."""

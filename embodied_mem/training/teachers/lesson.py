@@ -17,6 +17,7 @@ import numpy as np
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.memory import Experience
+from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +83,11 @@ class TaskSource(Protocol):
 
     Attributes:
         kinds: of things in these tasks, as the texts name them.
+        object_weight: of `MemoryBank` for their experiences.
     """
 
     kinds: Sequence[str]
+    object_weight: float = OBJECT_WEIGHT
 
     def sides(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """(tasks to train on, tasks held out to choose by), of which a run takes the first so many."""
@@ -93,6 +96,14 @@ class TaskSource(Protocol):
     def experiences(self) -> Sequence[Any]:
         """Tasks whose solutions memory holds where held-out tasks are scored; empty: the training tasks."""
         return ()
+
+    def training_experiences(self) -> Sequence[Any]:
+        """Tasks whose solutions memory holds in training; empty: the training tasks."""
+        return ()
+
+    def demonstrator(self, task: Any) -> Teacher:
+        """Who solves a task for memory's sake, and may know more of it than its instruction says."""
+        return self.teacher()
 
     def follower(self) -> Any:
         """What carries out guidance word by word in place of an executor, with its method `act`; None if there is

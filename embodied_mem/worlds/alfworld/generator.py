@@ -26,7 +26,7 @@ import pathlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embodied_mem.errors import InternalError, InvalidInputError
 from embodied_mem.worlds.alfworld.pddl import game_file, identifier_of, location_of, problem_text
@@ -49,7 +49,7 @@ _STACKED = ("Cabinet", "Drawer", "Shelf", "StoveBurner")
 _FURNITURE_FREE = ("SinkBasin", "BathtubBasin", "GarbageCan", "Toilet", "Sink")
 
 
-class _Random:
+class SeededRandom:
     """Draws that stay the same in every Python version: only `random.Random.random` is used."""
 
     def __init__(self, *key: object) -> None:
@@ -69,6 +69,14 @@ class _Random:
     def key_of(self, weights: Mapping[str, float]) -> str:
         """Return a key with probability proportional to its weight."""
         return list(weights)[self.weighted(list(itertools.accumulate(weights.values())))]
+
+
+class Asked(NamedTuple):
+    """A task: its type, the object's type and the target's, as in the data ("SoapBar", "Fridge")."""
+
+    task_type: str
+    object: str
+    target: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,34 +139,60 @@ class Generator:
             most frequent receptacle per scene and type is near the measured one.
         own_habits: a type of object has one usual receptacle, drawn evenly from all that can hold it: only memory of
             this scene tells which, household statistics do not.
+        changes: what happened to the scenes since: each time this share of the object types moved to another usual
+            receptacle. Scenes with fewer changes are the same scenes earlier.
 
     Raises:
-        InvalidInputError: `habit` is outside [0, 1].
+        InvalidInputError: a share is outside [0, 1], or there are changes without `own_habits`.
     """
 
-    def __init__(self, seed: int, habit: float = DEFAULT_HABIT, own_habits: bool = False) -> None:
-        if not 0 <= habit <= 1:
-            raise InvalidInputError(f"habit: expected a share in [0, 1], got {habit}")
+    def __init__(
+        self, seed: int, habit: float = DEFAULT_HABIT, own_habits: bool = False, changes: Sequence[float] = ()
+    ) -> None:
+        for name, share in (("habit", habit), *(("changes", share) for share in changes)):
+            if not 0 <= share <= 1:
+                raise InvalidInputError(f"{name}: expected a share in [0, 1], got {share}")
+        if changes and not own_habits:
+            raise InvalidInputError("changes: expected own_habits, where each type of object has one usual place")
         self.seed = seed
         self.habit = habit
         self.own_habits = own_habits
+        self.changes = tuple(changes)
         self._statistics = household_statistics()
         self._contain = {name: set(held) for name, held in self._statistics["can_contain"].items()}
         self._having = {name: set(types) for name, types in self._statistics["properties"].items()}
         self._scenes: dict[int, Scene] = {}
 
     def scene(self, number: int) -> Scene:
-        """Return scene `number` (from 0), always the same for this seed and habit."""
+        """Return scene `number` (from 0), always the same for this seed, habit and changes."""
         if number < 0:
             raise InvalidInputError(f"scene: expected a number from 0, got {number}")
         if number not in self._scenes:
-            self._scenes[number] = self._make_scene(number)
+            scene = self._make_scene(number)
+            for change, share in enumerate(self.changes):
+                scene = self._changed(scene, change, share)
+            self._scenes[number] = scene
         return self._scenes[number]
+
+    def _changed(self, scene: Scene, change: int, share: float) -> Scene:
+        """Return the scene after one more change: some types of objects have another usual place."""
+        habits = {}
+        for name, habit in scene.habits.items():
+            rng = SeededRandom("change", self.seed, scene.number, change, name)
+            [old], others = habit.preferred, [i for i in habit.receptacles if i != habit.preferred[0]]
+            if others and rng.uniform(0, 1) < share:
+                new = others[rng.integer(len(others))]
+                parts = [high - low for low, high in itertools.pairwise((0.0, *habit.cumulative))]
+                parts[habit.receptacles.index(old)] -= self.habit
+                parts[habit.receptacles.index(new)] += self.habit
+                habit = Habit((new,), habit.receptacles, tuple(itertools.accumulate(max(part, 0.0) for part in parts)))
+            habits[name] = habit
+        return dataclasses.replace(scene, habits=habits)
 
     def _make_scene(self, number: int) -> Scene:
         room = ROOMS[number % len(ROOMS)]
         statistics = self._statistics["rooms"][room]
-        rng = _Random("scene", self.seed, number)
+        rng = SeededRandom("scene", self.seed, number)
         receptacles = self._make_receptacles(rng, statistics)
         inventory = [name for name, had in statistics["objects"].items()
                      if rng.uniform(0, statistics["scenes"]) < had["scenes"]]  # fmt: skip
@@ -177,7 +211,7 @@ class Generator:
         goals = self._possible_goals(statistics["goals"], receptacles, habits, furnishings)
         return Scene(number, room, receptacles, habits, copies, tuple(furnishings), floor, goals)
 
-    def _make_receptacles(self, rng: _Random, statistics: dict[str, Any]) -> tuple[Receptacle, ...]:
+    def _make_receptacles(self, rng: SeededRandom, statistics: dict[str, Any]) -> tuple[Receptacle, ...]:
         """Return the room's receptacles: counts, openness and shared standing places as in households."""
         receptacles: list[Receptacle] = []
         used, taken = set[str](), set[str]()
@@ -200,7 +234,7 @@ class Generator:
         return tuple(sorted(receptacles, key=lambda receptacle: receptacle.identifier))
 
     def _make_habit(
-        self, rng: _Random, name: str, places: dict[str, int], receptacles: tuple[Receptacle, ...]
+        self, rng: SeededRandom, name: str, places: dict[str, int], receptacles: tuple[Receptacle, ...]
     ) -> Habit | None:
         """Return where a type of object lives in this room, or None if nothing here can hold it."""
         able = [i for i, receptacle in enumerate(receptacles) if name in self._contain.get(receptacle.type, ())]
@@ -223,7 +257,7 @@ class Generator:
         return Habit(tuple(able[i] for i in preferred), tuple(able), tuple(itertools.accumulate(mixed)))
 
     def _place_furnishing(
-        self, rng: _Random, name: str, had: dict[str, Any], receptacles: tuple[Receptacle, ...], taken: set[str]
+        self, rng: SeededRandom, name: str, had: dict[str, Any], receptacles: tuple[Receptacle, ...], taken: set[str]
     ) -> list[Thing]:
         """Return the things of one type that never move: where households have them, or on the floor."""
         present = {"", *(receptacle.type for receptacle in receptacles)} - set(_FURNITURE_FREE)
@@ -268,7 +302,7 @@ class Generator:
                 name, target = pair.split()
                 if name not in habits or (change and name not in self._having[f"{change}able"]):
                     continue
-                banned = self._banned_types(task_type, target)
+                banned = self.banned_types(task_type, target)
                 starts = [receptacles[i].type for i in habits[name].receptacles]
                 served = target in present and name in self._contain[target] and not set(starts) <= set(banned)
                 if target in lamps if task_type == "look_at_obj_in_light" else served:
@@ -276,7 +310,7 @@ class Generator:
         return possible
 
     @staticmethod
-    def _new_location(rng: _Random, taken: set[str]) -> str:
+    def _new_location(rng: SeededRandom, taken: set[str]) -> str:
         """Return a standing place that nothing uses yet, and mark it as used."""
         while True:
             turn, tilt = rng.integer(4), 15 * (1 + rng.integer(4))
@@ -286,7 +320,7 @@ class Generator:
                 return location
 
     @staticmethod
-    def _banned_types(task_type: str, target: str) -> tuple[str, ...]:
+    def banned_types(task_type: str, target: str) -> tuple[str, ...]:
         """Return the receptacle types that the goal's objects never start in, as in the official games."""
         if task_type in ("pick_and_place_simple", "pick_two_obj_and_place"):
             return (target,)
@@ -311,16 +345,21 @@ class Generator:
             raise InvalidInputError(
                 f"task_type: scene {scene_number} ({scene.room}) serves {', '.join(scene.goals)}, got {task_type!r}"
             )
-        rng = _Random("trial", self.seed, scene_number, split, trial, task_type)
+        rng = SeededRandom("trial", self.seed, scene_number, split, trial, task_type)
         if task_type is None:
             task_type = list(scene.goals)[rng.integer(len(scene.goals))]
         name, target = rng.key_of(scene.goals[task_type]).split()
+        return self.game_about(rng, scene, Asked(task_type, name, target), split=split, trial=trial)
+
+    def game_about(self, rng: SeededRandom, scene: Scene, asked: Asked, *, split: str, trial: int) -> GeneratedGame:
+        """Return a trial of a scene for this task, with everything else as `rng` draws it."""
+        task_type, name, target = asked
         task = task_of(task_type, name.lower(), target.lower())
         objects: list[Thing] = []
         for type_name, copies in scene.copies.items():
             is_asked = type_name == name
             num_copies = max(int(rng.key_of(copies)), task.count if is_asked else 0)
-            banned = self._banned_types(task_type, target) if is_asked else ()
+            banned = self.banned_types(task_type, target) if is_asked else ()
             objects += self._place_copies(rng, scene, type_name, num_copies, banned)
         goal = render_goal(task, rng.integer(2))
         trial_name = f"trial_{split}_{trial:06d}"
@@ -328,10 +367,13 @@ class Generator:
             scene, objects, scene.floor[rng.integer(len(scene.floor))], task_type=task_type, object_type=name,
             target=target, trial=trial_name,
         )  # fmt: skip
-        return GeneratedGame(problem, goal, f"{task_type}-{name}-None-{target}-{scene_number}", trial_name, split)
+        folder = f"{task_type}-{name}-None-{target}-{scene.number}"
+        return GeneratedGame(problem, goal, folder, trial_name, split)
 
     @staticmethod
-    def _place_copies(rng: _Random, scene: Scene, name: str, num_copies: int, banned: tuple[str, ...]) -> list[Thing]:
+    def _place_copies(
+        rng: SeededRandom, scene: Scene, name: str, num_copies: int, banned: tuple[str, ...]
+    ) -> list[Thing]:
         """Return today's copies of one type of thing, none in a banned type of place."""
         cumulative, places = scene.habits[name].cumulative, scene.habits[name].receptacles
         if banned:
@@ -361,7 +403,9 @@ def generate(
     habit: float = DEFAULT_HABIT,
     prove: bool = True,
     own_habits: bool = False,
+    changes: Sequence[float] = (),
     first_scene: int = 0,
+    first_trial: int = 0,
 ) -> list[GeneratedGame]:
     """Return games over a fixed set of scenes: task types in turn, for each the scenes that can serve it in turn.
 
@@ -373,8 +417,9 @@ def generate(
         task_types: the types wanted, by default all that these scenes can serve.
         habit: see `Generator`.
         prove: replay a shortest plan of every game in the native engine and keep it as its walkthrough.
-        own_habits: see `Generator`.
+        own_habits, changes: see `Generator`.
         first_scene: number of the first scene.
+        first_trial: number of the first trial.
 
     Raises:
         InvalidInputError: a number out of range, an unknown split or task type, or scenes that cannot serve a type.
@@ -386,7 +431,7 @@ def generate(
     unknown = set(task_types or ()) - set(TASK_TYPES)
     if unknown:
         raise InvalidInputError(f"task_types: expected some of {', '.join(TASK_TYPES)}, got {sorted(unknown)}")
-    generator = Generator(seed, habit, own_habits)
+    generator = Generator(seed, habit, own_habits, changes)
     scenes = range(first_scene, first_scene + num_scenes)
     serving = {task_type: [number for number in scenes if task_type in generator.scene(number).goals]
                for task_type in task_types or TASK_TYPES}  # fmt: skip
@@ -395,7 +440,7 @@ def generate(
         raise InvalidInputError(f"task_types: none of the {num_scenes} scenes can serve {missing}; ask for more scenes")
     wanted = [task_type for task_type in serving if task_type not in missing]
     games = []
-    for trial in range(num_games):
+    for trial in range(first_trial, first_trial + num_games):
         turn, kind = divmod(trial, len(wanted))
         number = _scene_in_turn(serving[wanted[kind]], turn, seed, split, wanted[kind])
         game = generator.game(number, trial, split, wanted[kind])
@@ -406,7 +451,7 @@ def generate(
 def _scene_in_turn(scenes: Sequence[int], turn: int, *key: object) -> int:
     """Return the scene at place `turn` of an endless row of shuffles of these scenes."""
     number, place = divmod(turn, len(scenes))
-    rng = _Random("order", number, *key)
+    rng = SeededRandom("order", number, *key)
     return sorted(scenes, key=lambda scene: rng.uniform(0, 1))[place]
 
 

@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem import envs
+from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import find_games, trial_key
-from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.generator import Generator, generate
+from embodied_mem.worlds.alfworld.procedures import Procedures, task_of_game
 from embodied_mem.worlds.alfworld.wording.follower import Follower
+from embodied_mem.worlds.alfworld.wording.procedure_teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
 
 EXPERIENCES = 25
-"""Games that memory holds of each home that is held out."""
+"""Games that memory holds of each home that is held out, before each change where there are some."""
+
+TRIALS_BETWEEN_CHANGES = 1_000_000
+"""Trials after a change have numbers, and so names, of their own."""
 
 
 def is_dev(file: Path) -> bool:
@@ -39,11 +45,17 @@ def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int)
     return games[: count or None]
 
 
-def _generated(count: int, split: str, world: WorldConfig, seed: int, homes: bool) -> list[Game]:
+def _generated(count: int, split: str, world: WorldConfig, seed: int, homes: bool, changes: int = -1) -> list[Game]:
+    """Games of the training homes, or of those held out; `changes` of the world's had happened, -1 for all of them."""
     first, num_scenes = (world.num_scenes, world.homes) if homes else (0, world.num_scenes)
+    if world.procedures:
+        generator = Generator(seed, world.habit, world.own_habits)
+        named = Procedures(generator, world.procedures, world.num_scenes)
+        return [game.load() for game in named.games(count, range(first, first + num_scenes), split)]
+    happened = world.changes[: len(world.changes) if changes < 0 else changes]
     games = generate(
         count, seed=seed, num_scenes=num_scenes, split=split, habit=world.habit, own_habits=world.own_habits,
-        first_scene=first,
+        changes=happened, first_scene=first, first_trial=len(happened) * TRIALS_BETWEEN_CHANGES,
     )  # fmt: skip
     return [game.load() for game in games]
 
@@ -54,10 +66,14 @@ class AlfworldTasks:
     Args:
         world: names the splits and has the settings of the generator.
         seed: of generated games.
+
+    Attributes:
+        object_weight: as of `TaskSource`; for procedures their names decide, not the objects.
     """
 
     def __init__(self, world: WorldConfig, seed: int):
         self.kinds = household_kinds()
+        self.object_weight = 0.0 if world.procedures else OBJECT_WEIGHT
         self._world, self._seed = world, seed
 
     def sides(self) -> tuple[list[Any], list[Any]]:
@@ -70,8 +86,20 @@ class AlfworldTasks:
 
     def experiences(self) -> list[Any]:
         """As `TaskSource.experiences`."""
-        homes = self._world.homes
-        return _generated(EXPERIENCES * homes, "train", self._world, self._seed, homes=True) if homes else []
+        return self._remembered(self._world.homes, held_out=True)
+
+    def training_experiences(self) -> list[Any]:
+        """As `TaskSource.training_experiences`: from before the changes; who knows the procedures plays them."""
+        world = self._world
+        if world.procedures:
+            return self.sides()[0]
+        return self._remembered(world.num_scenes, held_out=False) if world.changes else []
+
+    def _remembered(self, num_homes: int, held_out: bool) -> list[Any]:
+        """Games that memory holds, oldest first: as many from before each change."""
+        eras = range(len(self._world.changes) or 1) if num_homes else ()
+        count = EXPERIENCES * num_homes
+        return [game for era in eras for game in _generated(count, "train", self._world, self._seed, held_out, era)]
 
     def follower(self) -> Follower:
         """As `TaskSource.follower`."""
@@ -87,7 +115,17 @@ class AlfworldTasks:
 
     def teacher(self, kinds: Sequence[str] | None = None) -> RuleTeacher:
         """As `TaskSource.teacher`."""
-        return RuleTeacher(statistics_order, self._world.grammar, kinds or self.kinds)
+        settings = statistics_order, self._world.grammar, kinds or self.kinds
+        if self._world.procedures:
+            return ProcedureTeacher(*settings)
+        return RuleTeacher(*settings, here_only=bool(self._world.changes))
+
+    def demonstrator(self, task: Any) -> RuleTeacher:
+        """As `TaskSource.demonstrator`: knows what the home's procedures mean."""
+        if not self._world.procedures:
+            return self.teacher()
+        meaning = task_of_game(task.name)
+        return ProcedureTeacher(statistics_order, self._world.grammar, self.kinds, meaning=meaning)
 
     def task_key(self, task_id: str) -> str:
         """As `TaskSource.task_key`."""

@@ -83,17 +83,26 @@ class RuleTeacher(TeacherNoise):
             tries them; None takes the order of the room's text.
         grammar: wording of commands, see `embodied_mem.envs`.
         kinds: of things in the world, for imagined answers; None for those of households.
+        here_only: experiences from other rooms are passed over; for worlds in which they tell nothing about this one.
     """
 
     def __init__(
-        self, search_order: SearchOrder | None = None, grammar: str = "0.4", kinds: Sequence[str] | None = None
+        self,
+        search_order: SearchOrder | None = None,
+        grammar: str = "0.4",
+        kinds: Sequence[str] | None = None,
+        *,
+        here_only: bool = False,
     ):
         super().__init__(kinds)
+        self._here_only = here_only
         self._order = search_order or room_order
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
         """The lesson of the first step."""
+        if self._here_only:
+            experiences = [experience for experience in experiences if experience.same_room is not False]
         self.room = tuple(parse_room(first_observation))
         self._set_task(goal)
         self._remembered = self._remember(experiences)

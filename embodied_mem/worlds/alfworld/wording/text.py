@@ -57,6 +57,7 @@ _GOAL_PATTERNS = [
     for task_type, templates in GOAL_TEMPLATES.items()
     for template in templates
 ]
+_NAMED_GOAL = re.compile(r"find a (?P<object>[a-z]+) and do the (?P<procedure>[a-z ]+?)\s*\.?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -185,6 +186,17 @@ def render_goal(task: Task, variant: int = 0) -> str:
     """Return the goal sentence of a task, with its full stop; `variant` 0 or 1 picks the official wording."""
     target = task.lamp_type or task.receptacle_type
     return GOAL_TEMPLATES[task.task_type][variant].format(object=task.object_type, receptacle=target) + "."
+
+
+def named_goal(object_type: str, procedure: str) -> str:
+    """Return a task sentence that says what is done by a name that the home has for it."""
+    return f"find a {object_type} and do the {procedure}."
+
+
+def parse_named_goal(goal: str) -> tuple[str, str]:
+    """Return (type of object, name of the procedure) of a `named_goal`; both empty if it is none."""
+    match = _NAMED_GOAL.fullmatch(" ".join(goal.split()).lower())
+    return (match["object"], match["procedure"]) if match else ("", "")
 
 
 def parse_room(first_observation: str) -> list[str]:
