@@ -55,3 +55,24 @@ def test_without_numbers_any_experience_will_do():
 @pytest.mark.parametrize("reason", ["not searched yet", "the goal says so", "memory two", ""])
 def test_other_reasons_claim_no_experience(reason):
     assert supported("find mug in desk 2", reason, SEEN) is None
+
+
+@pytest.mark.parametrize(
+    ("guidance", "number", "expected"),
+    [
+        ("put cup 1 in shelf 1", 1, True),
+        ("put cup 1 in shelf 2", 1, False),  # another place of this room
+        ("clean cup 1 with sinkbasin 1", 1, True),
+        ("heat cup 1 with microwave 1", 1, False),
+        ("put cup 1 in shelf 1", 2, False),  # what another name means here
+    ],
+)
+def test_what_is_to_be_done_needs_an_experience_that_was_asked_the_same(guidance, number, expected):
+    told = "mug 1 was in desk 2; cleaned at sinkbasin 1; placed in shelf 1; 5 steps"
+    goals = "find a mug and do the copper round.", "find a mug and do the maple round."
+    experiences = [
+        Experience(Episode(f"t{i}", goal, STEPS, True), told, same_room=True, number=i)
+        for i, goal in enumerate(goals, 1)
+    ]
+    seen = View("find a cup and do the copper round.", "shelf 3; desk 2", experiences)
+    assert supported(guidance, cite(number), seen) is expected
