@@ -309,6 +309,9 @@ class Trajectory:
         executor_tokens: (in, out) per step.
         compile_s: wall time of the delivery per step, its batch's time shared evenly.
         execute_s: likewise of the executor.
+        prefill_s: of `execute_s`, in which prompts were read; without compiling, which `execute_s` holds, too.
+        decode_s: likewise, in which commands were written.
+        experiences: what was retrieved.
     """
 
     task: int
@@ -319,6 +322,9 @@ class Trajectory:
     executor_tokens: list[tuple[int, int]]
     compile_s: float
     execute_s: float
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    experiences: Sequence[Experience] = ()
 
     @property
     def won(self) -> bool:
@@ -370,7 +376,7 @@ def play(
     delivery.begin([row.view for row in game.rows])
     given: list[list[Delivered]] = [[] for _ in range(count)]
     used: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    compile_s, execute_s = np.zeros(count), np.zeros(count)
+    compile_s, execute_s, prefill_s, decode_s = np.zeros((4, count))
     keys, fold_in = row_keys(seeds, tasks), _fold_in()
     for step in game.steps(max_steps):
         rows = [row.index for row in game.running]
@@ -395,12 +401,15 @@ def play(
             used[row].append((turn.tokens_in[position], turn.tokens_out[position]))
         compile_s[rows] += (compiled - started) / len(rows)
         execute_s[rows] += (done - compiled) / len(rows)
+        prefill_s[rows] += turn.prefill_s / len(rows)
+        decode_s[rows] += turn.decode_s / len(rows)
         if on_step:
             on_step(len(game.running), sum(row.won for row in game.rows))
     return [
         Trajectory(
             row.task, int(seeds[i]), row.episode, row.progress,
-            given[i], used[i], float(compile_s[i]), float(execute_s[i]),
+            given[i], used[i], float(compile_s[i]), float(execute_s[i]), float(prefill_s[i]), float(decode_s[i]),
+            row.view.experiences,
         )
         for i, row in enumerate(game.rows)
     ]  # fmt: skip

@@ -33,11 +33,15 @@ class Turn:
         actions: one command per row.
         tokens_in: prompt tokens per row, soft positions included.
         tokens_out: generated tokens per row.
+        prefill_s: wall time in which the batch's prompts were read.
+        decode_s: likewise, in which its commands were written.
     """
 
     actions: list[str]
     tokens_in: list[int]
     tokens_out: list[int]
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
 
 
 class Executor:
@@ -97,7 +101,8 @@ class Executor:
         lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
         texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
         actions = [" ".join(text.split("\n")[0].split()) for text in texts]
-        return Turn(actions, [len(ids) for ids in encoded], lengths.tolist())
+        sampler = self._sampler
+        return Turn(actions, [len(ids) for ids in encoded], lengths.tolist(), sampler.prefill_s, sampler.decode_s)
 
     def _check_soft(self, encoded: list[list[int]], soft: Sequence[np.ndarray | None] | None) -> None:
         for row, (ids, value) in enumerate(zip(encoded, soft or [None] * len(encoded))):

@@ -76,7 +76,8 @@ class EpisodeResult:
 
 
 class AgentNumbers(NamedTuple):
-    """What is kept of an episode on the subsets of a world; see `EpisodeResult`. Plans and vetoes are the agent's."""
+    """What is kept of an episode on the subsets of a world; see `EpisodeResult`. Plans and vetoes are the agent's;
+    `more` is a delivery's (`score.EpisodeNumbers.more`)."""
 
     won: int
     progress: float
@@ -85,6 +86,7 @@ class AgentNumbers(NamedTuple):
     vetoes: int = 0
     tokens: float = 0
     milliseconds: float = 0
+    more: Mapping[str, float] = {}
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(EpisodeResult) if field.name != "more")

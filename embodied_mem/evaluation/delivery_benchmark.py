@@ -87,6 +87,7 @@ def play_deliveries(
     memory, bank, num_envs = bundle.config.memory, bank_of(world, training_tasks), BATCH * len(seeds)
     executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(num_envs,))
     worlds = {subset: source_of(world).envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
+    teacher, tokenizer = source_of(world).teacher, compiler.tokenizer if compiler else None
     for (name, subset), numbers in left.items():
         delivery, view, acting = under(
             settings[name], executor, compiler, bank, source=source_of(world),
@@ -102,8 +103,9 @@ def play_deliveries(
                     tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
                     top_k=memory.top_k, full_turns=memory.full_turns,
                 )  # fmt: skip
-                for (number, seed), (won, share, steps), one in zip(pairs, envs.outcomes(), map(numbers_of, played)):
-                    row = AgentNumbers(int(won), share, steps, 0, 0, one.tokens, one.milliseconds)
+                for (number, seed), (won, share, steps), trajectory in zip(pairs, envs.outcomes(), played):
+                    one = numbers_of(trajectory, teacher, tokenizer)
+                    row = AgentNumbers(int(won), share, steps, 0, 0, one.tokens, one.milliseconds, one.more)
                     on_episode(name, subset, subsets[subset][number], seed, row)
                     wins += won
                 progress.update(len(part), won=wins / len(pairs))

@@ -28,6 +28,7 @@ from embodied_mem.evaluation.benchmark import AgentNumbers, EpisodeResult, Publi
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option
 from embodied_mem.evaluation.intervals import paired_difference, success_row
+from embodied_mem.evaluation.noaction import withheld_of, withheld_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, rate
@@ -239,7 +240,7 @@ def episode_of(agent: str, subset: str, task: str, seed: int, row: AgentNumbers)
     """The result of an episode from its numbers."""
     return EpisodeResult(
         agent, task, bool(row.won), row.progress, row.steps, subset=subset, seed=seed, tokens=row.tokens,
-        milliseconds=row.milliseconds, more={"plans": row.plans, "vetoes": row.vetoes},
+        milliseconds=row.milliseconds, more={"plans": row.plans, "vetoes": row.vetoes, **row.more},
     )  # fmt: skip
 
 
@@ -276,7 +277,7 @@ def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, 
                 for what, key in (("success", "won"), ("steps", "steps")):
                     difference = paired_difference(column[key], columns[baseline][key])
                     row[f"{what}_difference_to_{baseline}"] = list(difference)
-            rows[subset][name] = row
+            rows[subset][name] = row | _delivered(episodes, subset, name)
     return rows
 
 
@@ -287,8 +288,24 @@ def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
         column: np.array([episode.more.get(column, getattr(episode, column, 0)) for episode in episodes], float)
         .reshape(tasks, -1)
         .mean(1)
-        for column in AgentNumbers._fields
+        for column in AgentNumbers._fields[:-1]
     }
+
+
+def _delivered(episodes: Sequence[EpisodeResult], subset: str, name: str) -> dict[str, Any]:
+    """Columns that only deliveries have: what the executor reads and writes, and how often nothing is said."""
+    own = [episode for episode in episodes if (episode.subset, episode.agent) == (subset, name)]
+    if not all("withheld" in episode.more for episode in own):
+        return {}
+    steps = max(sum(episode.steps for episode in own), 1)
+    total = {key: sum(episode.more[key] for episode in own) for key in own[0].more}
+    costs = {
+        "executor_tokens_in": "executor_in", "executor_tokens_out": "executor_out",
+        "executor_prefill_ms": "prefill_ms", "executor_decode_ms": "decode_ms",
+    }  # fmt: skip
+    return {f"{key}_per_step": total[column] / steps for key, column in costs.items()} | withheld_row(
+        withheld_of(total)
+    )
 
 
 def cost_cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:

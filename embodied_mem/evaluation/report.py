@@ -32,16 +32,20 @@ def table(scores: Mapping[str, Score]) -> str:
 
 def rows_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """As `table`, from rows as JSON data."""
-    head = ["delivery", "success", "95 % interval", "vs none (paired)", "progress", "steps", "executor tokens/step"]
-    head += ["compiler tokens/step", "ms/step", "parse rate"]
+    head = ["delivery", "success", "95 % interval", "vs none (paired)", "progress", "steps"]
+    head += ["executor tokens/step: in + out", "executor ms/step: prefill + decode", "compiler tokens/step", "ms/step"]
+    head += ["parse rate", "NOACTION", "its precision"]
     return markdown(head, [_cells(name, row) for name, row in rows.items()])
 
 
 def _cells(name: str, row: Mapping[str, Any]) -> list[str]:
     return [
         name, percent(row["success"]), between(row["interval"], "-"), versus(row), percent(row["progress"]),
-        f"{row['steps']:.1f}", f"{row['executor_tokens_per_step']:.0f}", f"{row['compiler_tokens_per_step']:.0f}",
-        f"{row['latency_ms_per_step']:.1f}", percent(row["parse_rate"]),
+        f"{row['steps']:.1f}",
+        f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.0f}",
+        f"{row['executor_prefill_ms_per_step']:.1f} + {row['executor_decode_ms_per_step']:.1f}",
+        f"{row['compiler_tokens_per_step']:.0f}", f"{row['latency_ms_per_step']:.1f}", percent(row["parse_rate"]),
+        percent(row["noaction"]), "-" if (right := row["noaction_precision"]) is None else percent(right),
     ]  # fmt: skip
 
 

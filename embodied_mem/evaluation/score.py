@@ -17,6 +17,7 @@ from embodied_mem.agents.rollout import Envs, Trajectory, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row, wilson
+from embodied_mem.evaluation.noaction import NO_OUTPUT, Withheld, withheld_in, withheld_of, withheld_row
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import MemoryBank
 from embodied_mem.progress import Progress
@@ -25,8 +26,9 @@ from embodied_mem.registry import names
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
-    from embodied_mem.training.teachers.lesson import TaskSource
+    from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
 
 class EpisodeNumbers(NamedTuple):
@@ -45,6 +47,10 @@ class EpisodeNumbers(NamedTuple):
         guided: steps at which the executor got guidance.
         cited: steps at which the guidance names an experience as its source.
         unsupported: of these, steps at which that experience does not say so.
+        executor_out: of the executor's tokens, those it wrote.
+        prefill_s: of its time, in which it read prompts; without compiling.
+        decode_s: likewise, in which it wrote commands.
+        withheld, judged, nothing_due, rightly, hint_tokens: see `noaction.Withheld`.
     """
 
     won: bool
@@ -59,6 +65,14 @@ class EpisodeNumbers(NamedTuple):
     guided: int
     cited: int = 0
     unsupported: int = 0
+    executor_out: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    withheld: int = 0
+    judged: int = 0
+    nothing_due: int = 0
+    rightly: int = 0
+    hint_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -70,11 +84,23 @@ class EpisodeNumbers(NamedTuple):
         """In both models."""
         return 1000 * (self.executor_s + self.compiler_s)
 
+    @property
+    def more(self) -> dict[str, float]:
+        """What a report holds of it beside the fields that every episode has."""
+        return {
+            "executor_in": self.executor_tokens - self.executor_out, "executor_out": self.executor_out,
+            "prefill_ms": round(1000 * self.prefill_s, 3), "decode_ms": round(1000 * self.decode_s, 3),
+            **withheld_of(self._asdict())._asdict(),
+        }  # fmt: skip
 
-def numbers_of(trajectory: Trajectory) -> EpisodeNumbers:
-    """The numbers of a played episode."""
+
+def numbers_of(
+    trajectory: Trajectory, make_teacher: Callable[[], Teacher] | None = None, tokenizer: Tokenizer | None = None
+) -> EpisodeNumbers:
+    """The numbers of a played episode; for teacher and tokenizer see `noaction.withheld_in`."""
     delivered = trajectory.delivered
     outputs = [d.record.output for d in delivered if d.record is not None]
+    withheld = withheld_in(trajectory, make_teacher, tokenizer)
     return EpisodeNumbers(
         bool(trajectory.won),
         float(trajectory.progress),
@@ -88,6 +114,10 @@ def numbers_of(trajectory: Trajectory) -> EpisodeNumbers:
         sum(bool(d.hint or d.memory) for d in delivered),
         sum(d.supported is not None for d in delivered),
         sum(d.supported is False for d in delivered),
+        sum(written for _, written in trajectory.executor_tokens),
+        trajectory.prefill_s,
+        trajectory.decode_s,
+        *withheld[1:],
     )
 
 
@@ -108,6 +138,10 @@ class Score:
         guided: share of steps at which the executor got guidance.
         cited: share of steps at which the guidance names an experience as its source.
         hallucinated: share of steps at which that experience does not say so.
+        executor_out: of `executor_tokens`, those that it wrote.
+        prefill_ms: of `executor_ms`, in which prompts were read; without compiling, which `executor_ms` holds, too.
+        decode_ms: likewise, in which commands were written.
+        withheld: outputs of the compiler without guidance.
     """
 
     delivery: str
@@ -122,6 +156,10 @@ class Score:
     guided: float
     cited: float = 0.0
     hallucinated: float = 0.0
+    executor_out: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    withheld: Withheld = NO_OUTPUT
 
     @property
     def success(self) -> float:
@@ -143,11 +181,16 @@ class Score:
             "compiler_tokens_per_step": self.compiler_tokens,
             "latency_ms_per_step": self.executor_ms + self.compiler_ms,
             "executor_ms_per_step": self.executor_ms,
+            "executor_tokens_in_per_step": self.executor_tokens - self.executor_out,
+            "executor_tokens_out_per_step": self.executor_out,
+            "executor_prefill_ms_per_step": self.prefill_ms,
+            "executor_decode_ms_per_step": self.decode_ms,
             "compiler_ms_per_step": self.compiler_ms,
             "parse_rate": self.parse_rate,
             "guided": self.guided,
             "cited": self.cited,
             "hallucinations_per_100_steps": 100 * self.hallucinated,
+            **withheld_row(self.withheld),
         }
         if baseline is not None and baseline is not self:
             difference, low, high = paired_difference(self.won, baseline.won)
@@ -181,12 +224,13 @@ def score_deliveries(
         finished: (delivery, seed, task) -> numbers of an earlier run; a batch of such episodes is not played.
         on_episode: called with name, seed, task and the numbers of each episode, finished ones included.
         numbered, newest_first: as the experiences were that the models were trained on.
-        source: of the tasks, for the deliveries `teacher` and `guidance_only`.
+        source: of the tasks, for the deliveries `teacher` and `guidance_only`, and to judge by when guidance is due.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
     pairs = [(task, seed) for seed in seeds for task in tasks]
+    teacher, tokenizer = source.teacher if source else None, compiler.tokenizer if compiler else None
     scores = {}
     for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
         name = setting.name
@@ -204,7 +248,7 @@ def score_deliveries(
                     envs, acting, delivery, view,
                     tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
                 )  # fmt: skip
-                batch = [numbers_of(trajectory) for trajectory in played]
+                batch = [numbers_of(trajectory, teacher, tokenizer) for trajectory in played]
             for key, numbers in zip(keys, batch):
                 if on_episode:
                     on_episode(*key, numbers)
@@ -230,6 +274,10 @@ def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seed
         guided=float(total["guided"] / steps),
         cited=float(total["cited"] / steps),
         hallucinated=float(total["unsupported"] / steps),
+        executor_out=float(total["executor_out"] / steps),
+        prefill_ms=float(1000 * total["prefill_s"] / steps),
+        decode_ms=float(1000 * total["decode_s"] / steps),
+        withheld=withheld_of(total),
     )
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -107,6 +108,18 @@ def _write(
     return decode(network, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
 
 
+def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
+    """Returns (what a jitted function gives, seconds); what had to be compiled runs again, which alone is timed."""
+    while True:
+        compiled = program._cache_size()
+        started = time.perf_counter()
+        result = jax.block_until_ready(program(*arguments, **settings))
+        seconds = time.perf_counter() - started
+        if program._cache_size() == compiled:
+            return result, seconds
+        del result  # two caches need twice the memory
+
+
 def num_compiled() -> tuple[int, int]:
     """Returns how many programs for reading and for writing were compiled in this process."""
     return _read._cache_size(), _write._cache_size()  # type: ignore[attr-defined]
@@ -167,6 +180,8 @@ class PromptCache:
         prompt_tokens: of all prompts so far.
         kept_tokens: of these, the ones that were not read because an earlier call had read them.
         shared_tokens: likewise, because another row of the same call read them.
+        prefill_s: wall time of the last call in which prompts were read, without compiling.
+        decode_s: likewise, in which completions were written.
     """
 
     def __init__(
@@ -184,6 +199,7 @@ class PromptCache:
         self.decoder = decoder
         self.length_buckets = tuple(sorted(length_buckets))
         self.prompt_tokens = self.kept_tokens = self.shared_tokens = 0
+        self.prefill_s = self.decode_s = 0.0
         self._settings, self._max_new, self._batch_buckets = settings, max_new_tokens, tuple(batch_buckets)
         self._soft_token, self._rows, self._place = soft_token, rows, place
         self._watch = WeightsWatch(decoder)
@@ -225,8 +241,9 @@ class PromptCache:
                 f"generate: expected at most max_length={self.decoder.config.max_length} columns, got a length bucket "
                 f"of {cache.capacity} + {self._max_new} new tokens + {extra_capacity}"
             )
-        generation: Generation = _write(
-            self._network, keys, cache, hidden, origin,
+        generation: Generation
+        generation, self.decode_s = _timed(
+            _write, self._network, keys, cache, hidden, origin,
             settings=self._settings, max_new_tokens=self._max_new, capacity=capacity,
         )  # fmt: skip
         return generation
@@ -279,7 +296,9 @@ class PromptCache:
             given = (soft[i] for i in chosen)
             values = np.stack([np.zeros(shapes[0], np.float32) if value is None else value for value in given])
             written = self._place(((tokens == self._soft_token) & mask, values))
-        hidden, self._cache = _read(self._network, going_on, *self._place((tokens, mask)), written)
+        (hidden, self._cache), self.prefill_s = _timed(
+            _read, self._network, going_on, *self._place((tokens, mask)), written
+        )
         self._stored = StoredPrompts(
             [text[:limit] for text, limit in zip(read, limits)],
             [

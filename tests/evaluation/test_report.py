@@ -27,7 +27,7 @@ FACTS = {"command": "python evaluate.py", "commit": "abc"}
 
 
 def trajectory(task, seed, won, num_steps, texts=(), tokens=0):
-    """`num_steps` steps of 100 + 4 executor tokens, 2 ms of the executor and 3 ms of the compiler each."""
+    """`num_steps` steps of 100 + 4 executor tokens, 0.5 + 1.5 ms of the executor and 3 ms of the compiler each."""
     records = [Compiled(parse_output(t), [1], np.array([2]), np.array([0.0])) for t in texts] or [None] * num_steps
     delivered = [Delivered(hint=r.output.guidance if r else "", tokens=tokens, record=r) for r in records]
     episode = Episode(f"t{task}", "g", (), won)
@@ -40,6 +40,8 @@ def trajectory(task, seed, won, num_steps, texts=(), tokens=0):
         [(100, 4)] * num_steps,
         0.003 * num_steps,
         0.002 * num_steps,
+        0.0005 * num_steps,
+        0.0015 * num_steps,
     )
 
 
@@ -120,10 +122,14 @@ def test_json_of_a_comparison():
 
 def test_table():
     head, rule, none, compiled = table(scores()).split("\n")
-    assert head.count("|") == rule.count("|") == none.count("|") == compiled.count("|") == 11
+    assert head.count("|") == rule.count("|") == none.count("|") == compiled.count("|") == 14
     low, high = (100 * end for end in wilson(0.25, 4))
-    assert none == f"| none | 25.0 % | {low:.1f} - {high:.1f} | - | 43.8 % | 5.0 | 104 | 0 | 5.0 | 100.0 % |"
-    assert compiled.startswith("| compiled | 75.0 % | 30.1 - 95.4 | +50.0 [+0.0, +100.0] | 81.2 % | 2.0 | 104 | 50 |")
+    cells = f"none | 25.0 % | {low:.1f} - {high:.1f} | - | 43.8 % | 5.0 | 100 + 4 | 0.5 + 1.5 | 0 | 5.0 | 100.0 %"
+    assert none == f"| {cells} | 0.0 % | - |"
+    assert compiled.startswith(
+        "| compiled | 75.0 % | 30.1 - 95.4 | +50.0 [+0.0, +100.0] | 81.2 % | 2.0 | 100 + 4 | 0.5 + 1.5 | 50 |"
+    )
+    assert compiled.endswith("| 50.0 % | - |"), "nobody has judged"
     without = dict(list(scores().items())[1:])
     assert "| - |" in table(without), "without a baseline there is no difference"
 

@@ -69,6 +69,7 @@ def noted(name: str, function):
         calls.add(str((seen, jax.tree.map(describe, keywords))))
         return function(*arguments, **keywords)
 
+    call._cache_size = getattr(function, "_cache_size", None)
     return call
 
 

@@ -198,7 +198,7 @@ def episode_of(delivery: str, task: str, seed: int, numbers: EpisodeNumbers) -> 
     """The result of a delivery's episode."""
     return EpisodeResult(
         delivery, task, bool(numbers.won), numbers.progress, numbers.steps, seed=seed,
-        tokens=numbers.tokens, milliseconds=round(numbers.milliseconds, 3),
+        tokens=numbers.tokens, milliseconds=round(numbers.milliseconds, 3), more=numbers.more,
     )  # fmt: skip
 
 
