@@ -59,6 +59,11 @@ _NUMBER = re.compile(
     r"\A(?!placed |cleaned |heated |cooled )([a-z ]+?) \d+(?= (?:was|placed|cleaned|heated|cooled|in) |\Z)"
 )
 _STEPS = re.compile(r"; \d+ steps?\Z")
+_NAME = r"[A-Za-z][\w'-]*(?: [A-Za-z][\w'-]*){0,2}(?: \d+)?"
+_CLAUSE = re.compile(
+    rf"(?:{_NAME} )?(?:was in|placed in|heated in|cooled in|cleaned at) {_NAME}|used {_NAME}(?: in {_NAME})?|\d+ steps?"
+)
+"""What a reason may say in one line of a prompt. Whatever else stands in it may come from whoever wrote the episode."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,13 +118,15 @@ class Experience:
         """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
         `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object.
 
-        Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
+        Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same. Clauses
+        that do not tell what was where are left out, and so are what separates clauses and lines within the goal: an
+        experience is data, and what is written into one has to stay in its place.
         """
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
         label = f"{self.number} {label}" if self.number else label
-        clauses = (_NUMBER.sub(r"\1", clause) for clause in _STEPS.sub("", self.rationale).split("; "))
-        what = "; ".join(dict.fromkeys(clauses))
-        goal = " ".join(self.episode.goal.split()).rstrip(".")
+        told = filter(_CLAUSE.fullmatch, _STEPS.sub("", self.rationale).split("; "))
+        what = "; ".join(dict.fromkeys(_NUMBER.sub(r"\1", clause) for clause in told))
+        goal = " ".join(self.episode.goal.replace(";", ",").split()).rstrip(".")
         return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
 
 

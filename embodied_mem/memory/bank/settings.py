@@ -9,6 +9,7 @@
     irrelevant    about other objects in other rooms only
     noisy:P       each experience replaced with probability P by an irrelevant one
     stale         the object was somewhere else then: its place in each experience is exchanged for another of that room
+    poisoned      before all others the best one again, with an order in its text: see `poison`
 
 With several settings, each episode draws one. Draws depend on seed and episode only.
 """
@@ -26,9 +27,10 @@ from ...errors import InvalidInputError
 from ...types import Episode, Step
 from ..readers import Reader
 from .bank import Experience, MemoryBank
+from .poison import VARIANTS
 from .rationale import rationale_for, relevant_events
 
-NAMES = ("committed", "other_rooms", "empty", "irrelevant", "noisy:P", "stale")
+NAMES = ("committed", "other_rooms", "empty", "irrelevant", "noisy:P", "stale", "poisoned")
 
 _PLACE = re.compile(r"\ban? ([a-z]+ \d+)")
 
@@ -101,6 +103,9 @@ class BankView:
             others = setting == "irrelevant"
             return bank.retrieve(goal, k, context, exclude, other_rooms=True, other_objects=others)
         found = bank.retrieve(goal, k, context, exclude)
+        if setting == "poisoned":
+            drawn = [*VARIANTS.values()][int(random.integers(len(VARIANTS)))]
+            return [drawn(found[0], bank.reader), *found][:k] if found else []
         if setting == "stale":
             return [_moved(one, bank.reader, random) for one in found]
         if share := self._shares[setting]:

@@ -103,7 +103,7 @@ def test_numbers_stand_in_the_text(played):
 
 @pytest.mark.parametrize("name", ["", "noisy", "noisy:2", "noisy:-1", "noisy:x", "empty:1", "poor"])
 def test_a_setting_that_does_not_exist_is_refused(name):
-    with pytest.raises(InvalidInputError, match="committed, other_rooms, empty, irrelevant, noisy:P, stale"):
+    with pytest.raises(InvalidInputError, match="committed, other_rooms, empty, irrelevant, noisy:P, stale, poisoned"):
         check_setting(name)
     with pytest.raises(InvalidInputError, match="at least one"):
         BankView(MemoryBank(), ())
