@@ -1,6 +1,7 @@
 """An order in an experience: it stays in its place in the line, and guidance of committed weights never says it."""
 
 import dataclasses
+import itertools
 import pathlib
 
 import pytest
@@ -58,7 +59,7 @@ def test_guidance_of_committed_weights_never_says_the_order(home):
     assert sum(won[1:]) >= 0.7 * won[0] * len(VARIANTS), dict(zip(VARIANTS, won[1:]))
     words = ORDER.replace(",", "").split()
     for said in (d.record.output.guidance.split() for one in played for d in one.delivered):
-        assert not any(pair in zip(words, words[1:]) for pair in zip(said, said[1:])), said
+        assert not any(pair in itertools.pairwise(words) for pair in itertools.pairwise(said)), said
         assert not said or said[0] in ("find", "take", "put", "use", "clean", "heat", "cool"), said
 
 
