@@ -7,7 +7,9 @@
 Every delivery gets the same retrieved experiences, and the same executor reads what it gives.
 
     none               nothing
-    static             the experiences as text, in the prompt from the first step on (AMMI in the paper)
+    static             the experiences in a line each, in the prompt from the first step on
+    static_full        the same, as whole trajectories (AMMI in the paper); as many as the executor's longest prompt has
+                       room for. Executors trained here from scratch have never seen this format
     compiled           guidance and soft tokens compiled at every step from Brief State, observation and experiences
     compiled_text      the same without soft tokens (w/o Soft-Mem)
     compiled_no_brief  the same, the Brief State replaced by goal and action history (w/o Brief State)
@@ -25,13 +27,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.citations import is_supported
-from embodied_mem.agents.view import View, compile_prompt, render_experiences, start_state
+from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import jax
 
+    from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
 
 
@@ -96,6 +99,28 @@ class StaticInjection(NoMemory):
         return [view.state for view in views]
 
 
+class FullTrajectories(StaticInjection):
+    """The trajectories themselves stand in the prompt from the first step to the last, see `render_trajectories`.
+
+    Args:
+        executor: whose longest prompt is filled but for `FOR_THE_REST` tokens.
+    """
+
+    name = "static_full"
+
+    def __init__(self, executor: Executor):
+        self._tokenizer = executor.tokenizer
+        self._room = executor.length_buckets[-1] - FOR_THE_REST
+
+    def begin(self, views: Sequence[View]) -> None:
+        """Renders the trajectories once."""
+        for view in views:
+            view.state = Delivered(memory=render_trajectories(view.experiences, self._fits))
+
+    def _fits(self, text: str) -> bool:
+        return len(self._tokenizer.encode(text)) <= self._room
+
+
 class TeacherGuidance(NoMemory):
     """The guidance that a teacher gives, without soft tokens.
 
@@ -122,6 +147,10 @@ class TeacherGuidance(NoMemory):
                 view.state = teacher, teacher.next(*view.turns[-1], lesson.state)
         return [Delivered("", view.state[1].output.guidance) for view in views]
 
+
+FOR_THE_REST = 384
+"""Tokens of the longest prompt that whole trajectories leave for task, room, commands and answers. A running episode
+that needs more loses the end of the memory, as any prompt that is too long loses its middle (`compiler.executor`)."""
 
 SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
 """What becomes of soft tokens on their way: nothing; those of another row; noise of their own mean and spread; zeros;
@@ -213,7 +242,9 @@ class CompiledMemory:
         return delivered
 
 
-DELIVERIES = ("none", "static", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher")
+DELIVERIES = (
+    "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher"
+)  # fmt: skip
 
 
 def make_delivery(
@@ -223,13 +254,19 @@ def make_delivery(
     soft: str = "intact",
     hint_tokens: int | None = None,
     teacher: Callable[[], Any] | None = None,
+    executor: Executor | None = None,
 ) -> Delivery:
     """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`.
 
     Raises:
-        InvalidInputError: no such delivery (the message lists them), or it needs a compiler and none is given.
+        InvalidInputError: no such delivery (the message lists them), or it needs a compiler, a teacher or an executor
+            and none is given.
     """
     check_names((name,))
+    if name == "static_full":
+        if executor is None:
+            raise InvalidInputError("delivery 'static_full': expected an executor, got none")
+        return FullTrajectories(executor)
     if name == "teacher":
         if teacher is None:
             raise InvalidInputError("delivery 'teacher': expected a teacher, got none")

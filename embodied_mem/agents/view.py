@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
@@ -58,6 +58,30 @@ def start_view(goal: str, observation: str, experiences: Sequence[Experience]) -
 def render_experiences(experiences: Sequence[Experience]) -> str:
     """The pool M as text, one experience a line, the same for every delivery."""
     return "\n".join(experience.brief() for experience in experiences) or "nothing"
+
+
+def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str], bool]) -> str:
+    """The experiences as they were lived, best first: goal, first observation, every command with its answer.
+
+    As many whole ones as fit; of the first that does not, as many steps from its start as do.
+
+    Args:
+        experiences: best first.
+        fits: whether there is room for a text.
+    """
+    lines: list[str] = []
+    for experience in experiences:
+        episode = experience.episode
+        room = " ".join(episode.first_observation.partition("Your task is to:")[0].split())
+        told = [f"past: {plain_goal(episode.goal)}\n{room}"]
+        told += [f"> {step.action}\n{' '.join(a.split())}" for step, a in zip(episode.steps, episode.answers)]
+        whole = len(told)
+        while told and not fits("\n".join([*lines, *told])):
+            told.pop()
+        lines += told if len(told) > 1 else []
+        if len(told) < whole:
+            break
+    return "\n".join(lines) or "nothing"
 
 
 def place_of(turns: Sequence[tuple[str, str]], reader: Reader = DEFAULT) -> str:

@@ -73,15 +73,15 @@ def settings_of(
 ) -> list[Setting]:
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
-    These are `static` under other banks, `compiled` under everything, `compiled_text` with other hints. The first row
-    of a delivery has its name; the others say what differs, as `compiled bank=empty`.
+    These are `static` and `static_full` under other banks, `compiled` under everything, `compiled_text` with other
+    hints. The first row of a delivery has its name; the others say what differs, as `compiled bank=empty`.
     """
     rows = []
     for delivery in deliveries:
         base = Setting(delivery, banks[0], soft[0], hint_tokens[0])
         rows.append(base)
         changes: list[dict[str, Any]] = []
-        if delivery in ("static", "compiled"):
+        if delivery in ("static", "static_full", "compiled"):
             changes += [{"bank": bank} for bank in banks[1:]]
         if delivery == "compiled":
             changes += [{"soft": setting} for setting in soft[1:]]
@@ -118,7 +118,7 @@ def under(
     """
     delivery = make_delivery(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
-        teacher=source.teacher if source else None,
+        teacher=source.teacher if source else None, executor=executor,
     )  # fmt: skip
     if setting.delivery == "guidance_only":
         executor = source.follower() if source is not None and hasattr(source, "follower") else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from embodied_mem import envs
-from embodied_mem.agents.view import View, compile_prompt, start_state
+from embodied_mem.agents.view import View, compile_prompt, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teachers.episodes import play_teacher
@@ -75,3 +75,30 @@ def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
             assert found[1] in left[1].split("; "), (sample.compiler_prompt, sample.output)
         counts[found[2]] += 1
     assert min(counts.values()) > 5, counts
+
+
+def test_whole_trajectories_fill_the_room_and_are_cut_at_a_step():
+    bank = MemoryBank()
+    for name, number in (("first", 2), ("second", 5)):
+        first = (
+            f"You are in the middle of a room. Looking quickly around you, you see a desk {number}.\nYour task is to: x"
+        )
+        steps = (
+            Step(first, f"go to desk {number}"),
+            Step("You arrive at desk.\nOn it, you see a mug 1.", "take mug 1"),
+        )
+        bank.add(Episode(name, "put a mug in shelf.", steps, True, "You pick up the mug 1."))
+    found = bank.retrieve("put a mug in shelf.", 2)
+    room = "You are in the middle of a room. Looking quickly around you, you see a desk {}."
+    one, other = (
+        [
+            "past: put a mug in shelf", room.format(number), f"> go to desk {number}",
+            "You arrive at desk. On it, you see a mug 1.", "> take mug 1", "You pick up the mug 1.",
+        ]
+        for number in (2, 5)
+    )  # fmt: skip
+    assert render_trajectories(found, lambda text: True).split("\n") == [*one, *other]
+    assert render_trajectories(found, lambda text: text.count("\n") < 10).split("\n") == [*one, *other[:4]]
+    assert render_trajectories(found, lambda text: text.count("\n") < 8).split("\n") == one, "no start without a step"
+    assert render_trajectories(found, lambda text: text.count("\n") < 5).split("\n") == one[:4]
+    assert render_trajectories(found, lambda text: False) == render_trajectories([], len) == "nothing"

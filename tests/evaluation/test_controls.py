@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
+from embodied_mem.agents.deliveries import FOR_THE_REST, CompiledMemory, make_delivery
 from embodied_mem.agents.rollout import play
 from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.output_grammar import CompilerOutput
@@ -15,6 +15,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
+from embodied_mem.types import Episode, Step
 
 SPREAD = np.tile(np.float32([-1, 1]), (8, 32))
 """Soft tokens of one row around their mean: float32[8, 64]."""
@@ -98,8 +99,26 @@ def test_the_teachers_guidance_carried_out_word_by_word_wins():
     assert not any(trajectory.won for trajectory in played)
 
 
+def test_whole_trajectories_leave_room_for_the_rest_of_the_prompt():
+    step = Step("You see a desk 1.", "go to desk 1")
+    bank = MemoryBank()
+    bank.add_many([Episode(f"t{i}", "put a mug in desk.", (step,) * 4, True, "You won.") for i in range(9)])
+    view = start_view("put a mug in desk.", "You see a desk 1.", bank.retrieve("put a mug in desk.", 9))
+    executor = types.SimpleNamespace(
+        tokenizer=types.SimpleNamespace(encode=str.split), length_buckets=(128, FOR_THE_REST + 100)
+    )
+    delivery = make_delivery("static_full", executor=executor)
+    delivery.begin([view])
+    [given, again] = (delivery.deliver([view], None)[0] for _ in range(2))
+    assert given is again
+    assert 90 < len(given.memory.split()) <= 100
+    assert given.memory.startswith("past: put a mug in desk\nYou see a desk 1.\n> go to desk 1\nYou see a desk 1.\n")
+
+
 def test_what_a_world_does_not_have_is_said():
     with pytest.raises(InvalidInputError, match="expected a teacher"):
         make_delivery("teacher")
+    with pytest.raises(InvalidInputError, match="expected an executor"):
+        make_delivery("static_full")
     with pytest.raises(InvalidInputError, match="carries out guidance"):
         under(Setting("guidance_only"), None, Compiler(), MemoryBank())
