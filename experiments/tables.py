@@ -19,6 +19,7 @@ from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 from embodied_mem.registry import load
 from embodied_mem.worlds.memento.evaluation.tables import PAPER_STAGES
+from study_tables import controls_table, soft_budget_table, soft_probe_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -68,48 +69,19 @@ def alfworld() -> str:
     return deliveries("alfworld_valid_seen")
 
 
-def controls(name: str) -> str:
-    """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name."""
-    if not (data := _read(name)):
-        return NOT_RUN
-    head = (
-        "delivery", "success", "95 % interval", "against none, paired", "steps", "guided steps", "NOACTION",
-        "its precision", "tokens saved/step", "hallucinations per 100 steps", "executor tokens/step",
-        "in + out", "prefill + decode, ms/step",
-    )  # fmt: skip
-    rows = [
-        [
-            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
-            percent(row["guided"]), *_noaction_cells(row), f"{row['hallucinations_per_100_steps']:.1f}",
-            f"{row['executor_tokens_per_step']:.0f}", *_executor_cells(row),
-        ]
-        for delivery, row in data["deliveries"].items()
-    ]  # fmt: skip
-    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
-    return markdown(head, rows, f"{games}; {_source(data)}")
-
-
-def _noaction_cells(row: dict) -> list[str]:
-    """How often a compiler says nothing, how often rightly, and what it saves; "-" in results from before."""
-    if row.get("noaction") is None:
-        return ["-"] * 3
-    right, saved = row["noaction_precision"], row["noaction_tokens_saved"]
-    return [percent(row["noaction"]), "-" if right is None else percent(right), f"{saved:.1f}"]
-
-
-def _executor_cells(row: dict) -> list[str]:
-    """Tokens and time of the executor, reading and writing apart; "-" in results from before."""
-    names = "executor_tokens_in", "executor_tokens_out", "executor_prefill_ms", "executor_decode_ms"
-    values = [row.get(f"{name}_per_step") for name in names]
-    if None in values:
-        return ["-"] * 2
-    tokens_in, tokens_out, prefill, decode = values
-    return [f"{tokens_in:.0f} + {tokens_out:.1f}", f"{prefill:.2f} + {decode:.2f}"]
-
-
 def habits() -> str:
     """Homes whose habits only memory tells."""
-    return controls("habits")
+    return controls_table(data, _source(data)) if (data := _read("habits")) else NOT_RUN
+
+
+def soft_budget() -> str:
+    """Success by tokens of guidance."""
+    return soft_budget_table(data, _source(data)) if (data := _read("soft_budget")) else NOT_RUN
+
+
+def soft_probe() -> str:
+    """What soft tokens carry."""
+    return soft_probe_table(data, _source(data)) if (data := _read("soft_probe")) else NOT_RUN
 
 
 def speed() -> str:
@@ -440,6 +412,8 @@ TABLES = {
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
     "habits": habits,
+    "soft_budget": soft_budget,
+    "soft_probe": soft_probe,
     "worlds": worlds,
     "alfworld": alfworld,
     "speed": speed,

@@ -262,7 +262,7 @@ def test_own_experience_never_leaks():
     """Every game has an episode in the bank that names the game; it may help all others with this goal, not itself."""
     plain = world(8)
     _, info = plain.reset(options={"task_indices": list(range(8))})
-    secret = bank(*[(info["task_id"][i], info["goal"][i], f"secret {i} known") for i in range(8)])
+    secret = bank(*[(info["task_id"][i], info["goal"][i], f"secret{i} was in safe 1") for i in range(8)])
     for name in ("static", "compiled"):
         executor, compiler = Scripted(), ScriptedCompiler(lambda *_: "noaction")
         play(
@@ -271,7 +271,7 @@ def test_own_experience_never_leaks():
         )  # fmt: skip
         read = executor.prompts if name == "static" else compiler.prompts
         for step in read:
-            assert [[f"secret {i} known" in prompt for i in range(8)] for prompt in step] == (
+            assert [[f"secret{i} was in" in prompt for i in range(8)] for prompt in step] == (
                 ~np.eye(8, dtype=bool)
             ).tolist()
 

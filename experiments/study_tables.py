@@ -1,0 +1,99 @@
+"""Tables of the study of memory, for `tables.py`: a result's data and where it comes from, as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embodied_mem.evaluation.report import versus
+from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
+
+_PROBED = ("place", "kind", "number")
+
+
+def soft_budget_table(data: dict[str, Any], source: str) -> str:
+    """Success by tokens of guidance: text only, and soft tokens beside it."""
+    rows = data["rows"]
+    compared = {
+        (row["kind"], row["budget"]): row["difference"] for row in data["comparisons"] if row["kind"] != "control"
+    }
+    head = (
+        "tokens of guidance", "text only", "tokens/step", "with soft tokens", "tokens/step", "both - text, paired",
+        f"both - text with {data['num_soft']} tokens more, paired",
+    )  # fmt: skip
+    lines = [
+        [
+            "all" if text["budget"] is None else str(text["budget"]),
+            rate(text["success"], text["interval"]), f"{text['tokens']:.0f}",
+            rate(both["success"], both["interval"]), f"{both['tokens']:.0f}",
+            *(difference(compared[kind, text["budget"]]) for kind in ("same budget", "equal tokens")),
+        ]
+        for text, both in zip(rows["text"], rows["both"])
+    ]  # fmt: skip
+    for row in rows["controls"][1:]:
+        cells = rate(row["success"], row["interval"]), f"{row['tokens']:.0f}"
+        lines.append([f"0, {row['row'].rpartition('+')[2]}", "-", "-", *cells, "-", "-"])
+    said = data["verdict"]["text"].replace("\n", " ")
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds"
+    return markdown(head, lines, said, "", f"{games}; {source}")
+
+
+def soft_probe_table(data: dict[str, Any], source: str) -> str:
+    """What a linear probe reads from soft tokens."""
+    names = {
+        "probe": "linear probe",
+        "shuffled": "the same, fitted on shuffled rows",
+        "majority": "most frequent place",
+    }
+    lines = [
+        [
+            label, *(rate(data[name][what]["accuracy"], data[name][what]["interval"]) for what in _PROBED),
+            f"{data[name]['bits']:.2f}" if "bits" in data[name] else "-",
+        ]
+        for name, label in names.items()
+    ]  # fmt: skip
+    for name, label in (("guidance", "the compiler's text"), ("teacher", "the teacher's text")):
+        lines.append([label, rate(data[name]["accuracy"], data[name]["interval"]), "-", "-", "-"])
+    low, high = data["probe"]["bits_interval"]
+    games = (
+        f"{data['held_out_games']} games in {data['held_out_rooms']} rooms, fitted on {data['train_games']} games in "
+        f"{data['train_rooms']}; bits of the probe {low:.2f} to {high:.2f}"
+    )
+    head = ["", *_PROBED, f"bits of {data['entropy_bits']:.2f}"]
+    return markdown(head, lines, f"{games}; {source}")
+
+
+def controls_table(data: dict[str, Any], source: str) -> str:
+    """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name."""
+    head = (
+        "delivery", "success", "95 % interval", "against none, paired", "steps", "guided steps", "NOACTION",
+        "its precision", "tokens saved/step", "hallucinations per 100 steps", "executor tokens/step",
+        "in + out", "prefill + decode, ms/step",
+    )  # fmt: skip
+    rows = [
+        [
+            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            percent(row["guided"]), *_noaction_cells(row), f"{row['hallucinations_per_100_steps']:.1f}",
+            f"{row['executor_tokens_per_step']:.0f}", *_executor_cells(row),
+        ]
+        for delivery, row in data["deliveries"].items()
+    ]  # fmt: skip
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
+    return markdown(head, rows, f"{games}; {source}")
+
+
+def _noaction_cells(row: dict) -> list[str]:
+    """How often a compiler says nothing, how often rightly, and what it saves; "-" in results from before."""
+    if row.get("noaction") is None:
+        return ["-"] * 3
+    right, saved = row["noaction_precision"], row["noaction_tokens_saved"]
+    return [percent(row["noaction"]), "-" if right is None else percent(right), f"{saved:.1f}"]
+
+
+def _executor_cells(row: dict) -> list[str]:
+    """Tokens and time of the executor, reading and writing apart; "-" in results from before."""
+    names = "executor_tokens_in", "executor_tokens_out", "executor_prefill_ms", "executor_decode_ms"
+    values = [row.get(f"{name}_per_step") for name in names]
+    if None in values:
+        return ["-"] * 2
+    tokens_in, tokens_out, prefill, decode = values
+    return [f"{tokens_in:.0f} + {tokens_out:.1f}", f"{prefill:.2f} + {decode:.2f}"]
