@@ -6,7 +6,8 @@
 The means of the soft tokens of the first step are read for training games, and for held-out games: in homes that no
 training game is of, where the weights' world has such. The place is where the rule teacher finds the object, kind and
 number. A multinomial logistic regression on the `--components` main directions learns from the training games; how much
-it is regularised is chosen on a fifth of their rooms. Scored on the held-out games:
+it is regularised, and how much it relies on how frequent places are, is chosen on a fifth of their rooms. Scored on the
+held-out games:
 
 - accuracy for the place, its kind and its number, against always saying the place that is most frequent in training,
   and against the same probe trained on soft tokens of other rows (`shuffled`);
@@ -19,6 +20,7 @@ it is regularised is chosen on a fifth of their rooms. Scored on the held-out ga
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -30,10 +32,11 @@ from embodied_mem.errors import MissingDependencyError
 from embodied_mem.evaluation.command import add_model_options, models_of, output_file
 from embodied_mem.evaluation.intervals import wilson
 
-FLOOR = 0.01
-"""Probability that the probe leaves to places that it does not know, spread over all, so that bits are finite."""
-
 REGULARISATION = (0.01, 0.1, 1.0)
+PRIOR = (0.02, 0.1, 0.3, 0.6, 1.0)
+"""Shares that the probe may leave to how frequent places are in training, so that bits are finite and it need not be
+surer than it is right."""
+
 BATCH = 64
 
 
@@ -92,7 +95,7 @@ class Rows(NamedTuple):
 def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Rows]:
     """(training rows, held-out rows) of the world of these weights, each with the memory that models have there."""
     from embodied_mem.memory import MemoryBank
-    from embodied_mem.training.bank import bank_of, scoring_bank
+    from embodied_mem.training.bank import bank_of, scoring_bank, teach_bank
     from embodied_mem.training.tasks import TEACHER_STEPS, sources_of
 
     config = bundle.config
@@ -102,14 +105,13 @@ def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Ro
 
     def solved(games: Sequence[Any]) -> MemoryBank:
         envs = source.envs(games, min(BATCH, len(games)), TEACHER_STEPS)
-        return bank_of(envs, len(games), lambda _: source.teacher(), seed=config.seed, task_key=source.task_key)
+        return bank_of(envs, len(games), lambda i: source.demonstrator(games[i]), seed=config.seed)
 
-    known, held_out = solved(train), solved(valid[: num_tasks or None])
     # Spread over all training games, which stand room by room.
-    chosen = train[:: max(1, len(train) // num_train)][:num_train]
+    chosen, scored = train[:: max(1, len(train) // num_train)][:num_train], valid[: num_tasks or None]
     return (
-        first_steps(source, compiler, config, chosen, known, known),
-        first_steps(source, compiler, config, valid[: num_tasks or None], scoring_bank(config), held_out),
+        first_steps(source, compiler, config, chosen, teach_bank(config), solved(chosen)),
+        first_steps(source, compiler, config, scored, scoring_bank(config), solved(scored)),
     )
 
 
@@ -127,7 +129,7 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
         for episode, _ in solved.records
     }
     envs = source.envs(games, min(BATCH, len(games)))
-    view = BankView(bank, numbered=config.memory.numbered)
+    view = BankView(bank, numbered=config.memory.numbered, newest_first=config.memory.newest_first)
     soft: list[np.ndarray] = []
     rows = Rows(np.zeros((0, 0)), [], [], [], [])
     for first in range(0, len(games), BATCH):
@@ -165,48 +167,62 @@ def probe(training: Rows, held_out: Rows, *, components: int, seed: int = 0) -> 
     choosing = np.asarray([room in left_out for room in training.rooms])
     every = sorted({*training.places, *held_out.places})
 
-    def fitted(inputs: np.ndarray, targets: np.ndarray, strength: float) -> _Probe:
-        return _Probe(inputs, targets, strength, every)
+    def fitted(inputs: np.ndarray) -> _Probe:
+        """Chosen on the rooms that were left out, then learned from all."""
 
-    def loss(strength: float) -> float:
-        return float(fitted(near[~choosing], labels[~choosing], strength).bits(near[choosing], labels[choosing]).mean())
+        def loss(choice: tuple[float, float]) -> float:
+            strength, prior = choice
+            if strength not in tried:
+                tried[strength] = _Probe(inputs[~choosing], labels[~choosing], strength, every)
+            return float(tried[strength].bits(inputs[choosing], labels[choosing], prior).mean())
 
-    strength = min(REGULARISATION, key=loss)
+        tried: dict[float, _Probe] = {}
+        strength, prior = min(itertools.product(REGULARISATION, PRIOR), key=loss)
+        return _Probe(inputs, labels, strength, every, prior)
+
     truth = np.asarray(held_out.places)
-    shuffled = fitted(near[random.permutation(len(near))], labels, strength)
     counts = {place: int((labels == place).sum()) for place in every}
     entropy = _entropy(truth)
-    rows = {"probe": fitted(near, labels, strength), "shuffled": shuffled}
-    result: dict[str, Any] = {"entropy_bits": entropy, "places": len(every), "regularisation": strength}
+    rows = {"probe": fitted(near), "shuffled": fitted(near[random.permutation(len(near))])}
+    result: dict[str, Any] = {"entropy_bits": entropy, "places": len(every)}
     for name, one in rows.items():
-        said, bits = one.said(far), entropy - one.bits(far, truth)
+        bits = entropy - one.bits(far, truth)
         means = bits[random.integers(len(bits), size=(2000, len(bits)))].mean(1)
-        result[name] = scored(said, truth) | {
-            "bits": float(bits.mean()), "bits_interval": np.quantile(means, (0.025, 0.975)).tolist()
+        result[name] = scored(one.said(far), truth) | {
+            "bits": float(bits.mean()), "bits_interval": np.quantile(means, (0.025, 0.975)).tolist(),
+            "regularisation": one.strength, "prior": one.prior,
         }  # fmt: skip
     result["majority"] = scored(np.full(len(truth), max(counts, key=lambda place: counts[place])), truth)
     return result
 
 
 class _Probe:
-    """A multinomial logistic regression; places that it has not seen get a share of `FLOOR`."""
+    """A multinomial logistic regression, mixed with how frequent places are in training.
 
-    def __init__(self, inputs: np.ndarray, targets: np.ndarray, strength: float, every: Sequence[str]):
+    Places of `every` that it has not seen count as seen once.
+    """
+
+    def __init__(
+        self, inputs: np.ndarray, targets: np.ndarray, strength: float, every: Sequence[str], prior: float = 1.0
+    ):
         from sklearn.linear_model import LogisticRegression
 
+        self.strength, self.prior = strength, prior
         self._model = LogisticRegression(C=strength, max_iter=300).fit(inputs, targets)
-        self._every = len(every)
+        counts = {place: 1 + int((targets == place).sum()) for place in every}
+        self._frequent = {place: count / sum(counts.values()) for place, count in counts.items()}
 
     def said(self, inputs: np.ndarray) -> np.ndarray:
         """The likeliest place of each row."""
         return np.asarray(self._model.predict(inputs))
 
-    def bits(self, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def bits(self, inputs: np.ndarray, targets: np.ndarray, prior: float | None = None) -> np.ndarray:
         """-log2 of the probability of each row's place."""
+        share = self.prior if prior is None else prior
         column = {place: number for number, place in enumerate(self._model.classes_)}
         table = self._model.predict_proba(inputs)
         given = np.asarray([table[row, column[t]] if t in column else 0.0 for row, t in enumerate(targets)])
-        return -np.log2((1 - FLOOR) * given + FLOOR / self._every)
+        return -np.log2((1 - share) * given + share * np.asarray([self._frequent[t] for t in targets]))
 
 
 def scored(said: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
