@@ -144,14 +144,16 @@ def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
     write_text(path, text + "\n")
 
 
-CURVES = {
-    "executor": ("loss", "action_accuracy"),
-    "executor_correction": ("loss", "action_accuracy"),
-    "compiler": ("text_nll", "action_accuracy"),
-    "correction": ("text_nll", "action_accuracy"),
-    "grpo": ("won", "well_formed"),
-}
-"""What is drawn per stage: two metrics, on the left and the right axis."""
+CURVES = (
+    ("executor", "loss", "action_accuracy"),
+    ("executor_correction", "loss", "action_accuracy"),
+    ("compiler", "text_nll", "action_accuracy"),
+    ("correction", "text_nll", "action_accuracy"),
+    ("grpo", "won", "well_formed"),
+    ("grpo", "equal_share", "text_kl_to_start"),
+    ("grpo", "text_entropy", "soft_entropy"),
+)
+"""What is drawn: a stage with two metrics, on the left and the right axis."""
 
 
 def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
@@ -161,14 +163,14 @@ def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping[str, A
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    stages = [name for name in CURVES if curves.get(name)]
-    if not stages:
+    panels = [panel for panel in CURVES if curves.get(panel[0])]
+    if not panels:
         return False
-    figure, axes = plt.subplots(1, len(stages), figsize=(4.5 * len(stages), 3.2), squeeze=False)
-    for axis, name in zip(axes[0], stages):
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.2), squeeze=False)
+    for axis, (name, *metrics) in zip(axes[0], panels):
         rows = curves[name]
         width = max(1, len(rows) // 50)
-        for metric, side, colour in zip(CURVES[name], (axis, axis.twinx()), ("tab:blue", "tab:orange")):
+        for metric, side, colour in zip(metrics, (axis, axis.twinx()), ("tab:blue", "tab:orange")):
             points = [(row["step"], row[metric]) for row in rows if metric in row]
             if not points:
                 continue

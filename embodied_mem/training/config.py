@@ -284,6 +284,9 @@ class GRPOConfig(_Part, part="grpo"):
         max_steps: episode limit during rollouts.
         microbatch: step samples per forward-backward pass; gradients are accumulated.
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
+        density: how the log-density of a soft token of D numbers counts, see `objectives.grpo_update`: `sum` over the D,
+            which is the policy gradient to the letter, or `mean`, which is D times less.
+        rewards: `own`, or `shuffled` among all episodes of a batch, a control without signal.
     """
 
     steps: int = bounded(500, ">= 0")
@@ -302,6 +305,8 @@ class GRPOConfig(_Part, part="grpo"):
     microbatch: int = bounded(16, ">= 1")
     minibatches: int = bounded(1, ">= 1")
     checkpoint_every: int = bounded(5, ">= 1")
+    density: str = bounded("mean", "mean or sum")
+    rewards: str = bounded("own", "own or shuffled")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -349,6 +354,7 @@ _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "numbered", False), ("memory", "newest_first", False),
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()),
+    ("grpo", "density", "mean"), ("grpo", "rewards", "own"),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

@@ -19,6 +19,7 @@ from embodied_mem.agents.rollout import Trajectory, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.weights_version import weights_version
+from embodied_mem.training.config import Config
 from embodied_mem.training.objectives import grpo_update as grpo
 from embodied_mem.training.objectives.sft import CompilerModel, Params, TrainState, cosine, make_optimizer
 from embodied_mem.training.run.loop import Metrics, run_loop
@@ -59,6 +60,7 @@ class GRPOStage:
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
         optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
+        self._first = place.params(params, axes)
         self._start, places = fresh_state(optimizer, params, axes, place)
         self._gradient: Callable[..., tuple[Params, Metrics]] = place.scoped(
             grpo.make_grpo_gradient(self._graph, rl, places=places and places.trainable, mesh=config.mesh)
@@ -84,12 +86,15 @@ class GRPOStage:
         started = time.perf_counter()
         trajectories = self._play(current, step, random)
         rollout_s = time.perf_counter() - started
-        advantages, equal = grpo.advantages_of(trajectories, rl.group_size)
-        metrics = rollout_metrics(trajectories) | {"equal_groups": equal, "rollout_s": rollout_s}
+        advantages, equal = grpo.advantages_of(rewarded(run.config, trajectories, step), rl.group_size)
+        metrics = rollout_metrics(trajectories) | {"equal_share": equal / rl.num_tasks, "rollout_s": rollout_s}
         soft_shape, ids = (run.config.memory.num_soft, self._executor.config.width), special_ids(run.tokenizer)
         samples = grpo.policy_samples(trajectories, advantages, soft_shape, ids.soft)
         grpo.refuse_stale(samples, weights_version(current.decoder, current.soft_mem))
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
+        metrics |= {"samples": len(samples), "tokens": 0}
+        if samples:
+            metrics |= self._from_start([samples[i] for i in parts[0][: rl.microbatch]])
         for number, part in enumerate(part for part in parts if len(part)):
             gradients, values = grpo.accumulate(
                 self._gradient_of, state.trainable, self._frozen, [samples[i] for i in part],
@@ -97,13 +102,24 @@ class GRPOStage:
             )  # fmt: skip
             state = self._update(state, gradients)
             gap = metrics.get("log_prob_gap", values["log_prob_gap"])  # of the first minibatch, where it should be 0
-            metrics |= values | {"log_prob_gap": gap}
+            metrics |= values | {"log_prob_gap": gap, "tokens": metrics["tokens"] + values["tokens"]}
         return state, metrics
 
+    def _from_start(self, samples: Sequence[grpo.PolicySample]) -> dict[str, float]:
+        """How far the policy has gone from where it started, estimated on one microbatch that it has just sampled.
+
+        KL(policy || start): of text in nats per token, r - 1 - log r with r = pi_start / pi; of soft tokens in nats per
+        dimension, -log r.
+        """
+        rows, pad = self._run.place.rows(self._run.config.grpo.microbatch), special_ids(self._run.tokenizer).pad
+        _, values = grpo.accumulate(self._gradient_of, self._first, self._frozen, samples, rows, pad)
+        drift = {"text_kl_to_start": values["text_approximate_kl"]}
+        return drift | ({"soft_kl_to_start": -values["soft_log_ratio"]} if "soft_log_ratio" in values else {})
+
     def _gradient_of(
-        self, trainable: Params, frozen: Params, data: grpo.PolicyBatch[np.ndarray], total: float
+        self, trainable: Params, frozen: Params, data: grpo.PolicyBatch[np.ndarray], totals: grpo.Totals
     ) -> tuple[Params, Metrics]:
-        return self._gradient(trainable, frozen, self._run.place.batch(data), total)
+        return self._gradient(trainable, frozen, self._run.place.batch(data), totals)
 
     def _play(self, model: CompilerModel, step: int, random: np.random.Generator) -> list[Trajectory]:
         """Episodes of drawn tasks, in groups, by models of their own, whose kept prompts make room for the update."""
@@ -117,6 +133,14 @@ class GRPOStage:
             seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, max_steps=rl.max_steps,
         )  # fmt: skip
+
+
+def rewarded(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
+    """Whose reward each trajectory earns: its own, or under `grpo.rewards=shuffled` that of any one of the batch."""
+    count = len(trajectories)
+    shuffled = config.grpo.rewards == "shuffled"
+    order = np.random.default_rng((config.seed, 10, step)).permutation(count) if shuffled else range(count)
+    return [trajectories[i] for i in order]
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:

@@ -123,7 +123,7 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     gradient = grpo.make_grpo_gradient(graph, rl, places=places and places.trainable, mesh=config.mesh)
     policy = _batch(place, policy)
     handed = _bytes((state.trainable, policy)) + _bytes(frozen, frozen_size)
-    yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, 1.0)
+    yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, grpo.Totals(1.0, 1.0))
 
     rows = place.rows(rl.num_tasks * rl.group_size)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)

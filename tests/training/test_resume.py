@@ -167,7 +167,7 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
         assert [line["step"] for line in runs.metrics(stage)] == list(range(steps))
         assert runs.metrics(stage) == straight.metrics(stage)
     assert all(
-        line["grad_norm"] > 0 and line["equal_groups"] < 2 for line in runs.metrics("grpo")
+        line["grad_norm"] > 0 and line["equal_share"] < 1 for line in runs.metrics("grpo")
     )  # there was something
     assert {name.split("-")[0] for name in programs} == {"jit_executor_step", "jit_compiler_step"}
     assert runs.programs() == programs, "a resumed run is the same programs"

@@ -9,9 +9,20 @@ For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table
     loss = -1/M sum over tokens of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A),   rho = pi(o) / pi_old(o)
 
 The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as
-one token whose log-density is the mean over its width (`models.soft_mem.log_density`). M is the number of these tokens
-in the batch, so that a long trajectory does not weigh less per token. No KL term. Observations and prompts carry no
-loss.
+one token. M is the number of these tokens in the batch, so that a long trajectory does not weigh less per token. No KL
+term. Observations and prompts carry no loss.
+
+A soft token is D numbers with one Gaussian each. `GRPOConfig.density` says what stands for log pi of it:
+
+    sum     of the D log-densities: its true log-probability. rho is the exact ratio of likelihoods, and before the
+            first update the gradient is the policy gradient (REINFORCE). The clip ends a step once the token as a whole is
+            some 0.2 nats likelier; log rho spreads with sqrt(D), so with a large D nearly all ratios leave the range after
+            one update, and with several minibatches the later ones move text alone.
+    mean    that sum over D. rho is the geometric mean of the D ratios, of the size of one text token's. The clip ends a
+            step once each number is 0.2 nats likelier on average, the token D times that: a range D times as wide. Before
+            the first update the gradient is that of `sum` over D, so text weighs D times more beside it.
+
+With one minibatch all ratios are 1 and nothing is clipped: then the two differ in the weight of the soft channel alone.
 
 Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
 the GRPO that it cites uses.
@@ -22,7 +33,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +44,7 @@ from flax import nnx
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.errors import InternalError
 from embodied_mem.models.decoder import score_tokens
-from embodied_mem.models.soft_mem import log_density
+from embodied_mem.models.soft_mem import entropy_per_dimension, log_density
 from embodied_mem.training.config import ONE_DEVICE, GRPOConfig, MeshConfig
 from embodied_mem.training.objectives.batches import A, Batch, Row, pad_rows
 from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages, grpo_clip_loss
@@ -56,7 +67,7 @@ class PolicySample:
         row: prompt, sampled tokens, soft positions.
         log_probs: float32[T] when it was sampled.
         soft: float32[N, D] sampled soft tokens; zeros if none were used.
-        soft_log_density: float32[N].
+        soft_log_density: float32[N], mean over the width, whatever `GRPOConfig.density` is.
         uses_soft: whether the executor read soft tokens that were sampled; those of a linear projection are not.
         advantage: of its trajectory.
         weights_version: of the weights that sampled it.
@@ -149,16 +160,32 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
     )
 
 
+class Totals(NamedTuple):
+    """The learned tokens of a whole batch, of which a microbatch is a part: text, and soft tokens that were read."""
+
+    text: float
+    soft: float
+
+
+def totals_of(samples: Sequence[PolicySample]) -> Totals:
+    """What `samples` have together."""
+    return Totals(
+        float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples))
+    )
+
+
 def make_grpo_gradient(
     graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
 ) -> Callable[..., tuple[Params, Metrics]]:
-    """A jitted (trainable, frozen, PolicyBatch, total tokens) -> (gradient, metrics), to be summed over parts.
+    """A jitted (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics), to be summed over parts.
 
-    On a mesh, `places` has a sharding per leaf of the gradient.
+    On a mesh, `places` has a sharding per leaf of the gradient. The metrics are means over the text tokens, `text_...`,
+    and over the soft tokens, `soft_...`: `entropy` at the sampling temperature (of a soft token per dimension),
+    `log_ratio` (of a soft token per dimension), and `ratio`, `clipped`, `approximate_kl` of `grpo_clip_loss`.
     """
 
     def loss_of(
-        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], total: jax.Array
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], totals: Totals
     ) -> tuple[jax.Array, Metrics]:
         model = nnx.merge(graphdef, trainable, frozen)
         batch = data.batch
@@ -166,26 +193,35 @@ def make_grpo_gradient(
         scores = score_tokens(
             model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
         )
-        new, old, mask = scores.log_probs, data.old_log_probs, batch.learned
+        channels = {"text": (scores.log_probs, data.old_log_probs, batch.learned, scores.entropy, totals.text, 1)}
         if model.soft_mem is not None and model.soft_mem.config.stochastic:
             gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
             density = log_density(data.soft, gaussian, config.temperature, per_dimension=True)
-            new = jnp.concatenate([new, density], 1)
-            old = jnp.concatenate([old, data.old_soft], 1)
-            mask = jnp.concatenate([mask, jnp.broadcast_to(data.uses_soft[:, None], density.shape)], 1)
-        loss, metrics = grpo_clip_loss(
-            new, old, data.advantages[:, None], mask,
-            clip_low=config.clip_low, clip_high=config.clip_high, denominator=total,
-        )  # fmt: skip
-        metrics["policy_entropy"] = jnp.where(batch.learned, scores.entropy, 0).sum() / total
-        metrics["log_prob_gap"] = jnp.abs(jnp.where(mask, new - old, 0)).max()
-        metrics["tokens"] = num_tokens(batch)
+            used = jnp.broadcast_to(data.uses_soft[:, None], density.shape)
+            entropy = entropy_per_dimension(gaussian) + jnp.log(config.temperature)
+            factor = data.soft.shape[2] if config.density == "sum" else 1
+            channels["soft"] = density, data.old_soft, used, entropy, totals.soft, factor
+        everything = totals.text + totals.soft
+        loss = jnp.zeros(())
+        metrics = {"log_prob_gap": jnp.zeros(()), "tokens": num_tokens(batch)}
+        for name, (new, old, mask, entropy, total, factor) in channels.items():
+            part, values = grpo_clip_loss(
+                factor * new, factor * old, data.advantages[:, None], mask,
+                clip_low=config.clip_low, clip_high=config.clip_high, denominator=everything,
+            )  # fmt: skip
+            loss += part
+            log_ratio = jnp.where(mask, new - old, 0)
+            count = jnp.maximum(total, 1.0)
+            metrics |= {f"{name}_{key}": value * everything / count for key, value in values.items()}
+            metrics[f"{name}_log_ratio"] = log_ratio.sum() / count
+            metrics[f"{name}_entropy"] = jnp.where(mask, entropy, 0).sum() / count
+            metrics["log_prob_gap"] = jnp.maximum(metrics["log_prob_gap"], jnp.abs(log_ratio).max())
         return loss, metrics
 
     def grpo_gradient(
-        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], total: jax.Array
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], totals: Totals
     ) -> tuple[Params, Metrics]:
-        gradient: tuple[Params, Metrics] = jax.grad(loss_of, has_aux=True)(trainable, frozen, data, total)
+        gradient: tuple[Params, Metrics] = jax.grad(loss_of, has_aux=True)(trainable, frozen, data, totals)
         return gradient
 
     return jax.jit(grpo_gradient) if places is None else jax.jit(grpo_gradient, out_shardings=(places, None))
@@ -228,12 +264,12 @@ def accumulate(
             first minibatch of an update the sampler then used other weights, a stale cache or another prompt.
     """
     order = sorted(range(len(samples)), key=lambda i: sum(map(len, samples[i].row)))
-    total = float(sum(len(s.log_probs) + s.uses_soft * len(s.soft) for s in samples))
+    totals = totals_of(samples)
     gradients: Any = None
     metrics: dict[str, float] = {}
     for start in range(0, len(order), microbatch):
         data = policy_batch([samples[i] for i in order[start : start + microbatch]], microbatch, pad_id)
-        part, values = gradient(trainable, frozen, data, total)
+        part, values = gradient(trainable, frozen, data, totals)
         gradients = part if gradients is None else jax.tree.map(jnp.add, gradients, part)
         for name, value in values.items():
             before = metrics.get(name, 0.0)
