@@ -10,6 +10,7 @@ command is given again, to the same numbers.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -60,6 +61,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     keep_freed_memory()
     import jax
 
+    from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score
     from embodied_mem.parallel.mesh import initialize_distributed
@@ -134,7 +136,10 @@ def main(arguments: list[str] | None = None) -> dict | None:
     settings = {"seeds": ev.seeds, "temperature": ev.temperature}
     before = {}
     if config.grpo.steps:
-        bundle = Bundle(config, tokenizer, executor, model)
+        bundle = Bundle(
+            dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0)), tokenizer, executor, model
+        )
+        save_bundle(run_dir / "weights_before_grpo", bundle.config, tokenizer, executor, model)
         scored = score(bundle, *valid, deliveries=("compiled",), label="before GRPO", **settings)
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
@@ -149,6 +154,8 @@ def main(arguments: list[str] | None = None) -> dict | None:
     scores = score(bundle, *valid, deliveries=ev.deliveries, **settings)
     if not is_first():
         return None
+    if before and "compiled" in scores:
+        before["gain_of_grpo"] = paired_difference(scores["compiled"].won, scored["compiled"].won)
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,

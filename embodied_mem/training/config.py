@@ -284,8 +284,8 @@ class GRPOConfig(_Part, part="grpo"):
         max_steps: episode limit during rollouts.
         microbatch: step samples per forward-backward pass; gradients are accumulated.
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
-        density: how the log-density of a soft token of D numbers counts, see `objectives.grpo_update`: `sum` over the D,
-            which is the policy gradient to the letter, or `mean`, which is D times less.
+        density: how the log-densities of a soft token's D numbers count, see `objectives.grpo_update`: their `sum` is
+            the policy gradient to the letter, their `mean` is D times less.
         rewards: `own`, or `shuffled` among all episodes of a batch, a control without signal.
     """
 

@@ -42,10 +42,10 @@ class Runs:
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }  # fmt: skip
 
-    def start(self, *more: str) -> subprocess.Popen:
+    def start(self, *more: str, cwd: Path | None = None) -> subprocess.Popen:
         command = [sys.executable, str(SCRIPT), str(self.folder), *more]
         return subprocess.Popen(
-            command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
         )
 
     def finish(self) -> str:
@@ -176,6 +176,26 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
         for r in (straight, runs)
     ]
     assert digests[0] == digests[1]
+
+
+def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, tmp_path):
+    command = ["--arms", "grpo", "shuffled", "--grpo.steps", "2", "--out", str(tmp_path / "result.json")]
+    process = straight.start(*command, cwd=tmp_path)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors[-3000:]
+    [folder] = tmp_path.glob("runs/arms-*")
+    own, *arms = (
+        path / "weights" / "weights.safetensors" for path in (straight.folder, folder / "grpo-0", folder / "shuffled-0")
+    )
+    assert [arm.read_bytes() == own.read_bytes() for arm in arms] == [True, False]
+    report = json.loads((tmp_path / "result.json").read_text())
+    assert json.loads(output.splitlines()[-1])["arms"] == report["arms"]
+    assert set(report["rows"]) == {"none", "before", "grpo 0", "shuffled 0"}
+    lines = straight.metrics("grpo")
+    assert report["curves"]["grpo 0"]["equal_share"] == [line["equal_share"] for line in lines]
+    assert report["tokens"]["grpo 0"] == sum(line["tokens"] for line in lines) > 0
+    assert len(report["curves"]["shuffled 0"]["won"]) == 2
+    assert lines[0]["text_kl_to_start"] == 0 < lines[1]["text_kl_to_start"]
 
 
 def test_each_step_is_traced_once_per_shape(straight):

@@ -1,5 +1,7 @@
 """Runs `experiments/train.py` small enough for a test: `python tiny_run.py RUN_DIR [--field VALUE ...]`.
 
+`python tiny_run.py RUN_DIR --arms NAME ... [--option VALUE ...]` runs `experiments/analyses/arms.py` on such a run.
+
 Untrained models win no game, so every group would be equal and give no gradient: the reward here is a number made from
 what the compiler wrote. Two files in the run's folder tell the test where the process is (`rollout`: number of the
 update, while its episodes are played) and how often functions were traced, with how many shapes they were called
@@ -103,6 +105,11 @@ def main() -> None:
         return trajectories
 
     grpo_stage.play = visible_play
+    if "--arms" in sys.argv:
+        from analyses import arms
+
+        arms.main(["--run", str(run_dir), *sys.argv[2:]])
+        return
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     arguments += ["--evaluation.deliveries", "none", "compiled", *sys.argv[2:]]
     train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments])

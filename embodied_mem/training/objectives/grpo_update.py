@@ -15,12 +15,12 @@ term. Observations and prompts carry no loss.
 A soft token is D numbers with one Gaussian each. `GRPOConfig.density` says what stands for log pi of it:
 
     sum     of the D log-densities: its true log-probability. rho is the exact ratio of likelihoods, and before the
-            first update the gradient is the policy gradient (REINFORCE). The clip ends a step once the token as a whole is
-            some 0.2 nats likelier; log rho spreads with sqrt(D), so with a large D nearly all ratios leave the range after
-            one update, and with several minibatches the later ones move text alone.
-    mean    that sum over D. rho is the geometric mean of the D ratios, of the size of one text token's. The clip ends a
-            step once each number is 0.2 nats likelier on average, the token D times that: a range D times as wide. Before
-            the first update the gradient is that of `sum` over D, so text weighs D times more beside it.
+            first update the gradient is the policy gradient (REINFORCE). The clip ends a step once the token as a
+            whole is some 0.2 nats likelier. log rho spreads with sqrt(D): with a large D nearly all ratios leave the
+            range after one update, and of several minibatches the later ones move text alone.
+    mean    that sum over D. rho is the geometric mean of the D ratios, of the size of one text token's. The clip ends
+            a step once each number is 0.2 nats likelier on average, the token D times that: a range D times as wide.
+            Before the first update the gradient is that of `sum` over D, so text weighs D times more beside it.
 
 With one minibatch all ratios are 1 and nothing is clipped: then the two differ in the weight of the soft channel alone.
 
@@ -169,9 +169,7 @@ class Totals(NamedTuple):
 
 def totals_of(samples: Sequence[PolicySample]) -> Totals:
     """What `samples` have together."""
-    return Totals(
-        float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples))
-    )
+    return Totals(float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples)))
 
 
 def make_grpo_gradient(

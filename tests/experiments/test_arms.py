@@ -1,0 +1,73 @@
+"""The arms of a study: how each is trained, how long the supervised one, and what its numbers are compared with."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.score import Score
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.training.config import MemoryConfig
+from embodied_mem.training.teachers.episodes import Sample
+from experiments.analyses import arms
+from experiments.configs import load
+
+ROOT = arms.pathlib.Path(__file__).parents[2]
+
+
+def test_each_arm_differs_from_the_run_in_one_thing():
+    base = dataclasses.replace(load("habits"), grpo=dataclasses.replace(load("habits").grpo, steps=9))
+    given = {arm: dataclasses.asdict(arms.config_of(arm, 4, base, 33)) for arm in arms.ARMS}
+    plain = dataclasses.asdict(base) | {"seed": 4}
+    still = plain | {"grpo": plain["grpo"] | {"steps": 0}}
+    assert given["grpo"] == plain
+    assert given["shuffled"] == plain | {"grpo": plain["grpo"] | {"rewards": "shuffled"}}
+    correction = still["correction"]
+    assert given["sft"] == still | {"correction": correction | {"rounds": 1, "sft": correction["sft"] | {"steps": 33}}}
+    assert given["no_bank"] == still | {"data": plain["data"] | {"banks": ("empty",)}}
+
+
+def test_steps_with_as_many_tokens():
+    """Rows of 6 + 3 letters, their end and 4 soft tokens are 14 tokens, 32 of them 448: 1,000 take three steps."""
+    tokenizer = train_bpe(["abcdef"], 261)
+    config = dataclasses.replace(load("habits"), memory=MemoryConfig(num_soft=4))
+    sample = Sample("abcdef", "", "abc", ("", "", ()), "", "", "", "")
+    assert len(tokenizer.encode("abcdef")) == 6
+    assert arms.steps_of(1000, [sample] * 5, tokenizer, config) == 3
+    assert arms.steps_of(896, [sample], tokenizer, config) == 2
+
+
+def scored(*won):
+    table = np.array(won, bool)[:, None]
+    return Score("", table, table, table, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def test_arms_are_compared_seed_by_seed_on_the_same_tasks():
+    scores = {"none": scored(0, 0, 0, 0), "before": scored(1, 0, 0, 0)}
+    scores |= {"grpo 0": scored(1, 1, 1, 0), "grpo 1": scored(1, 1, 0, 0)}
+    scores |= {"shuffled 0": scored(1, 0, 0, 0), "shuffled 1": scored(1, 1, 0, 1)}
+    result = arms.summary(scores, ["grpo", "shuffled"], [0, 1])
+    assert result["grpo"]["success_per_seed"] == [0.75, 0.5]
+    assert result["grpo"]["success"] == 0.625
+    assert result["grpo"]["spread_of_seeds"] == pytest.approx(0.25 / 2**0.5)
+    means = {other: values[0] for other, values in result["grpo"]["difference_to"].items()}
+    assert means == {"none": 0.625, "before": 0.375, "shuffled": 0.125}
+    mean, low, high = result["grpo"]["difference_to"]["before"]
+    assert 0 <= low < mean < high <= 1
+    report = {"arms": result, "rows": {name: one.to_json() for name, one in scores.items()}}
+    assert "| grpo | 62.5 % | 75.0 %, 50.0 % | +62.5 [" in arms.table(report)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--arms", "grpo"], "grpo.steps: expected the updates"),
+        (["--arms", "sft"], "expected grpo too"),
+        (["--arms", "no_bank", "--memory.top-k", "3"], "settings of grpo and evaluation only"),
+    ],
+)
+def test_what_is_refused(given, message, tmp_path):
+    command = ["--run", str(ROOT / "experiments" / "weights" / "habits"), "--out", str(tmp_path / "x.json")]
+    with pytest.raises(InvalidInputError, match=message):
+        arms.parse([*command, *given])
