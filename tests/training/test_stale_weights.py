@@ -70,7 +70,7 @@ def test_fresh_weights_give_the_log_probs_that_were_sampled(sampled):
     accumulate, params = sampled
     _, metrics = accumulate(params, grpo.max_log_prob_gap("float32"))
     assert metrics["log_prob_gap"] < 2e-5
-    assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
+    assert metrics["text_ratio"] == pytest.approx(1, abs=1e-5)
 
 
 def test_weights_that_moved_by_one_update_are_refused(sampled):

@@ -191,6 +191,21 @@ def summed():
 GRADIENTS = {"mean": lambda: start()[2], "sum": summed}
 
 
+@functools.cache
+def gaussian_of_first():
+    """Of the soft tokens of the first sample."""
+    graphdef, params, _ = start()
+    batch = policy_batch(sampled()[:1], 1, tokenizer().pad_id).batch
+
+    @jax.jit
+    def gaussian(params):
+        model = nnx.merge(graphdef, params)
+        hidden = model.decoder(batch.tokens, mask=batch.mask)
+        return model.soft_mem(rows_of(hidden, batch.suffix, NUM_SOFT))
+
+    return gaussian(params)
+
+
 @pytest.mark.parametrize(("density", "share"), [("sum", 1.0), ("mean", 1 / WIDTH)])
 def test_soft_tokens_get_the_policy_gradient_to_the_letter_or_its_share(density, share):
     """The reward is r = -(s - c)^2 of the first number s ~ N(mu, (T sigma)^2) of the first soft token, so that
@@ -201,12 +216,7 @@ def test_soft_tokens_get_the_policy_gradient_to_the_letter_or_its_share(density,
     three points of Gauss and Hermite, weights 1/6, 4/6, 1/6, are exact up to z^5. All other numbers stand at +1 and at
     -1, where the slope in sigma is zero and that in mu cancels.
     """
-    graphdef, params, _ = start()
-    sample = sampled()[0]
-    soft_mem = nnx.merge(graphdef, params).soft_mem
-    batch = policy_batch([sample], ROWS, tokenizer().pad_id).batch
-    hidden = nnx.merge(graphdef, params).decoder(batch.tokens, mask=batch.mask)
-    gaussian = soft_mem(rows_of(hidden, batch.suffix, NUM_SOFT)[:1])
+    params, sample, gaussian = start()[1], sampled()[0], gaussian_of_first()
     spread = CONFIG.temperature * np.exp(np.asarray(gaussian.log_sigma[0]))
     goal = float(gaussian.mu[0, 0, 0]) - 0.7
     samples = []
