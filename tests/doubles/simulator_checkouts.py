@@ -29,8 +29,8 @@ EMBODIEDBENCH = {
     "embodiedbench/envs/eb_habitat/lang_dataset.py": "eb_habitat_dataset",
     "embodiedbench/envs/eb_habitat/layers.py": "eb_habitat_layers",
 }
+OMEGACONF = {"omegaconf.py": "omegaconf_part"}
 PARTNR = {
-    "omegaconf.py": "omegaconf_part",
     "habitat_llm/agent/env/__init__.py": "partnr_env",
     "habitat_llm/agent/env/dataset.py": "partnr_dataset",
     "habitat_llm/llm/instruct/utils.py": "partnr_instruct",
@@ -75,7 +75,7 @@ def embodiedbench(parent: Path, goals: list[str] | None = None, commit: str = "b
 def partnr(parent: Path, light: bool = True) -> Path:
     """Make PARTNR's checkout, with two episodes that have the fields of MEMENTO's."""
     folder = parent / "partnr-planner"
-    _install(folder, PARTNR | (HABITAT if light else {"habitat_sim.py": "habitat_sim"}))
+    _install(folder, PARTNR | (HABITAT | OMEGACONF if light else {"habitat_sim.py": "habitat_sim"}))
     for path in ("data/hssd-hab/hssd.json", "data/objects_ovmm/configs/cup.json", SPOT):
         _file(folder / path)
     episodes = [

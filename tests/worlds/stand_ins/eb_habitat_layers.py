@@ -1,7 +1,5 @@
 """Builds the layers of envs for the stand-in of EBHabEnv: habitat-lab's own where it is, else those of its stand-in."""
 
-import contextlib
-
 import habitat
 from embodiedbench.envs.eb_habitat.apartment import ACTIONS, Simulator, Task
 
@@ -12,6 +10,7 @@ def make_gym_from_config(config, dataset, size):
         return habitat.layers(habitat.Env(config.habitat, dataset, sim, Task(sim, size)))
     import gym
     import numpy as np
+    from habitat.core.spaces import ActionSpace, EmptySpace
     from habitat.gym import make_gym_from_config as real
 
     spaces = {"head_rgb": gym.spaces.Box(0, 255, (size, size, 3), np.uint8)}
@@ -23,7 +22,7 @@ def make_gym_from_config(config, dataset, size):
 
     @habitat.registry.register_task(name="Cup-v0")
     class RealTask(Task, habitat.EmbodiedTask):
-        sensor_suite, action_space = suite, gym.spaces.Discrete(len(ACTIONS))
+        sensor_suite, action_space = suite, ActionSpace({name: EmptySpace() for name in ACTIONS})
 
         def __init__(self, config, sim, dataset=None):
             Task.__init__(self, sim, size)
@@ -31,7 +30,7 @@ def make_gym_from_config(config, dataset, size):
 
         is_episode_active = True
 
-    with habitat.read_write(config), contextlib.suppress(KeyError):
+    with habitat.read_write(config):
         config.habitat.simulator.type, config.habitat.task.type = "Apartment-v0", "Cup-v0"
         config.habitat.task.reward_measure, config.habitat.task.success_measure = "reward", "success"
         config.habitat.gym.obs_keys = ["head_rgb"]

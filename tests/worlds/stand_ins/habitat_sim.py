@@ -1,6 +1,6 @@
 """Stand-in for habitat_sim, so that habitat-lab can be imported without it: every name in it is there and does nothing.
 
-So are those of what comes with it or is large (magnum, cv2, imageio). A part that is played with has a stand-in of its
+So are those of what comes with it or is large (magnum, corrade, cv2, imageio). A part that is played with has a stand-in of its
 own, `apartment.py`.
 """
 
@@ -43,10 +43,13 @@ class _Module(types.ModuleType):
     def imread(self, *arguments, **options):
         return np.zeros((2, 2, 4), np.uint8)
 
+    def applyColorMap(self, values, *arguments):
+        return np.zeros((values.size, 1, 3), np.uint8)
+
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):
-        if name.split(".")[0] in ("habitat_sim", "magnum", "cv2", "imageio"):
+        if name.split(".")[0] in ("habitat_sim", "magnum", "corrade", "cv2", "imageio"):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
