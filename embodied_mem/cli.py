@@ -4,6 +4,7 @@
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
+    embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
 `embodied-mem COMMAND --help` says what a command takes. `play`, `doctor` and agents by rules need no extra.
 """
@@ -37,6 +38,14 @@ def evaluate(arguments: Sequence[str]) -> int:
     from embodied_mem.evaluation.evaluate import main
 
     main(arguments, prog="embodied-mem evaluate")
+    return 0
+
+
+def parity(arguments: Sequence[str]) -> int:
+    """`embodied-mem parity`."""
+    from embodied_mem.evaluation import parity
+
+    parity.main(arguments, prog="embodied-mem parity")
     return 0
 
 
@@ -133,7 +142,12 @@ def _wrong_with(world: str) -> str:
     return ""
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"play": play, "evaluate": evaluate, "doctor": doctor}
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "play": play,
+    "evaluate": evaluate,
+    "doctor": doctor,
+    "parity": parity,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ GROUP = "embodied_mem.worlds"
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
-PARTS = ("env", "reader", "agent", "tasks", "samples", "benchmark")
+PARTS = ("env", "reader", "agent", "tasks", "samples", "benchmark", "parity")
 """What a card may name beside backends."""
 
 
@@ -44,6 +44,7 @@ class World:
         tasks: a `training.teachers.lesson.TaskSource`: what it can be trained on.
         samples: a `training.teachers.episodes.SampleSource`, for a world that is recorded rather than played to train.
         benchmark: an `evaluation.benchmark.Benchmark`: how it is scored.
+        parity: an `evaluation.parity.Parity`: how it is held against a backend.
     """
 
     name: str
@@ -55,6 +56,7 @@ class World:
     tasks: str = ""
     samples: str = ""
     benchmark: str = ""
+    parity: str = ""
 
     def __post_init__(self) -> None:
         places = [getattr(self, part) for part in PARTS] + list(self.backends.values())

@@ -29,6 +29,12 @@ EMBODIEDBENCH = {
     "embodiedbench/envs/eb_habitat/lang_dataset.py": "eb_habitat_dataset",
     "embodiedbench/envs/eb_habitat/layers.py": "eb_habitat_layers",
 }
+NATIVE = {
+    "embodiedbench/envs/eb_habitat/apartment.py": "apartment_native",
+    "embodiedbench/envs/eb_habitat/cup.py": "apartment",
+}
+"""EB-Habitat's simulator, played by the native world."""
+
 OMEGACONF = {"omegaconf.py": "omegaconf_part"}
 PARTNR = {
     "habitat_llm/agent/env/__init__.py": "partnr_env",
@@ -44,11 +50,22 @@ ROBOT = "data/robots/hab_fetch/robots/hab_suction.urdf"
 SPOT = "data/robots/hab_spot_arm/urdf/hab_spot_arm.urdf"
 
 
-def embodiedbench(parent: Path, goals: list[str] | None = None, commit: str = "b247936", light: bool = True) -> Path:
-    """Make EmbodiedBench's checkout, whose episodes have these goals; light: with a stand-in for habitat-lab too."""
+def embodiedbench(
+    parent: Path, goals: list[str] | None = None, commit: str = "b247936", light: bool = True, native: bool = False
+) -> Path:
+    """Make EmbodiedBench's checkout.
+
+    Args:
+        parent: where.
+        goals: instructions of its episodes.
+        commit: of the checkout.
+        light: with a stand-in for habitat-lab, too.
+        native: the native world plays EB-Habitat.
+    """
     folder = parent / "EmbodiedBench"
     goals = goals or [f"Move cup {place}." for place in range(6)]
-    _install(folder, EMBODIEDBENCH | (HABITAT if light else {"habitat_sim.py": "habitat_sim"}))
+    modules = EMBODIEDBENCH | (NATIVE if native else {})
+    _install(folder, modules | (HABITAT if light else {"habitat_sim.py": "habitat_sim"}))
     habitat = folder / "embodiedbench/envs/eb_habitat"
     _file(habitat / "config/task/language_rearrangement.yaml", (STAND_INS / "language_rearrangement.yaml").read_bytes())
     scenes = [f"scene_{place % 2}" for place in range(len(goals))]

@@ -20,9 +20,7 @@ import simulator_checkouts
 from embodied_mem.envs import make
 
 PYTHON = os.environ.get("HABITAT_LAB_PYTHON", "")
-pytestmark = pytest.mark.skipif(
-    not PYTHON, reason="HABITAT_LAB_PYTHON is not set; this file's head says how it is made"
-)
+pytestmark = pytest.mark.skipif(not PYTHON, reason="HABITAT_LAB_PYTHON is not set; see the head of this file")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ WORLD = World(
     "eb_alfred",
     env="embodied_mem.worlds.eb_alfred.env:EbAlfredVectorEnv",
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
+    parity="embodied_mem.worlds.eb_alfred.parity:PARITY",
     agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",
     benchmark="embodied_mem.worlds.eb_alfred.benchmark:BENCHMARK",
     tasks="embodied_mem.worlds.eb_alfred.tasks:EbAlfredTasks",

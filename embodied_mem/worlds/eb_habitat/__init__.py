@@ -6,6 +6,7 @@ WORLD = World(
     "eb_habitat",
     env="embodied_mem.worlds.eb_habitat.env:EbHabitatVectorEnv",
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
+    parity="embodied_mem.worlds.eb_habitat.parity:PARITY",
     agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",
     benchmark="embodied_mem.worlds.eb_habitat.benchmark:BENCHMARK",
     tasks="embodied_mem.worlds.eb_habitat.tasks:EbHabitatTasks",

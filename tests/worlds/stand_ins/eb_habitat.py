@@ -52,7 +52,9 @@ class EBHabEnv:
         self._cur_invalid_actions += info["was_prev_action_invalid"]
         if self._current_step >= self._max_episode_steps or self._cur_invalid_actions >= self._max_invalid_actions:
             done = True
-        info["env_feedback"] = "Last action is invalid." if action == 1 else "Last action executed successfully."
+        refused = info["was_prev_action_invalid"]
+        said = "Last action is invalid." if refused else "Last action executed successfully."
+        info["env_feedback"] = info.get("feedback", said)
         info["last_action_success"] = 1 - float(info["was_prev_action_invalid"])
         info["task_success"] = info["predicate_task_success"]
         if info["task_success"]:

@@ -1,7 +1,7 @@
 """Stand-in for habitat_sim, so that habitat-lab can be imported without it: every name in it is there and does nothing.
 
-So are those of what comes with it or is large (magnum, corrade, cv2, imageio). A part that is played with has a stand-in of its
-own, `apartment.py`.
+So are those of what comes with it or is large (magnum, corrade, cv2, imageio). A part that is played with has a
+stand-in of its own, `apartment.py`.
 """
 
 import importlib.abc
