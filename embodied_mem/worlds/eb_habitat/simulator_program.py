@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,6 +74,8 @@ class EbHabitat(EmbodiedBench):  # type: ignore[misc]
 
 def robots(module: Any) -> list[str]:
     """Return the files of the robots in EmbodiedBench's configuration."""
+    if "hydra.core.global_hydra" in sys.modules:  # as EBHabEnv does, since importing it may leave one
+        sys.modules["hydra.core.global_hydra"].GlobalHydra.instance().clear()
     agents = module.habitat.get_config(module.HABITAT_CONFIG_PATH).habitat.simulator.agents
     return [agents[name].articulated_agent_urdf for name in agents if agents[name].articulated_agent_urdf]
 
