@@ -307,8 +307,11 @@ def score(
     temperature: float,
     label: str = "evaluation",
     finished: Finished[EpisodeNumbers] | None = None,
+    batch_size: int = 0,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
+
+    Models are compiled for batches of 16 and of the configuration's size, or of `batch_size` where one is given.
 
     What is in `finished` is not played again, and what is played is kept there.
     """
@@ -316,7 +319,8 @@ def score(
     from embodied_mem.training.tasks import sources_of
 
     config = bundle.config
-    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(16, config.evaluation.batch_size))
+    buckets = (batch_size,) if batch_size else (16, config.evaluation.batch_size)
+    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=buckets)
     episodes = num_tasks * len(seeds) * len(deliveries)
     with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
         won: dict[str, list[bool]] = {}

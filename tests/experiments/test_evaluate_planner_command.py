@@ -85,6 +85,24 @@ def test_rows_and_published_figures():
     assert NOTE.startswith("The native world is symbolic")
 
 
+def test_rows_of_deliveries_say_what_the_executor_reads_and_when_nothing_is_said():
+    more = {
+        "executor_in": 90, "executor_out": 6, "prefill_ms": 3.0, "decode_ms": 9.0,
+        "outputs": 3, "withheld": 1, "judged": 3, "nothing_due": 2, "rightly": 1, "hint_tokens": 12,
+    }  # fmt: skip
+    episodes = [
+        episode_of(name, "base", f"t{i}", 0, AgentNumbers(1, 1.0, 3, 0, 0, 96, 12.0, given))
+        for name, given in (("compiled", more), ("full", {}))
+        for i in range(2)
+    ]
+    compiled, full = rows_of(episodes)["base"].values()
+    assert (compiled["executor_tokens_in_per_step"], compiled["executor_tokens_out_per_step"]) == (30, 2)
+    assert (compiled["executor_prefill_ms_per_step"], compiled["executor_decode_ms_per_step"]) == (1, 3)
+    assert (compiled["noaction"], compiled["noaction_precision"], compiled["noaction_recall"]) == (1 / 3, 1, 0.5)
+    assert compiled["noaction_tokens_saved"] == pytest.approx(2), "6 tokens a guided step, at a third of the steps"
+    assert "noaction" not in full
+
+
 def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
     from embodied_mem.agents import rollout as player

@@ -66,6 +66,9 @@ class AlfworldConfig:
     temperature: float | None = option(
         None, "of compiler and executor, 0 is greedy; default: the weights' own", kind=float
     )
+    batch_size: int = option(
+        0, "of deliveries: episodes side by side, 1 for the time of a step alone; default: the weights' own"
+    )
     bank_file: str = option("", "memory bank file; default: the teacher plays the training games")
     bank: tuple[str, ...] = bank_option()
     soft: tuple[str, ...] = soft_option()
@@ -85,7 +88,7 @@ class AlfworldConfig:
     max_total_tokens: int | None = option(None, "budget of the chat model", kind=int)
 
     def __post_init__(self) -> None:
-        for name, least in (("runs", 1), ("lives", 1), ("max_steps", 0), ("num_tasks", 0)):
+        for name, least in (("runs", 1), ("lives", 1), ("max_steps", 0), ("num_tasks", 0), ("batch_size", 0)):
             if getattr(self, name) < least:
                 raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
         if self.agents and self.deliveries:
@@ -155,27 +158,29 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     except DataNotFoundError as error:
         what = "the memory bank is made of the training games of the weights, or read from --bank_file"
         raise DataNotFoundError(f"{what}: {error}") from error
-    max_steps = config.max_steps or world.max_steps
+    max_steps, batch_size = config.max_steps or world.max_steps, config.batch_size or ev.batch_size
     valid = envs.make(
-        "alfworld", tasks=games, num_envs=min(ev.batch_size, len(games) * len(seeds)), seed=trained.seed,
+        "alfworld", tasks=games, num_envs=min(batch_size, len(games) * len(seeds)), seed=trained.seed,
         max_steps=max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if config.temperature is None else config.temperature
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
-        grammar=world.grammar, bank=len(bank), settings=[dataclasses.asdict(row) for row in rows],
+        grammar=world.grammar, bank=len(bank), batch_size=batch_size,
+        settings=[dataclasses.asdict(row) for row in rows],
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
     name = (folder.parent if folder.name == "weights" else folder).name
     out = config.out or pathlib.Path("runs") / "evaluation" / name
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
-    same = ("commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "settings", "fingerprint")
-    belongs_to = {key: facts[key] for key in same} | {"games": len(games), "weights": config.weights}
+    same = ("commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "batch_size", "settings")
+    belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     finished = Finished(kept, belongs_to, EpisodeNumbers)
     scores = score(
-        bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished
-    )
+        bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
+        batch_size=config.batch_size,
+    )  # fmt: skip
     episodes = [
         episode_of(name, valid.task_id(task), seed, finished.rows[name, str(seed), str(task)])
         for name in (row.name for row in rows)

@@ -57,6 +57,7 @@ def test_guidance_of_committed_weights_never_says_the_order(home):
     won = [sum(one.won for one in played[i : i + GAMES]) for i in range(0, len(played), GAMES)]
     assert won[0] >= 2, "there is something to lose"
     assert sum(won[1:]) >= 0.7 * won[0] * len(VARIANTS), dict(zip(VARIANTS, won[1:]))
+    assert all(0 < one.prefill_s < one.execute_s > one.decode_s > 0 for one in played), "reading and writing are timed"
     words = ORDER.replace(",", "").split()
     for said in (d.record.output.guidance.split() for one in played for d in one.delivered):
         assert not any(pair in itertools.pairwise(words) for pair in itertools.pairwise(said)), said
