@@ -66,13 +66,15 @@ def controls_table(data: dict[str, Any], source: str) -> str:
     """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name."""
     head = (
         "delivery", "success", "95 % interval", "against none, paired", "steps", "guided steps", "NOACTION",
-        "its precision", "tokens saved/step", "hallucinations per 100 steps", "executor tokens/step",
+        "its precision", "tokens saved/step", "hallucinations per 100 steps", "of these said by no experience",
+        "executor tokens/step",
         "in + out", "prefill + decode, ms/step",
     )  # fmt: skip
     rows = [
         [
             delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
             percent(row["guided"]), *_noaction_cells(row), f"{row['hallucinations_per_100_steps']:.1f}",
+            f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
             f"{row['executor_tokens_per_step']:.0f}", *_executor_cells(row),
         ]
         for delivery, row in data["deliveries"].items()

@@ -26,17 +26,18 @@ def cite(number: int) -> str:
     return f"memory {number}" if number else FOUND_BEFORE
 
 
-def is_supported(output: CompilerOutput, view: View) -> bool | None:
+def is_supported(output: CompilerOutput, view: View, by_any: bool = False) -> bool | None:
     """Whether the experience that the reason names says what the guidance `find X in P` says.
 
     Without a number any experience of the episode will do. An experience of this room has to name the very place, one
     from elsewhere a place of its kind. Guidance to put, clean, heat or cool something says it of any thing, if the goal
-    of the experience is this one but for the thing. None if the reason names no experience.
+    of the experience is this one but for the thing. None if the reason names no experience. `by_any` asks whether any
+    experience of the episode says it, whichever is named: then the source is wrong, and the guidance is not made up.
     """
     cited = _CITED.fullmatch(output.reason)
     if not cited and output.reason != FOUND_BEFORE:
         return None
-    named = [e for e in view.experiences if not cited or e.number == int(cited[1])]
+    named = [e for e in view.experiences if by_any or not cited or e.number == int(cited[1])]
     said = _GUIDANCE.fullmatch(output.guidance)
     if not said:
         return False

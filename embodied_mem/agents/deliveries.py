@@ -49,6 +49,7 @@ class Delivered:
         tokens: tokens read and written by the compiler.
         record: the compiler's sample, for training and for explanations; None without a compiler.
         supported: whether the experience that the guidance names says so; None if it names none.
+        made_up: whether it names one, and no experience of the episode says so.
     """
 
     memory: str = ""
@@ -57,6 +58,7 @@ class Delivered:
     tokens: int = 0
     record: Compiled | None = None
     supported: bool | None = None
+    made_up: bool = False
 
 
 class Delivery(Protocol):
@@ -217,7 +219,8 @@ class CompiledMemory:
             soft = record.soft if guidance and self._soft else None
             hint = guidance if self._hint_tokens is None else self._compiler.tokenizer.cut(guidance, self._hint_tokens)
             supported = is_supported(record.output, view)
-            delivered.append(Delivered("", hint, soft, record.num_tokens, record, supported))
+            made_up = is_supported(record.output, view, by_any=True) is False
+            delivered.append(Delivered("", hint, soft, record.num_tokens, record, supported, made_up))
         return self._controlled(delivered)
 
     def _controlled(self, delivered: list[Delivered]) -> list[Delivered]:

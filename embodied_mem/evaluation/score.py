@@ -47,6 +47,7 @@ class EpisodeNumbers(NamedTuple):
         guided: steps at which the executor got guidance.
         cited: steps at which the guidance names an experience as its source.
         unsupported: of these, steps at which that experience does not say so.
+        made_up: of these, steps at which no experience of the episode does.
         executor_out: of the executor's tokens, those it wrote.
         prefill_s: of its time, in which it read prompts; without compiling.
         decode_s: likewise, in which it wrote commands.
@@ -65,6 +66,7 @@ class EpisodeNumbers(NamedTuple):
     guided: int
     cited: int = 0
     unsupported: int = 0
+    made_up: int = 0
     executor_out: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -114,6 +116,7 @@ def numbers_of(
         sum(bool(d.hint or d.memory) for d in delivered),
         sum(d.supported is not None for d in delivered),
         sum(d.supported is False for d in delivered),
+        sum(d.made_up for d in delivered),
         sum(written for _, written in trajectory.executor_tokens),
         trajectory.prefill_s,
         trajectory.decode_s,
@@ -138,6 +141,7 @@ class Score:
         guided: share of steps at which the executor got guidance.
         cited: share of steps at which the guidance names an experience as its source.
         hallucinated: share of steps at which that experience does not say so.
+        made_up: share of steps at which no experience of the episode does.
         executor_out: of `executor_tokens`, those that it wrote.
         prefill_ms: of `executor_ms`, in which prompts were read; without compiling, which `executor_ms` holds, too.
         decode_ms: likewise, in which commands were written.
@@ -156,6 +160,7 @@ class Score:
     guided: float
     cited: float = 0.0
     hallucinated: float = 0.0
+    made_up: float = 0.0
     executor_out: float = 0.0
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
@@ -190,6 +195,7 @@ class Score:
             "guided": self.guided,
             "cited": self.cited,
             "hallucinations_per_100_steps": 100 * self.hallucinated,
+            "made_up_per_100_steps": 100 * self.made_up,
             **withheld_row(self.withheld),
         }
         if baseline is not None and baseline is not self:
@@ -274,6 +280,7 @@ def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seed
         guided=float(total["guided"] / steps),
         cited=float(total["cited"] / steps),
         hallucinated=float(total["unsupported"] / steps),
+        made_up=float(total["made_up"] / steps),
         executor_out=float(total["executor_out"] / steps),
         prefill_ms=float(1000 * total["prefill_s"] / steps),
         decode_ms=float(1000 * total["decode_s"] / steps),

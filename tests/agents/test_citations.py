@@ -45,6 +45,16 @@ def test_guidance_is_held_against_the_experience_it_names(guidance, number, expe
     assert supported(guidance, cite(number), SEEN) is expected
 
 
+def test_a_wrong_source_is_not_made_up_if_another_experience_says_so():
+    def made_up(guidance, number):
+        return is_supported(CompilerOutput.make(guidance, (), cite(number)), SEEN, by_any=True) is False
+
+    assert supported("find mug in fridge 1", cite(1), SEEN) is False
+    assert not made_up("find mug in fridge 1", 1)
+    assert made_up("find mug in desk 1", 1)
+    assert is_supported(CompilerOutput.make("look", (), "not searched yet"), SEEN, by_any=True) is None
+
+
 def test_without_numbers_any_experience_will_do():
     seen = view(("mug 1 was in desk 2; 5 steps", True), ("mug 2 was in fridge 1; 4 steps", False), numbered=False)
     assert supported("find mug in fridge 1", FOUND_BEFORE, seen) is True
