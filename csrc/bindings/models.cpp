@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings/module.h"
+#include "models/attention.h"
 #include "models/block_product.h"
 #include "simd/simd.h"
 
@@ -10,11 +11,19 @@ namespace py = pybind11;
 namespace embodied_mem {
 
 void BindModels(py::module_& module) {
-  py::module_ part = module.def_submodule("models", "Functions for `jax.ffi`; use embodied_mem.models.block_product.");
+  py::module_ part = module.def_submodule("models", "Functions for `jax.ffi`; use embodied_mem.models.");
   part.attr("BLOCK_COLUMNS") = kBlockRows;
   part.def(
       "block_product", [] { return py::capsule(BlockProductHandler(), "xla._CUSTOM_CALL_TARGET"); },
       "The handler of block_product.h, to be registered with `jax.ffi.register_ffi_target`.");
+  part.attr("HEAD_DIM_STEP") = kLanes;
+  part.attr("MAX_HEAD_DIM") = kMaxHeadDim;
+  part.def(
+      "attention", [] { return py::capsule(AttentionHandler(), "xla._CUSTOM_CALL_TARGET"); },
+      "The handler of attention.h for the forward pass.");
+  part.def(
+      "attention_backward", [] { return py::capsule(AttentionBackwardHandler(), "xla._CUSTOM_CALL_TARGET"); },
+      "The handler of attention.h for the backward pass.");
 }
 
 }  // namespace embodied_mem

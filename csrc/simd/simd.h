@@ -1,4 +1,4 @@
-// The dot products of the vector index, written once and compiled for several instruction sets; the best one that the
+// The dot products of the vector index and the attention of models, written once and compiled for several instruction sets; the best one that the
 // processor has is chosen at run time.
 //
 // Rows of floats are padded with zeros to a multiple of kLanes and start at multiples of kAlignment bytes. A block holds
@@ -21,6 +21,24 @@ inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t kBlockRows = 64;
 inline constexpr std::size_t kCodeRows = 16;
 inline constexpr int kMaxQueryCode = 63;
+inline constexpr std::size_t kMaxHeadDim = 128;
+
+// The query heads that share one head of keys and values, of one sequence. A row is one position; `query_stride` and
+// `key_stride` floats lie between rows, and the heads of a query lie one behind the other. `dim` is a multiple of kLanes, at
+// most kMaxHeadDim. See models/attention.h.
+struct AttentionHeads {
+  std::size_t length, num_heads, dim, query_stride, key_stride;
+  const float *query, *keys, *values;
+  const std::uint8_t* mask;  // [length]
+  float* context;            // like query
+  float* log_sums;           // [num_heads][length]
+  float* row_sums;           // [num_heads][length], scratch
+};
+
+struct AttentionGradients {
+  const float* context;
+  float *query, *keys, *values;
+};
 
 struct SimdKernels {
   const char* name;
@@ -38,6 +56,9 @@ struct SimdKernels {
                       float* scores);
   // Bit i says whether scores[i] >= threshold, of kBlockRows scores.
   std::uint64_t (*at_least)(const float* scores, float threshold);
+  // Writes `context` and `log_sums`, which the second reads to write all gradients but that of the context.
+  void (*attend)(const AttentionHeads& heads);
+  void (*attend_backward)(const AttentionHeads& heads, const AttentionGradients& gradients);
 };
 
 // The kernels that this processor can run, 0 is the best, the last is the baseline of the build.

@@ -3,38 +3,11 @@
 // why no header with inline functions is included here.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
-#include "simd/simd.h"
+#include "simd/attention_kernels.h"
+#include "simd/lanes.h"
 
 namespace embodied_mem {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr std::size_t kWidth = 16;
-#elif defined(__AVX2__)
-constexpr std::size_t kWidth = 8;
-#else
-constexpr std::size_t kWidth = 4;
-#endif
-
-typedef float Lanes __attribute__((vector_size(kWidth * sizeof(float)), may_alias));
-typedef float LooseLanes __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));
-
-inline __attribute__((always_inline)) float Sum(Lanes lanes) {
-  float parts[kWidth];
-  __builtin_memcpy(parts, &lanes, sizeof(lanes));
-  for (std::size_t half = kWidth / 2; half > 0; half /= 2)
-    for (std::size_t i = 0; i < half; ++i) parts[i] += parts[i + half];
-  return parts[0];
-}
-
-inline __attribute__((always_inline)) Lanes Load(const float* at) { return *reinterpret_cast<const Lanes*>(at); }
 
 // Two sums hide the latency of the additions; 16 lanes are the unit, so 4-lane code has four.
 constexpr std::size_t kSums = kLanes / kWidth < 2 ? 2 : kLanes / kWidth;
@@ -231,7 +204,7 @@ void ScoreCodes(const std::uint8_t* codes, std::size_t num_blocks, const std::in
 }
 
 constexpr SimdKernels MakeKernels(const char* name) {
-  return {name, &Distance, &Distance4, &ScoreBlock, &ScoreCodes, &AtLeast};
+  return {name, &Distance, &Distance4, &ScoreBlock, &ScoreCodes, &AtLeast, &Attend, &AttendBackward};
 }
 
 }  // namespace

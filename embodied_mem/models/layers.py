@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig
+from embodied_mem.models.fused_attention import fused_attention, pays
 
 Attend = Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, object]]
 """(query [B, K, G, L, E] scaled, keys [B, K, L, E], values) -> (context [B, K, G, L, E], state)."""
@@ -138,6 +139,8 @@ def causal_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, ma
         mask: bool[B, L], False at padding.
         block: queries per block; a block sees keys up to its own end, so work above the diagonal is skipped.
     """
+    if pays(query):
+        return fused_attention(query, keys, values, mask)
     length = query.shape[3]
     block = block or length
     padding = jnp.where(mask, 0.0, MASKED).astype(jnp.float32)
