@@ -25,9 +25,9 @@ Saved = tuple[jax.Array, ...]
 @functools.cache
 def _native() -> Any:
     """Registers the kernel at the first call."""
-    native = part("models")
-    jax.ffi.register_ffi_target(FORWARD, native.attention(), platform="cpu", api_version=1)
-    jax.ffi.register_ffi_target(BACKWARD, native.attention_backward(), platform="cpu", api_version=1)
+    native = part("attention")
+    jax.ffi.register_ffi_target(FORWARD, native.forward(), platform="cpu", api_version=1)
+    jax.ffi.register_ffi_target(BACKWARD, native.backward(), platform="cpu", api_version=1)
     return native
 
 
