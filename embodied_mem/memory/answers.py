@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .modules.episodic import EpisodicMemory
-from .modules.notes import Note, NoteMemory
+from .modules.note import Note
+from .modules.notes import NoteMemory
 from .modules.profile import UserProfile
 from .modules.semantic import SemanticMemory
 from .modules.spatial import SpatialMemory
@@ -68,20 +69,27 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
         return [item for item in found if item.score >= _LEAST]
     if set(asked.where) - {"module", "id"}:
         return []  # labels, speakers and dates are of notes
-    words = Asked(asked.query, _same if weight is None else weight)
-    by_itself = asked.of_task or not words.weights
-    found = _found(module, asked, words, by_itself)
+    words = None if asked.of_task else Asked(asked.query, _same if weight is None else weight)
+    if words is not None and not words.weights:
+        words = None  # such as "what did you just do?"
+    found = _found(module, asked, words)
     if "id" in asked.where:
         found = [item for item in found if isinstance(item.data, Mapping) and item.data.get("id") == asked.where["id"]]
-    return found if by_itself else _fitting(module, found, words)
+    return found if words is None else _fitting(module, found, words)
 
 
 def best_of(items: Iterable[Item], k: int) -> list[Item]:
-    """The `k` items that fit best; one that says what a better one says does not count."""
-    found: dict[str, Item] = {}
+    """The `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
+    found: list[Item] = []
+    said: set[str] = set()
     for item in sorted(items, key=lambda item: -item.score):
-        found.setdefault(item.text.rstrip(".! "), item)
-    return list(found.values())[:k]
+        data = item.data if isinstance(item.data, Mapping) else {}
+        ids = {data["id"]} if item.module == "notes" else {f"notes:{note}" for note in data.get("notes", ())[:1]}
+        ids.add(item.text.rstrip(".! "))
+        if said.isdisjoint(ids):
+            found.append(item)
+        said |= ids
+    return found[:k]
 
 
 def _same(word: str) -> float:
@@ -100,11 +108,11 @@ def _note_filter(where: Mapping[str, Any]) -> Callable[[Note], bool] | None:
     return fits
 
 
-def _found(module: Any, asked: Question, words: Asked, by_itself: bool) -> list[Item]:
-    """What a memory other than the notes gives, scored as it scores."""
+def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
+    """What a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
     if isinstance(module, SpatialMemory):
         options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
-        if by_itself:
+        if words is None:
             return module.retrieve(asked.query, **options)
         named = module.retrieve(asked.query, agent=False, **options)
         around = module.retrieve(asked.query, **options)

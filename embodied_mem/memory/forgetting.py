@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from .parts import MemoryParts
+from .readers.once import ReadOnce
 from .recollection import Recollection
 from .store.module import Selector
 from .store.store import MemoryStore
@@ -25,6 +26,7 @@ class Forgetting(MemoryParts):
     place: str
     episode: int
     store: MemoryStore | None
+    _reader: ReadOnce
     _turns: list[tuple[str, str]]
     _outcomes: dict[int, bool]
     _task_ids: list[str]
@@ -52,10 +54,11 @@ class Forgetting(MemoryParts):
         What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
         emptied, and so they are where the running episode is forgotten.
         """
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             return self._remove(selector)
 
     def _remove(self, selector: Selector) -> dict[str, int]:
+        self._reader.clear()
         also = self.profile.only_from(selector) if self.profile is not None else []
         receipt: dict[str, int] = {}
         for one in (selector, *also):

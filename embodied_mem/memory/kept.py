@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError
 from .arguments import checked_text, shown
 from .modules.entries import EntryMemory
-from .modules.notes import TOLD, Note, NoteMemory, Version, checked_labels, rendered
+from .modules.note import TOLD, Note, Version, checked_labels, rendered
+from .modules.notes import NoteMemory
 from .modules.profile import UserProfile
 from .modules.spatial import SpatialMemory
 from .modules.spatial_index import HOLDS, PLACING
@@ -59,15 +60,18 @@ class Kept:
         return all(name in own and own[name] == value for name, value in wanted.items())
 
 
-def written(name: str, module: Any, number: Any) -> Written:
-    """The line of a receipt about an entry."""
+def written(name: str, module: Any, done: Sequence[tuple[str, Any]]) -> list[tuple[str, Written]]:
+    """The lines of a receipt about entries of a memory, each with what was done."""
+    if not done:
+        return []
+    numbers = [number for _, number in done]
     if isinstance(module, NoteMemory):
-        text = rendered(module.notes[number])
-    elif isinstance(module, (UserProfile, SpatialMemory)):
-        text = module.text_of(number)
+        texts = [rendered(module.notes[number]) for number in numbers]
+    elif isinstance(module, SpatialMemory):
+        texts = module.texts_of(numbers)
     else:
-        text = module.entries[number].text
-    return Written(f"{name}:{number}", name, text)
+        texts = [module.text_of(number) for number in numbers]
+    return [(do, Written(f"{name}:{number}", name, text)) for (do, number), text in zip(done, texts)]
 
 
 def all_kept(name: str, module: Any) -> Iterator[Kept]:
@@ -191,7 +195,7 @@ def _fact(name: str, module: SpatialMemory, number: int) -> Kept:
     ended = fact.invalid_at
     data = {"fact": module.triple(number)}
     return Kept(
-        f"{name}:{number}", name, module.text_of(number), fact.valid_at, fact.valid_at, ended, sources, {}, data
+        f"{name}:{number}", name, module.texts_of([number])[0], fact.valid_at, fact.valid_at, ended, sources, {}, data
     )
 
 

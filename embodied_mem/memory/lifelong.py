@@ -52,7 +52,8 @@ from .graph.snapshot import MAX_HOPS
 from .kept import written
 from .lifelong_events import EVENT, check_begin, check_event
 from .modules.episodic import EpisodicMemory
-from .modules.notes import SEEN, NoteMemory, Value
+from .modules.note import SEEN, Value
+from .modules.notes import NoteMemory
 from .modules.profile import UserProfile
 from .modules.semantic import SemanticMemory
 from .modules.spatial import SpatialMemory
@@ -61,6 +62,7 @@ from .modules.temporal import TemporalMemory
 from .parallel_calls import ParallelCalls
 from .parts import MODULES, PER_STEP
 from .readers import DEFAULT, Reader
+from .readers.once import ReadOnce
 from .recalling import Recalling
 from .receipts import Outcome, WriteReceipt
 from .recollection import Item, Recollection, count_tokens
@@ -135,7 +137,7 @@ class LifelongMemory(SingleEntries, Recalling):
         self._hops = checked_number("hops", hops, least=0, most=MAX_HOPS)
         if not callable(counter):
             raise InvalidInputError(f"counter: expected a function from a text to its tokens, got {shown(counter)}")
-        self._counter, self._reader = counter, reader
+        self._counter, self._reader = counter, ReadOnce(reader)
         self._parallel = chat is not None if parallel is None else checked_flag("parallel", parallel)
         self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
@@ -261,16 +263,17 @@ class LifelongMemory(SingleEntries, Recalling):
             given: dict[str, dict[str, Any]] = {"spatial": dict(turn), "temporal": dict(turn)}
             if failed is not None:
                 event["failed"] = given["temporal"]["failed"] = failed
-            if unread := self._unread(observation):
+            reading = self._reader.read(observation)
+            if unread := self._unread(observation, reading.understood):
                 given["notes"] = {"text": unread, "kind": SEEN, "action": action}
             self._record({**event, "events": self._proposed(where, **given)})
-            if failed is None and self._reader.read(observation).refused:
+            if failed is None and reading.refused:
                 failed = True
             return self._receipt(given, "unknown" if failed is None else "failure" if failed else "success")
 
-    def _unread(self, text: str) -> list[str]:
-        """The lines that no rule understands."""
-        if "notes" not in self._modules or ("\n" not in text and self._reader.read(text).understood):
+    def _unread(self, text: str, understood: bool) -> list[str]:
+        """The lines that no rule understands, of a text that is or is not understood."""
+        if "notes" not in self._modules or (understood and "\n" not in text):
             return []
         return [line for line in text.splitlines() if line.strip() and not self._reader.read(line).understood]
 
@@ -303,16 +306,11 @@ class LifelongMemory(SingleEntries, Recalling):
 
     def _receipt(self, given: Iterable[str], outcome: Outcome = "unknown") -> WriteReceipt:
         """What the last event did in these modules."""
-        with self._turns_taken.reading():
-            found = [
-                (do, written(name, self._modules[name], number)) for name in given for do, number in self._done(name)
-            ]
+        with self._turns_taken.reading:
+            done = [(name, self._modules[name]) for name in given if name in self._last_events]
+            found = [row for name, module in done for row in written(name, module, getattr(module, "changed", ()))]
         rows = {do: tuple(dict.fromkeys(one for was, one in found if was in dos)) for do, dos in _DID.items()}
         return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome)
-
-    def _done(self, name: str) -> list[tuple[str, Any]]:
-        """What the last event did in a module: (what, number of the entry)."""
-        return getattr(self._modules[name], "changed", []) if name in self._last_events else []
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it."""
@@ -346,7 +344,7 @@ class LifelongMemory(SingleEntries, Recalling):
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
-        with self._turns_taken.changing():
+        with self._turns_taken.changing:
             self._apply(event)
 
     def _apply(self, event: Mapping[str, Any]) -> None:
@@ -431,7 +429,7 @@ class LifelongMemory(SingleEntries, Recalling):
             "task_ids": self._task_ids,
             "turns": [list(turn) for turn in self._turns],
         }
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             if self._outcomes:
                 own["outcomes"] = [list(pair) for pair in sorted(self._outcomes.items())]
             return own, *(module.state() for module in self._modules.values())
@@ -459,7 +457,7 @@ class LifelongMemory(SingleEntries, Recalling):
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
         """
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             return self._forked()
 
     def _forked(self) -> Self:

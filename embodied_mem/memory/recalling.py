@@ -62,7 +62,7 @@ class Recalling(MemoryParts):
             place=self.place,
             hops=self._hops,
         )
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             weight = self.notes.word_weight if self.notes is not None else None
             found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
             items = [item for some in found for item in some]

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from .words import content_words
 
-_OF_WORDS = 0.65
+_OF_WORDS = 0.85
 
 
 def relevance(share: float, cosine: float) -> float:
-    """0.65 * share + 0.35 * cosine, in [0, 1].
+    """0.85 * share + 0.15 * cosine, in [0, 1].
 
     Args:
         share: of the weight of the query's words, what the text has, in [0, 1].

@@ -17,7 +17,7 @@ from ..errors import InvalidInputError
 from .arguments import checked_mapping, checked_text, shown
 from .forgetting import Forgetting
 from .kept import Kept, all_kept, as_json, history_of, kept, module_and_number, read_notes
-from .modules.notes import Value
+from .modules.note import Value
 from .parts import PER_STEP
 from .receipts import WriteReceipt
 from .store.module import Selector
@@ -36,7 +36,7 @@ class SingleEntries(Forgetting):
 
     def get(self, id: str) -> Kept | None:
         """The entry of an id, past or current; None if there is none."""
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             name, number = module_and_number(id, self._modules)
             return kept(name, self._modules[name], number)
 
@@ -50,13 +50,13 @@ class SingleEntries(Forgetting):
         wanted = checked_mapping("where", {} if where is None else where)
         if module is not None and checked_text("module", module) not in self._modules:
             raise InvalidInputError(f"module: expected one of {', '.join(self._modules)}, got {shown(module)}")
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             chosen = {name: one for name, one in self._modules.items() if module in (None, name)}
             return [entry for name, one in chosen.items() for entry in all_kept(name, one) if entry.fits(wanted)]
 
     def history(self, id: str) -> list[Kept]:
         """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
-        with self._turns_taken.reading():
+        with self._turns_taken.reading:
             name, number = module_and_number(id, self._modules)
             return history_of(name, self._modules[name], number)
 

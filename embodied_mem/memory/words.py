@@ -5,6 +5,7 @@ content_words("Where did my sister's mugs go?")      # ["sister", "mug"]
 
 from __future__ import annotations
 
+import functools
 import re
 
 from .mentions import normal
@@ -34,6 +35,7 @@ _IRREGULAR_WORDS = """
 _IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
     """A normal word without its English ending, so that "moving", "moved" and "moves" meet."""
     word = _IRREGULAR.get(word, word)

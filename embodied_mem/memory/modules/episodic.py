@@ -48,9 +48,6 @@ class EpisodicMemory(EntryMemory):
         """The event that `learn` records; nothing changes."""
         episode, number, time, place = learning(episode, number, time, place)
         reader = self._reader
-        refused = refusals(reader, episode, outcomes)
-        actions = key_actions(episode, reader) if episode.won else _actions(episode, refused)
-        why = rationale_for(episode, reader).rpartition("; ")[0] if episode.won else how_far(episode, reader, outcomes)
         goal = episode.goal.strip().rstrip(".")
         base = f"{goal.lower()}|{place}"
         key = f"{base}|{'won' if episode.won else 'failed'}"
@@ -65,6 +62,9 @@ class EpisodicMemory(EntryMemory):
         change["data"] = {"failures": tries}
         if known is None or len(episode.steps) <= known.data["steps"]:
             change["about"] = goal
+            won = episode.won
+            actions = key_actions(episode, reader) if won else _actions(episode, refusals(reader, episode, outcomes))
+            why = rationale_for(episode, reader).rpartition("; ")[0] if won else how_far(episode, reader, outcomes)
             change["data"] |= {
                 "goal": goal,
                 "place": place,

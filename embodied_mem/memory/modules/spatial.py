@@ -405,10 +405,12 @@ class SpatialMemory(RecordedModule):
             known.data = (subject, relation, object_)
         return known
 
-    def text_of(self, fact: int) -> str:
-        """A fact, past or current, as one line."""
+    def texts_of(self, facts: Sequence[int]) -> list[str]:
+        """Facts, past or current, each as one line."""
+        if not facts:
+            return []
         with self.graph.snapshot() as now:
-            return self._told(self._index.known(fact, now)).text
+            return [self._told(self._index.known(fact, now)).text for fact in facts]
 
     def triple(self, fact: int) -> tuple[str, str, str]:
         """Node, relation and node of a fact, past or current; nodes are called "place/name"."""

@@ -43,6 +43,10 @@ _MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
 _CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z")
 _USE = re.compile(r"use (.+)\Z")
 _GO = re.compile(r"go to (.+)\Z")
+_DONE_VERBS = ("arrive", "pick", "put", "move", "open", "close", "clean", "heat", "cool", "turn")
+_DONE = tuple(f"You {verb} " for verb in _DONE_VERBS)
+"""How answers begin that report what was done: there is no need to read them to the end."""
+
 _REFUSED = Reading(refused=True)
 _NOTHING = Reading()
 _UNKNOWN = Reading(understood=False)
@@ -207,7 +211,7 @@ def events_of(episode: Episode) -> list[Event]:
     here = ""
     for index, (step, answer) in enumerate(zip(episode.steps, episode.answers)):
         action = " ".join(step.action.split())
-        if read_observation(answer).refused:
+        if not answer.startswith(_DONE) and read_observation(answer).refused:
             continue
         if found := _GO.match(action):
             here = found[1]

@@ -33,12 +33,26 @@ class WordIndex:
         """Put words under an id, in place of those that it had."""
         if number in self._words:
             self.remove(number)
+        self.extend(number, words)
+
+    def extend(self, number: int, words: Iterable[str]) -> None:
+        """Add words to those that an id has, if it has any."""
         counts = Counter(words)
-        self._words[number] = counts
+        mine = self._words.get(number)
+        self._words[number] = counts if mine is None else mine + counts
         for word, count in counts.items():
-            self._having.setdefault(word, {})[number] = count
-        self._lengths[number] = length = sum(counts.values())
+            having = self._having.setdefault(word, {})
+            having[number] = having.get(number, 0) + count
+        length = sum(counts.values())
+        self._lengths[number] = self._lengths.get(number, 0) + length
         self._total += length
+
+    def reduce(self, number: int, words: Iterable[str]) -> None:
+        """Take words away that were given to an id; without any it is gone."""
+        counts = self._words[number] - Counter(words)
+        self.remove(number)
+        if counts:
+            self.extend(number, counts.elements())
 
     def remove(self, number: int) -> None:
         """Take an id and its words away."""
