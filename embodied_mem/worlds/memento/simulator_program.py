@@ -87,7 +87,7 @@ class Partnr:
                 config, [f"habitat.dataset.data_path={data_path}", *overrides]
             )
             agents = settings.habitat.simulator.agents
-            for path in filter(None, (agents[name].articulated_agent_urdf for name in agents)):
+            for path in filter(None, (getattr(agents[name], "articulated_agent_urdf", None) for name in agents)):
                 yield present(path, "a robot or a person", f"{ASSETS}; {page}")
         yield rendering(0)
 
