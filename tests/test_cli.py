@@ -51,6 +51,7 @@ def test_doctor_names_what_is_missing_and_what_mends_it(monkeypatch, capsys, tmp
     assert "  missing  train: jax\n" in said
     assert 'pip install "embodied_mem[train]"' in said
     assert "  missing  eb_habitat\n           EB-Habitat is not installed: expected" in said
+    assert "embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT" in said
     monkeypatch.setattr(cli, "_is_installed", lambda name: name != "gymnasium")
     assert cli.main(["doctor"]) == 1
     assert "  missing  gymnasium" in capsys.readouterr().out
