@@ -32,8 +32,10 @@ EMBODIEDBENCH = {
 NATIVE = {
     "embodiedbench/envs/eb_habitat/apartment.py": "apartment_native",
     "embodiedbench/envs/eb_habitat/cup.py": "apartment",
+    "embodiedbench/envs/eb_alfred/EBAlfEnv.py": "eb_alfred_native",
+    "embodiedbench/envs/eb_alfred/kitchen.py": "eb_alfred",
 }
-"""EB-Habitat's simulator, played by the native world."""
+"""Simulators played by the native worlds."""
 
 OMEGACONF = {"omegaconf.py": "omegaconf_part"}
 PARTNR = {
@@ -60,7 +62,7 @@ def embodiedbench(
         goals: instructions of its episodes.
         commit: of the checkout.
         light: with a stand-in for habitat-lab, too.
-        native: the native world plays EB-Habitat.
+        native: the native worlds play.
     """
     folder = parent / "EmbodiedBench"
     goals = goals or [f"Move cup {place}." for place in range(6)]
