@@ -253,7 +253,7 @@ class Lockstep:
     Args:
         envs: rows beyond `len(tasks)` stay idle.
         tasks: task indices; equal indices start from the same state.
-        bank: experiences; those of the task being played are left out.
+        bank: experiences; those of the task being played are left out. A list holds a bank for each of `tasks`.
         top_k: experiences retrieved per episode.
 
     Attributes:
@@ -262,14 +262,15 @@ class Lockstep:
         info: of all envs, the newest.
     """
 
-    def __init__(self, envs: Envs, tasks: Sequence[int], bank: Bank, top_k: int):
+    def __init__(self, envs: Envs, tasks: Sequence[int], bank: Bank | Sequence[Bank], top_k: int):
         self._envs = envs
         indices = [*tasks, *[tasks[0]] * (envs.num_envs - len(tasks))]
         observations, self.info = envs.reset(options={"task_indices": np.asarray(indices)})
         self.rows: list[Row] = []
-        for i, task in enumerate(tasks):
+        banks = bank if isinstance(bank, Sequence) else [bank] * len(tasks)
+        for i, (task, known) in enumerate(zip(tasks, banks, strict=True)):
             goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
-            found = bank.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
+            found = known.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
             progress = float(self.info["progress"][i])
             self.rows.append(Row(i, int(task), task_id, start_view(goal, text, found), text, progress))
         self.running = self.rows
@@ -352,7 +353,7 @@ def play(
     envs: Envs,
     executor: Executor,
     delivery: Delivery,
-    bank: Bank,
+    bank: Bank | Sequence[Bank],
     *,
     tasks: Sequence[int],
     seeds: Sequence[int] | np.ndarray,

@@ -8,7 +8,7 @@
     bank.save("bank.jsonl.gz"); bank = MemoryBank.load("bank.jsonl.gz")
 
 Source: MemCompiler 3.1, eq. 1, `M = Retrieve(B, g)`. Deviation: the first observation can take part in the score, and
-only successful episodes are kept.
+lost episodes are kept only where that is asked for.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _CLAUSE = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Experience:
-    """A remembered success and why it was found.
+    """A remembered success, or what was learned from a loss, and why it was found.
 
     Attributes:
         episode: the raw trajectory.
@@ -182,6 +182,7 @@ class MemoryBank:
         reader: of the episodes' texts.
         task_key: what identifies the task behind an id, where a world has several spellings; `str` takes ids as they
             are.
+        lost: keep lost episodes too, whose rationales say what was learned from them all the same.
     """
 
     def __init__(
@@ -192,8 +193,10 @@ class MemoryBank:
         object_weight: float = OBJECT_WEIGHT,
         reader: Reader = DEFAULT,
         task_key: Callable[[str], str] = str,
+        lost: bool = False,
     ):
         self.reader = reader
+        self.lost = checked_flag("lost", lost)
         self.task_key = checked_call("task_key", task_key)
         self.embedder = embedder if embedder is not None else LexicalEmbedder()
         self.context_weight = checked_real("context_weight", context_weight)
@@ -221,7 +224,7 @@ class MemoryBank:
         """Index of the record of `episode`, newly stored or, if the very same episode is stored already, that one's.
 
         Raises:
-            InvalidInputError: the episode was not won.
+            InvalidInputError: the episode was not won, and the bank keeps no lost ones.
         """
         return self.add_many([episode], [rationale])[0]
 
@@ -235,7 +238,7 @@ class MemoryBank:
         if len(rationales) != len(episodes):
             raise InvalidInputError(f"rationales: expected {len(episodes)}, one per episode, got {len(rationales)}")
         for episode in episodes:
-            if not checked_episode(episode).won:
+            if not checked_episode(episode).won and not self.lost:
                 raise InvalidInputError(f"episode {episode.task_id!r}: expected a successful one, got won=False")
         for rationale in rationales:
             if rationale is not None:
@@ -363,7 +366,7 @@ class MemoryBank:
         context_weight, object_weight, checksum}, where bytes and sha256 are of everything after it and checksum is of
         the rest of the header (older files have none); then one JSON object per
         record in order of insertion: {task_id, goal, rationale, steps: [[observation, action], ...],
-        final_observation}. Vectors are not stored. The same bank always gives the same bytes.
+        final_observation}, of a lost one also won. Vectors are not stored. The same bank always gives the same bytes.
 
         Raises:
             InvalidInputError: the path is none, or ends in `.gz` and the bank is larger than `MAX_PACKED_BYTES`.
@@ -423,11 +426,12 @@ class MemoryBank:
             try:
                 record = json.loads(line)
                 steps = tuple(Step(observation, action) for observation, action in record["steps"])
-                final = record["final_observation"]
-                episodes.append(checked_episode(Episode(record["task_id"], record["goal"], steps, True, final)))
+                final, won = record["final_observation"], record.get("won", True) is not False
+                episodes.append(checked_episode(Episode(record["task_id"], record["goal"], steps, won, final)))
                 rationales.append(checked_text("rationale", record["rationale"]))
             except (InvalidInputError, LookupError, RecursionError, TypeError, ValueError) as error:
                 raise InvalidInputError(f"{path}: expected a record in line {number}, got {shown(line)}") from error
+        bank.lost = not all(episode.won for episode in episodes)
         bank.add_many(episodes, rationales)
         return bank
 
@@ -469,7 +473,9 @@ def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
 
 def _line(episode: Episode, rationale: str) -> str:
     """A record as it stands in a file."""
-    record = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
+    record: dict[str, Any] = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
+    if not episode.won:
+        record["won"] = False
     steps = [[step.observation, step.action] for step in episode.steps]
     return json.dumps({**record, "steps": steps, "final_observation": episode.final_observation}) + "\n"
 

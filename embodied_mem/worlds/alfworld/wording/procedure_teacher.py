@@ -45,7 +45,8 @@ def meaning_of(goal: str, experiences: Sequence[Experience]) -> tuple[Task | Non
     """
     thing, procedure = parse_named_goal(goal)
     for experience in experiences:
-        if not experience.same_room or parse_named_goal(experience.episode.goal)[1] != procedure:
+        won = experience.same_room and experience.episode.won
+        if not won or parse_named_goal(experience.episode.goal)[1] != procedure:
             continue
         change = target = lamp = ""
         for _, kind, name, place in relevant_events(experience.episode):

@@ -1,0 +1,104 @@
+"""Learning over a life: a bank that starts empty and holds the agent's own successes and losses; forgetting on the way.
+
+    python experiments/analyses/life.py --weights experiments/weights/habits
+    python experiments/analyses/life.py --lives 2 --num_tasks 40 --deliveries none compiled --out runs/life.json
+
+Each life has a home of its own (or --homes) that no training game is of, and plays so many of its games in order; lives
+go side by side. Half-way through, each life is lived on twice: with its bank, and with --forget of it drawn and gone.
+`teacher` is the guidance of the rule teacher from banks filled in the same way, carried out by the executor: what a
+compiler could reach. What a loss leaves behind: see `embodied_mem/evaluation/life.py`. Writes one JSON file and ends
+with one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import json
+import pathlib
+
+import numpy as np
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.command import Models, output_file, run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DELIVERIES = ("none", "compiled", "teacher")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", default="experiments/weights/habits", help="of a world of generated games")
+    parser.add_argument("--deliveries", nargs="*", default=DELIVERIES, choices=DELIVERIES)
+    parser.add_argument("--lives", type=int, default=8)
+    parser.add_argument("--homes", type=int, default=1, help="of each life")
+    parser.add_argument("--num_tasks", type=int, default=200, help="of each life")
+    parser.add_argument("--window", type=int, default=20, help="tasks of a window")
+    parser.add_argument("--forget", type=float, default=0.5, help="share of the bank that is gone after half the tasks")
+    parser.add_argument("--temperature", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=0, help="of the play and of what is forgotten")
+    parser.add_argument("--out", type=output_file, default=ROOT / "experiments/results/life.json")
+    options = parser.parse_args()
+
+    from embodied_mem.evaluation.controls import Setting, under
+    from embodied_mem.evaluation.life import Lives, forgotten, windows
+    from embodied_mem.evaluation.report import manifest, write_result
+    from embodied_mem.memory import MemoryBank
+    from embodied_mem.memory.bank.settings import BankView
+    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.progress import Progress
+    from embodied_mem.training.tasks import sources_of
+
+    keep_freed_memory()
+    bundle = Models(options.weights).load()
+    world, memory, seed = bundle.config.world, bundle.config.memory, bundle.config.seed
+    if world.valid != "generated":
+        raise InvalidInputError(f"--weights: expected models of generated games, got some of {world.valid}")
+    games = []
+    for life in range(options.lives):
+        # Homes beyond those that are trained on; one game of them is made, since a world without any is refused.
+        first = world.num_scenes + life * options.homes
+        own = dataclasses.replace(
+            world, num_scenes=first, homes=options.homes, num_train=1, num_valid=options.num_tasks
+        )
+        games += sources_of(own, seed)[0].sides()[1]
+    [source] = sources_of(world, seed)
+    orders = np.arange(len(games)).reshape(options.lives, options.num_tasks).T
+    lives = Lives(
+        source.envs(games, options.lives, world.max_steps), orders, memory.top_k, memory.full_turns,
+        functools.partial(BankView, numbered=memory.numbered, newest_first=memory.newest_first),
+        getattr(source, "object_weight", MemoryBank().object_weight),
+    )  # fmt: skip
+    executor, compiler = bundle.acting(temperature=options.temperature, batch_buckets=(options.lives,))
+    half, rows = options.num_tasks // 2, {}
+    for name in options.deliveries:
+        delivery, _, acting = under(Setting(name), executor, compiler, MemoryBank(), source=source)
+        with Progress(name, options.num_tasks + half * (name != "none"), unit="task") as progress:
+            live = functools.partial(
+                lives.play, acting, delivery, seed=options.seed,
+                on_task=lambda won, bar=progress: bar.update(1, won=float(won.mean())),
+            )  # fmt: skip
+            banks = lives.empty()
+            young = live(banks, first=0, last=half)
+            after = {name: banks}
+            if name != "none":
+                lost = [forgotten(bank, options.forget, options.seed + life) for life, bank in enumerate(banks)]
+                after[f"{name} forgetting"] = lost
+            for row, known in after.items():
+                won = np.concatenate([young, live(known, first=half, last=options.num_tasks)])
+                rows[row] = {
+                    "success": float(won.mean()), "windows": windows(won, options.window),
+                    "lives": won.mean(0).tolist(), "experiences": [len(bank) for bank in known],
+                    "of_losses": [sum(not episode.won for episode, _ in bank.records) for bank in known],
+                }  # fmt: skip
+        print(f"{name}: " + " ".join(f"{100 * one['success']:.0f}" for one in rows[name]["windows"]), flush=True)
+    settings = {key: value for key, value in vars(options).items() if key != "out"}
+    report = {"rows": rows, "max_steps": world.max_steps, **manifest(settings=settings)}
+    write_result(options.out, report)
+    shown = {name: [round(one["success"], 3) for one in row["windows"]] for name, row in rows.items()}
+    print(json.dumps({"rows": shown, "num_tasks": options.num_tasks, "lives": options.lives}))
+
+
+if __name__ == "__main__":
+    run(main)
