@@ -20,7 +20,7 @@ import numpy as np
 
 from embodied_mem.atomic_file import write_text
 from embodied_mem.envs import make
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import InvalidInputError, SimulatorError
 from embodied_mem.evaluation.report import commit, manifest, write_result
 from embodied_mem.evaluation.resume import kept_beside
 from embodied_mem.evaluation.tables import markdown, percent
@@ -59,7 +59,10 @@ def compare(native: Any, simulator: Any, world: Parity, number: int, seed: int) 
     """
     places = [_number(native.task_id(index)) for index in range(native.num_tasks)]
     _, info = native.reset(options={"task_indices": [places.index(number)]})
-    _, simulated = simulator.reset(options={"task_indices": [number]})
+    try:
+        _, simulated = simulator.reset(options={"task_indices": [number]})
+    except SimulatorError as error:
+        return {"goals": (str(info["goal"][0]), ""), "steps": [], "crash": str(error)}
     goals = str(info["goal"][0]), str(simulated["goal"][0])
     actions = world.actions(native.env(0), np.random.default_rng([seed, number]))
     steps, invalid = [], [0, 0]
@@ -100,7 +103,7 @@ def summary(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             causes[step["action"].split(" ")[0], ", ".join(step["differs"])] += 1
     return {
         "tasks": len(tasks),
-        "equal_tasks": sum(place is None for place in first.values()),
+        "equal_tasks": sum(place is None and not tasks[name]["crash"] for name, place in first.items()),
         "equal_instructions": sum(task["goals"][0] == task["goals"][1] for task in tasks.values()),
         "crashed_tasks": sum(bool(task["crash"]) for task in tasks.values()),
         "steps": len(steps),

@@ -62,9 +62,11 @@ def test_a_difference_is_found_where_it_is(command, monkeypatch):
 
 
 def test_a_crash_is_told_and_the_next_task_is_played(command, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NEVER_STARTS", "0")
     monkeypatch.setenv("STAND_IN_DIES", "1")
     report = parity.main(command)
-    assert report["summary"]["crashed_tasks"] == 1
+    assert (report["summary"]["crashed_tasks"], report["summary"]["equal_tasks"]) == (2, 1)
+    assert report["tasks"]["base/0"]["crash"].endswith("RuntimeError: no navmesh\n")
     assert "SIGKILL" in report["tasks"]["base/1"]["crash"]
     assert report["tasks"]["base/2"]["steps"][-1]["simulator"]["won"]
 
