@@ -23,7 +23,7 @@ from .errors import InvalidInputError
 GROUP = "embodied_mem.worlds"
 """Group of entry points under which packages of others give their cards."""
 
-BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld")
+BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
 PARTS = ("env", "reader", "agent", "tasks", "samples", "benchmark", "parity")
