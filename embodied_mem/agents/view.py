@@ -56,8 +56,8 @@ def start_view(goal: str, observation: str, experiences: Sequence[Experience]) -
 
 
 def render_experiences(experiences: Sequence[Experience]) -> str:
-    """The pool M as text, one experience a line, the same for every delivery."""
-    return "\n".join(experience.brief() for experience in experiences) or "nothing"
+    """The pool M as text, one experience a line, the same for every delivery; those that have no line are left out."""
+    return "\n".join(line for experience in experiences if (line := experience.brief())) or "nothing"
 
 
 def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str], bool]) -> str:

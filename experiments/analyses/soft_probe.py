@@ -12,7 +12,8 @@ held-out games:
 - accuracy for the place, its kind and its number, against always saying the place that is most frequent in training,
   and against the same probe trained on soft tokens of other rows (`shuffled`);
 - bits: entropy of the place on the held-out games minus cross-entropy of the probe there, a lower bound of the mutual
-  information as far as the entropy is known; with a 95 % bootstrap interval over games;
+  information; with a 95 % bootstrap interval over games. The entropy is that of a few games, so too small; how much is
+  seen by the bits of `majority`, who says how frequent places are in training and would have none;
 - `guidance`: how often the compiler's own text names the place, and `teacher`: how often the teacher's does, from the
   same experiences. Soft tokens cannot hold more of the place than memory does.
 """
@@ -192,7 +193,9 @@ def probe(training: Rows, held_out: Rows, *, components: int, seed: int = 0) -> 
             "bits": float(bits.mean()), "bits_interval": np.quantile(means, (0.025, 0.975)).tolist(),
             "regularisation": one.strength, "prior": one.prior,
         }  # fmt: skip
-    result["majority"] = scored(np.full(len(truth), max(counts, key=lambda place: counts[place])), truth)
+    blind = float((entropy - rows["probe"].bits(far, truth, 1.0)).mean())
+    most = max(counts, key=lambda place: counts[place])
+    result["majority"] = scored(np.full(len(truth), most), truth) | {"bits": blind}
     return result
 
 

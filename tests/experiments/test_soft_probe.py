@@ -28,6 +28,7 @@ def test_what_is_told_is_read_with_its_bits():
     assert found["shuffled"]["place"]["accuracy"] < 0.45
     assert found["shuffled"]["bits"] < 0.1
     assert found["majority"]["place"]["accuracy"] < 0.4
+    assert -0.2 < found["majority"]["bits"] < 0.05
 
 
 def test_nothing_is_read_where_nothing_is_told():

@@ -118,14 +118,17 @@ class Experience:
         """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
         `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object.
 
-        Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same. Clauses
-        that do not tell what was where are left out, and so are what separates clauses and lines within the goal: an
-        experience is data, and what is written into one has to stay in its place.
+        Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
+
+        An experience is data, and what is written into one has to stay in its place: the line is empty where the reason
+        says anything else than what was where, and the goal in it is one clause.
         """
+        clauses = _STEPS.sub("", self.rationale).split("; ")
+        if not all(map(_CLAUSE.fullmatch, clauses)):
+            return ""
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
         label = f"{self.number} {label}" if self.number else label
-        told = filter(_CLAUSE.fullmatch, _STEPS.sub("", self.rationale).split("; "))
-        what = "; ".join(dict.fromkeys(_NUMBER.sub(r"\1", clause) for clause in told))
+        what = "; ".join(dict.fromkeys(_NUMBER.sub(r"\1", clause) for clause in clauses))
         goal = " ".join(self.episode.goal.replace(";", ",").split()).rstrip(".")
         return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
 

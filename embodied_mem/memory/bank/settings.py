@@ -89,7 +89,8 @@ class BankView:
         found = self._retrieve(setting, goal, k, context, exclude, random)
         if self._newest_first:
             found = sorted(found, key=lambda experience: -experience.index)
-        if self._numbered:
+        if self._numbered:  # what cannot be told in a line has no number, either
+            found = [one for one in found if one.brief()]
             found = [dataclasses.replace(one, number=number) for number, one in enumerate(found, 1)]
         return found
 
