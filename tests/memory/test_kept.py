@@ -140,3 +140,24 @@ def test_what_is_exported_can_be_told_again():
         with pytest.raises(InvalidInputError, match="expected lines of export_json"):
             other.import_json(wrong)
     assert other.state() == state
+
+
+def test_what_is_left_after_forgetting_is_what_is_restored():
+    """A note that two tasks support loses one, then its text: nothing of either stays in what it is found by."""
+    memory = LifelongMemory()
+    for task in ("first", "second"):
+        memory.begin_task(task, "look around", "A hall with a green door.")
+        memory.observe("look", "The old clock ticks.")
+        memory.end_task(False)
+    clock = next(entry for entry in memory.get_all("notes") if "clock" in entry.text)
+    assert [episode for episode, _ in clock.sources] == [0, 1]
+    memory.forget(episode=0)
+    other = LifelongMemory()
+    other.restore(memory.state())
+    for query in ("clock", "green door", "who ticks in the hall?"):
+        assert memory.retrieve(query) == other.retrieve(query)
+    assert [episode for episode, _ in memory.get(clock.id).sources] == [1]
+    memory.update(clock.id, "The old bell rings.")
+    assert "clock" not in memory.retrieve("clock", where={"module": "notes"}).render()
+    memory.delete(clock.id)
+    assert memory.get(clock.id) is None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory
 
 KITCHEN = "You stand in a kitchen with a red kettle on the stove and a cat on the windowsill."
@@ -219,3 +221,51 @@ def test_any_failure_of_a_model_is_counted_and_survived():
     assert memory.writer.failed == memory.writer.calls > 5
     assert "ClientTimeout" in memory.writer.last_error
     assert "vegetarian" in memory.retrieve("vegetarian").render()
+
+
+def test_a_fork_in_the_middle_of_a_change_is_refused_in_the_child():
+    """Another thread holds the memory half changed while this process forks: the child must not read it."""
+    memory = LifelongMemory()
+    memory.tell("I am vegetarian.")
+    inside, leave = threading.Event(), threading.Event()
+
+    def change() -> None:
+        with memory._turns_taken.changing:
+            inside.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    assert inside.wait(20)
+    child = os.fork()
+    if child == 0:
+        try:
+            memory.retrieve("vegetarian")
+            os._exit(1)
+        except InvalidInputError as error:
+            os._exit(0 if "forked" in str(error) else 2)
+        finally:
+            os._exit(3)
+    leave.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert memory.retrieve("vegetarian").items
+
+
+def test_readers_do_not_wait_for_a_model():
+    asked, answer = threading.Event(), threading.Event()
+
+    def chat(messages):
+        asked.set()
+        answer.wait(20)
+        return "[]"
+
+    memory = LifelongMemory(chat=chat)
+    thread = threading.Thread(target=memory.tell, args=("I am vegetarian.",))
+    thread.start()
+    assert asked.wait(20)
+    assert memory.retrieve("vegetarian").items == ()
+    answer.set()
+    thread.join()
+    assert memory.retrieve("vegetarian").items
+    memory.close()

@@ -95,6 +95,7 @@ class NoteMemory(RecordedModule):
         self._words = WordIndex()
         self._conversations = WordIndex()
         self._conversation_ids: dict[tuple[str, int], int] = {}
+        self._conversation_of: dict[int, int] = {}  # of the notes that are of one
         self._vectors = TextIndex(self.embedder)
 
     def __len__(self) -> int:
@@ -257,8 +258,8 @@ class NoteMemory(RecordedModule):
         self._words.remove(note.id)
         self._vectors.remove(note.id)
         self._denying.discard(note.id)
-        if (conversation := note.conversation) is not None:
-            self._conversations.reduce(self._conversation_ids[conversation], content_words(about(note)))
+        if (conversation := self._conversation_of.pop(note.id, None)) is not None:
+            self._conversations.reduce(conversation, content_words(about(note)))
 
     def _index(self, numbers: Iterable[int]) -> None:
         notes = [self.notes[number] for number in numbers]
@@ -269,6 +270,7 @@ class NoteMemory(RecordedModule):
                 self._denying.add(note.id)
             if (conversation := note.conversation) is not None:
                 number = self._conversation_ids.setdefault(conversation, len(self._conversation_ids))
+                self._conversation_of[note.id] = number
                 self._conversations.extend(number, words)
         self._vectors.add_many((note.id, about(note)) for note in notes)
 
@@ -309,7 +311,11 @@ class NoteMemory(RecordedModule):
         around = {number for one in few for number in (one - 1, one, one + 1) if number in self.notes}
         scores = {}
         for number in around if where is None and as_of is None else self.notes:
-            beside = max(self._beside(number, number - 1, own), self._beside(number, number + 1, own))
+            its = self._conversation_of.get(number)
+            beside = 0.0
+            for other in (number - 1, number + 1):
+                if its is not None and self._conversation_of.get(other) == its:
+                    beside = max(beside, own.get(other, 0.0))
             scores[number] = min(own.get(number, 0.0) + _NEAR * beside, 1.0)
         best: list[Item] = []
         for number in sorted(scores, key=lambda n: (-scores[n], -n)):
@@ -333,21 +339,14 @@ class NoteMemory(RecordedModule):
         for number in shares.keys() | cosines.keys():
             note, share = self.notes[number], shares.get(number, 0.0)
             score = relevance(share, cosines.get(number, 0.0))
-            if (conversation := note.conversation) is not None:
-                score += _CONVERSATION * in_conversation.get(self._conversation_ids[conversation], 0.0)
+            if (conversation := self._conversation_of.get(number)) is not None:
+                score += _CONVERSATION * in_conversation.get(conversation, 0.0)
             if share and note.speaker:
                 if note.speaker not in speakers:
                     speakers[note.speaker] = not words.isdisjoint(words_of(note.speaker))
                 score += _SPEAKER * speakers[note.speaker]
             scores[number] = score * (_QUESTION if note.text.rstrip().endswith("?") else 1.0)
         return scores
-
-    def _beside(self, number: int, other: int, scores: Mapping[int, float]) -> float:
-        """The score of a neighbour, if it is of the same conversation."""
-        if other not in scores:
-            return 0.0
-        one, two = self.notes[number], self.notes[other]
-        return scores[other] if one.conversation is not None and one.conversation == two.conversation else 0.0
 
     def _item(self, note: Note, score: float, share: float, cosine: float, as_of: int | None) -> Item:
         text = rendered(note, as_of)
@@ -379,6 +378,7 @@ class NoteMemory(RecordedModule):
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
         other._denying, other._conversation_ids = set(self._denying), dict(self._conversation_ids)
+        other._conversation_of = dict(self._conversation_of)
         other._conversations = self._conversations.fork()
         return other
 
@@ -389,6 +389,7 @@ class NoteMemory(RecordedModule):
         """
         self.embedder.clear()
         doomed: set[int] = set()
+        moved: list[int] = []
         references = 0
         for note in self.notes.values():
             if selector.is_all_of(self.scope) or selector.is_entry("notes", note.id):
@@ -401,7 +402,11 @@ class NoteMemory(RecordedModule):
                 doomed.add(note.id)
                 continue
             references += len(note.sources) - len(kept) + len(note.past) - len(past)
+            if kept[0] != note.sources[0]:
+                self._unindex(note)  # it may be of another conversation now
+                moved.append(note.id)
             note.sources, note.past = kept, past
+        self._index(moved)
         for number in doomed:
             note = self.notes.pop(number)
             self._unindex(note)

@@ -38,8 +38,10 @@ class WordIndex:
     def extend(self, number: int, words: Iterable[str]) -> None:
         """Add words to those that an id has, if it has any."""
         counts = Counter(words)
-        mine = self._words.get(number)
-        self._words[number] = counts if mine is None else mine + counts
+        if (mine := self._words.get(number)) is None:
+            self._words[number] = counts
+        else:
+            mine.update(counts)
         for word, count in counts.items():
             having = self._having.setdefault(word, {})
             having[number] = having.get(number, 0) + count
@@ -93,6 +95,7 @@ class WordIndex:
     def fork(self) -> WordIndex:
         """An independent copy."""
         other = WordIndex()
-        other._words, other._lengths, other._total = dict(self._words), dict(self._lengths), self._total
+        other._words = {number: counts.copy() for number, counts in self._words.items()}
+        other._lengths, other._total = dict(self._lengths), self._total
         other._having = {word: dict(having) for word, having in self._having.items()}
         return other
