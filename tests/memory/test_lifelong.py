@@ -206,7 +206,7 @@ def test_modules_run_in_parallel_with_a_model():
         return "none"
 
     memory = LifelongMemory(chat=chat)
-    memory.begin_task("t", "put a mug in fridge.", "You see a desk 1.\nLooking quickly around you, you see a desk 1.")
+    memory.begin_task("t", "put a mug in fridge.", "Looking quickly around you, you see a desk 1.")
     for number in range(4):  # the fourth step finds the buffer full: extractor and summarizer are asked together
         if number < 3:
             memory.observe("look", "You are facing the desk 1. Next to it, you see nothing.")

@@ -47,6 +47,22 @@ def test_texts_of_another_world_are_kept_and_found():
     assert "back at noon" in memory.retrieve("what does the note on the door say?").items[0].text
 
 
+def test_a_model_reads_the_lines_that_no_rule_reads():
+    asked = []
+
+    def chat(messages):
+        asked.append(messages[-1]["content"])
+        return '[["kettle", "on", "stove"]]' if "kettle" in asked[-1] else "[]"
+
+    memory = LifelongMemory(chat=chat, parallel=False)
+    memory.begin_task("t", "make tea", "You see nothing new.")
+    memory.observe("look", "On the desk 1, you see a mug 1.\nA kettle hums on the stove.")
+    assert "A kettle hums on the stove." in asked[-1]
+    assert "mug" not in asked[-1]
+    assert (memory.spatial.inside("desk 1"), memory.spatial.inside("stove")) == (["mug 1"], ["kettle"])
+    memory.close()
+
+
 def test_an_end_is_an_end():
     memory = LifelongMemory()
     liked = memory.tell("I like oat milk in my coffee.")

@@ -112,7 +112,7 @@ class SpatialMemory(RecordedModule):
 
         Args:
             scope, record: as for `RecordedModule`.
-            extractor: asked about texts that the reader does not understand; None for none.
+            extractor: asked about lines that the reader does not understand; None for none.
             reader: of the world's texts.
         """
         super().__init__(scope, record)
@@ -149,10 +149,11 @@ class SpatialMemory(RecordedModule):
         text, action = checked_text("text", text), checked_text("action", action)
         reading = self._reader.read(text)
         facts: Iterable[Sequence[str]] = reading.facts
-        if not reading.understood and self._extractor is not None:
-            facts = self._extractor(action, text)
-            if not isinstance(facts, Iterable):
-                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(facts)}")
+        if self._extractor is not None and (unread := self._unread(text, reading.understood)):
+            extracted = self._extractor(action, unread)
+            if not isinstance(extracted, Iterable):
+                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(extracted)}")
+            facts = [*facts, *extracted]
         event: dict[str, Any] = {
             "op": "observe",
             "episode": episode,
@@ -164,6 +165,12 @@ class SpatialMemory(RecordedModule):
         if facts is reading.facts:
             drop_what_is_no_name(event, len(text))
         return event
+
+    def _unread(self, text: str, understood: bool) -> str:
+        """The lines that the reader does not understand; the whole text if it understands none."""
+        if not understood or "\n" not in text:
+            return "" if understood else text
+        return "\n".join(line for line in text.splitlines() if line.strip() and not self._reader.read(line).understood)
 
     def check(self, event: Mapping[str, Any]) -> None:
         check_event(event)
