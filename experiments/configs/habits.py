@@ -18,8 +18,8 @@ BANKS = ("committed", "committed", "committed", "noisy:0.5", "stale", "irrelevan
 def config() -> Config:
     small = grpo_cpu.config()
 
-    def twice(correction: CorrectionConfig) -> CorrectionConfig:
-        return dataclasses.replace(correction, rounds=2, max_steps=10)
+    def rounds(correction: CorrectionConfig, count: int) -> CorrectionConfig:
+        return dataclasses.replace(correction, rounds=count, max_steps=10)
 
     return dataclasses.replace(
         small,
@@ -29,9 +29,9 @@ def config() -> Config:
         memory=MemoryConfig(top_k=4, numbered=True, hint_budgets=(0, 4, 8, 16), max_sigma=0.7),
         data=dataclasses.replace(small.data, passes=1, banks=BANKS),
         executor_sft=dataclasses.replace(small.executor_sft, steps=3000),
-        executor_correction=twice(small.executor_correction),
+        executor_correction=rounds(small.executor_correction, 2),
         compiler_sft=dataclasses.replace(small.compiler_sft, steps=3200),
-        correction=twice(small.correction),
+        correction=rounds(small.correction, 1),
         grpo=dataclasses.replace(small.grpo, steps=0),
         evaluation=EvalConfig(seeds=(0,), temperature=0.5, batch_size=100),
     )
