@@ -27,7 +27,10 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("tiny_run.py")
 STEPS = {"executor": 16, "executor_correction": 16, "compiler": 12, "correction": 12, "grpo": 2}
-TIMES = {"latency_ms_per_step", "executor_ms_per_step", "compiler_ms_per_step"}
+TIMES = {
+    "latency_ms_per_step", "executor_ms_per_step", "executor_prefill_ms_per_step", "executor_decode_ms_per_step",
+    "compiler_ms_per_step",
+}  # fmt: skip
 
 
 class Runs:
