@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 K1, B = 1.2, 0.75
+COMMON = 512
+"""Texts that have a word, from which on it is common."""
 
 
 class WordIndex:
@@ -76,7 +78,11 @@ class WordIndex:
         return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
 
     def search(self, query: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
-        """Id -> score in [0, 1) of all texts that share a word with the query, whose words may have weights."""
+        """Id -> score in [0, 1) of the texts that share a word with the query, whose words may have weights.
+
+        A word that more than `COMMON` texts have finds none that the query's rarer words have not found, if they found
+        any: so what a question costs does not grow with all that was ever said.
+        """
         asked = dict(query) if isinstance(query, Mapping) else dict.fromkeys(query, 1.0)
         weights = {word: given * self.weight(word) for word, given in asked.items()}
         whole = sum(weights.values())
@@ -85,11 +91,13 @@ class WordIndex:
         mean = max(self._total / len(self._words), 1.0)
         scores: dict[int, float] = {}
         lengths = self._lengths
-        for word, weight in weights.items():
-            share = weight / whole
-            for number, count in self._having.get(word, {}).items():
-                part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
-                scores[number] = scores.get(number, 0.0) + part
+        rows = [(self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
+        for having, share in sorted(rows, key=lambda row: len(row[0])):
+            few = scores and len(having) > COMMON
+            for number in list(scores) if few else having:
+                if count := having.get(number, 0):
+                    part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
+                    scores[number] = scores.get(number, 0.0) + part
         return scores
 
     def fork(self) -> WordIndex:
