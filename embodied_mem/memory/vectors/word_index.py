@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 K1, B = 1.2, 0.75
-COMMON = 512
+COMMON = 1024
 """Texts that have a word, from which on it is common."""
 
 
