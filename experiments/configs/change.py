@@ -5,7 +5,7 @@ after the last experience. Memory holds 25 solved games of a home from before an
 A thing that is to be put where it usually is lies anywhere that day, so experiences contradict. What is retrieved
 stands in order of age, the newest first. Nine steps: in ten the teacher without memory wins more than half.
 
-What the world is worth before any training (`results/studies_teacher.json`).
+The rule teacher wins 78.0 % with memory and 43.5 % without, before any training (`results/studies_teacher.json`).
 """
 
 import dataclasses

@@ -4,7 +4,7 @@ What a name means is drawn anew for each home, so it stands in that home's exper
 the 24 homes that are scored. No name means there what it means in a training home, and every second one is none of
 theirs. Things are where households keep them, so that finding them needs no memory. Otherwise as `habits`.
 
-What the world is worth before any training (`results/studies_teacher.json`).
+The rule teacher wins 92.0 % with memory and 45.5 % without, before any training (`results/studies_teacher.json`).
 """
 
 import dataclasses
