@@ -188,7 +188,7 @@ def test_simulators_refuse_to_be_used_in_a_child():
         def launch(self):
             return Simulator()
 
-        def start(self, simulator, task):
+        def start(self, simulator, task, seed):
             return self.no_episode
 
         def play(self, simulator, episode, action):

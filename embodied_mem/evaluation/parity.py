@@ -120,7 +120,7 @@ def readable(report: Mapping[str, Any]) -> str:
     steps = max(found["steps"], 1)
     lines = [
         f"# {report['world']} in {report['backend']}, {report['tasks_of']}, seed {report['seed']}", "",
-        f"`{report['manifest']['command']}`, commit {report['manifest']['commit'][:7]}", "",
+        f"`{report['command']}`, commit {report['commit'][:7]}", "",
         f"{found['equal_tasks']} of {found['tasks']} tasks are equal in every step, "
         f"{found['equal_instructions']} have the same instruction, {found['crashed_tasks']} crashed. "
         f"{found['steps_before_a_difference']} of {found['steps']} steps come before a first difference.", "",
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str], prog: str = "embodied-mem parity") -> dict[st
             if simulator is not None:
                 simulator.close()
         tasks = {f"{tasks_of}/{number}": finished.rows["", tasks_of, str(number)][0] for number in numbers}
-        report = {**settings, "manifest": manifest(), "summary": summary(tasks), "tasks": tasks}
+        report = {**settings, **manifest(), "summary": summary(tasks), "tasks": tasks}
         write_result(result, report)
         write_text(result.with_suffix(".md"), readable(report))
     print(readable(report))
