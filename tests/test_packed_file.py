@@ -99,7 +99,11 @@ def test_a_bank_is_neither_read_nor_written_beyond_its_limit(tmp_path, monkeypat
 DAMAGED = (b"[1]\n", b"[" * 100_000, b" " * (1 << 26), b"{}\n")
 
 
-@pytest.mark.parametrize("content", [b"x", gzip.compress(b"[]" * 99)[:-9], *map(gzip.compress, DAMAGED)])
+CUT = gzip.compress(b"[]" * 99)[:-9]
+DAMAGED_FILES = [b"x", CUT, *map(gzip.compress, DAMAGED)]
+
+
+@pytest.mark.parametrize("content", DAMAGED_FILES, ids=range(len(DAMAGED_FILES)))  # gzip writes the time into them
 def test_episodes_of_an_earlier_round_that_are_damaged_are_told(tmp_path, content):
     path = tmp_path / "episodes_0.jsonl.gz"
     path.write_bytes(content)
