@@ -82,7 +82,11 @@ def _unpacked(archive: pathlib.Path, name: str, world: str) -> pathlib.Path:
         with tempfile.TemporaryDirectory(dir=cache) as partial:
             with tarfile.open(archive) as opened:
                 opened.extractall(partial, filter="data")
-            (pathlib.Path(partial) / name).rename(cache / name)
+            try:
+                (pathlib.Path(partial) / name).rename(cache / name)
+            except OSError:  # another worker was first
+                if not (cache / name).is_dir():
+                    raise
     return cache / name
 
 

@@ -27,7 +27,8 @@ from embodied_mem.training.bank import scoring_bank
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import sources_of
 from embodied_mem.training.teachers.episodes import play_teacher
-from experiments.configs import load
+
+from ..configs import load
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STUDIES = ("habits", "procedures", "change")

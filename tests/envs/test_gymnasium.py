@@ -32,14 +32,14 @@ def _options(request, name):
     return {"tasks": data / tasks} if name == "alfworld" else {"tasks": tasks, "data": data}
 
 
-@pytest.fixture(scope="module", params=registry.BUILT_IN)
+@pytest.fixture(scope="module", params=registry.names("env"))
 def envs(request):
     made = make(request.param, num_envs=3, seed=1, max_steps=4, **_options(request, request.param))
     yield made
     made.close()
 
 
-@pytest.fixture(scope="module", params=[name for name in registry.BUILT_IN if registry.card(name).native])
+@pytest.fixture(scope="module", params=[name for name in registry.names("env") if registry.card(name).native])
 def native(request):
     """Makes envs of a native world."""
     options = _options(request, request.param)
@@ -47,7 +47,8 @@ def native(request):
 
 
 def test_names_are_all_that_can_be_made():
-    assert registry.names() == registry.BUILT_IN
+    assert registry.names() == tuple(name for name in registry.BUILT_IN if registry.card(name).env)
+    assert {"alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld"} <= set(registry.names())
 
 
 def test_any_text_is_a_space():

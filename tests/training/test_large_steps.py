@@ -74,7 +74,7 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
     compiler_graph, frozen, state = parts(optimizer)
     policy = grpo.policy_batch(policy_samples(), 6, 0)
     gradient = grpo.make_grpo_gradient(compiler_graph, GRPOConfig(), mesh=mesh)
-    assert widest_logits(jax.make_jaxpr(gradient)(state.trainable, frozen, policy, 1.0).jaxpr) == (
+    assert widest_logits(jax.make_jaxpr(gradient)(state.trainable, frozen, policy, grpo.Totals(1.0, 1.0)).jaxpr) == (
         6 * (chunk or policy.batch.tokens.shape[1])
     )
 
