@@ -4,6 +4,8 @@ Each kind of thing has one usual place in a home, drawn evenly from all that can
 help, and ten steps are too few for a search. Memory holds 25 solved games of each of the 24 homes that are scored. The
 models meet banks that are empty, irrelevant, noisy and stale in training. Guidance names its source, and reaches the
 executor in 0, 4, 8 or 16 tokens beside soft tokens whose sigma is at most 0.7 of the embeddings' spread.
+
+Result (one seed, about 95 minutes beside other work): `results/habits.json`, with every control.
 """
 
 import dataclasses
