@@ -69,9 +69,15 @@ def manifest(command: Sequence[str] | None = None, **facts: object) -> dict[str,
 
 
 def _program() -> list[str]:
-    """How this program is called: a file of the repository by its path, another by its name."""
+    """How this program is called: a module of the package by its name, a file of the repository by its path, another
+    by its name."""
     path = pathlib.Path(sys.argv[0]).resolve()
-    return ["python", str(path.relative_to(_ROOT))] if path.is_relative_to(_ROOT) else [path.name]
+    if not path.is_relative_to(_ROOT):
+        return [path.name]
+    inside = path.relative_to(_ROOT)
+    if inside.parts[0] == "embodied_mem":
+        return ["python", "-m", ".".join(inside.with_suffix("").parts)]
+    return ["python", str(inside)]
 
 
 def commit(*options: str) -> str:

@@ -191,3 +191,14 @@ def test_evaluate_refuses_an_unknown_delivery(capsys):
 def test_evaluate_without_weights_says_what_is_missing(tmp_path):
     with pytest.raises(CheckpointError, match=r"weights\.safetensors is missing"):
         evaluate.main(["--weights", str(tmp_path)])
+
+
+def test_a_command_is_recorded_as_it_can_be_given_again(monkeypatch):
+    root = Path(__file__).resolve().parents[2]
+    for program, recorded in (
+        (root / "embodied_mem" / "cli.py", "python -m embodied_mem.cli --all"),
+        (root / "experiments" / "train.py", "python experiments/train.py --all"),
+        ("/usr/local/bin/embodied-mem", "embodied-mem --all"),
+    ):
+        monkeypatch.setattr("sys.argv", [str(program), "--all"])
+        assert manifest()["command"] == recorded
