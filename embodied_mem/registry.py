@@ -26,7 +26,7 @@ GROUP = "embodied_mem.worlds"
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
-PARTS = ("env", "reader", "agent", "tasks", "samples", "benchmark", "parity")
+PARTS = ("env", "reader", "agent", "skills", "tasks", "samples", "benchmark", "parity")
 """What a card may name beside backends."""
 
 
@@ -41,6 +41,7 @@ class World:
         native: whether the environment runs in this process, with snapshots; equal results for any number of threads.
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
+        skills: (`PlannerCriticConfig`) -> its commands as `agents.robot.skills.Skill`, for planners that are told them.
         tasks: a `training.teachers.lesson.TaskSource`: what it can be trained on.
         samples: a `training.teachers.episodes.SampleSource`, for a world that is recorded rather than played to train.
         benchmark: an `evaluation.benchmark.Benchmark`: how it is scored.
@@ -53,6 +54,7 @@ class World:
     native: bool = True
     reader: str = ""
     agent: str = ""
+    skills: str = ""
     tasks: str = ""
     samples: str = ""
     benchmark: str = ""

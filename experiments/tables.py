@@ -13,12 +13,14 @@ import json
 import pathlib
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 from embodied_mem.registry import load
-from embodied_mem.worlds.memento.evaluation.tables import PAPER_STAGES
+from embodied_mem.worlds.memento.evaluation.tables import PAPER_STAGES, REWORDED
+from speed_tables import graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
 from study_tables import controls_table, soft_budget_table, soft_probe_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -40,6 +42,11 @@ def _read(name: str) -> Any:
 def _source(data: dict) -> str:
     """Where a result comes from."""
     return f"{data['machine']}; commit {data['commit'][:10]}; `{data['command']}`"
+
+
+def _of(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[], str]:
+    """What writes the table of a result that may not be there yet."""
+    return lambda: table(data, _source(data)) if (data := _read(name)) else NOT_RUN
 
 
 def deliveries(name: str) -> str:
@@ -69,21 +76,6 @@ def alfworld() -> str:
     return deliveries("alfworld_valid_seen")
 
 
-def habits() -> str:
-    """Homes whose habits only memory tells."""
-    return controls_table(data, _source(data)) if (data := _read("habits")) else NOT_RUN
-
-
-def soft_budget() -> str:
-    """Success by tokens of guidance."""
-    return soft_budget_table(data, _source(data)) if (data := _read("soft_budget")) else NOT_RUN
-
-
-def soft_probe() -> str:
-    """What soft tokens carry."""
-    return soft_probe_table(data, _source(data)) if (data := _read("soft_probe")) else NOT_RUN
-
-
 def speed() -> str:
     """The engine against TextWorld."""
     data = _read("bench_alfworld")
@@ -95,64 +87,6 @@ def speed() -> str:
         [[what, *numbers]],
         f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
         f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB.",
-    )
-
-
-def graph_speed() -> str:
-    """The knowledge graph beside libraries, from Python."""
-    data = _read("bench_graph_libraries")
-    update, khop = data["update_k2_us_p50"], data["khop2_us_p50"]
-    times = {name: value / update["native"] for name, value in update.items()}
-    kinds = {"update and 2 hops, us": update, "2 hops, us": khop, "update and 2 hops, times native": times}
-    return markdown(
-        ["", *update],
-        [[what, *(f"{value:,.1f}" for value in row.values())] for what, row in kinds.items()],
-        f"{data['graph_nodes']:,} nodes, median; {_source(data)}",
-    )
-
-
-def graph_ratio() -> str:
-    """The knowledge graph in C++ beside a bare adjacency list, by number of nodes and degree."""
-    data = _read("bench_graph")
-    ratios = {tuple(key.split(" nodes, degree ")): value for key, value in data["update_k2_ratio"].items()}
-    sizes, degrees = (list(dict.fromkeys(key[i] for key in ratios)) for i in (0, 1))
-    return markdown(
-        ["degree", *(f"{int(size):,} nodes" for size in sizes)],
-        [[degree, *(f"{ratios[size, degree]:.2f}" for size in sizes)] for degree in degrees],
-        f"Update and 2 hops, median, native by bare; {_source(data)}",
-    )
-
-
-def vector_speed() -> str:
-    """Vector search at 99 % recall: queries per second of every library."""
-    data = _read("bench_memory")
-    head, rows = [], []
-    for name, kinds in data["search_qps_at_recall_0.99"].items():
-        count, _, spread = name.partition(" ")
-        for kind, row in kinds.items():
-            head = head or ["queries/s", *row, "native by the best other"]
-            ratio = data["search_qps_native_by_best_other"][f"{name} {kind}"]
-            kind = kind.replace("_", " ").replace("1 thread", "on one thread")
-            what = f"{int(count):,} {spread or 'clustered'}, {kind}"
-            rows.append([what, *(f"{value:,.0f}" for value in row.values()), f"{ratio:.1f}"])
-    footer = f"{data['vector_dim']} dimensions, {data['vector_queries']:,} queries, recall at 10; {_source(data)}"
-    return markdown(head, rows, footer)
-
-
-def sampling() -> str:
-    """Prefill and decode with SmolLM2's shape beside other programs."""
-    data = _read("bench_models")
-    columns = [(what, str(batch)) for what in ("prefill", "decode") for batch in data["settings"]["batches"]]
-    return markdown(
-        ["tokens/s", *(f"{what}, batch {batch}" for what, batch in columns)],
-        [
-            [
-                f"{name} ({version})",
-                *(f"{data[f'{what}_tokens_per_s'][name][batch][0]:,.0f}" for what, batch in columns),
-            ]
-            for name, version in data["contenders"].items()
-        ],
-        f"float32, median of {data['settings']['rounds']} rounds; {_source(data)}",
     )
 
 
@@ -172,6 +106,32 @@ def planner_critic() -> str:
     return markdown(head, rows, f"{footer}{data['lives']} lifelong rollout; {_source(data)}")
 
 
+def robot_faults() -> str:
+    """The agent and its ablations on a simulated robot that fails, twice with memory kept, beside one that does not."""
+    if not (data := _read("robot_faults")):
+        return NOT_RUN
+    head = ["agent", "run", "no faults: success", "steps", "faults: success", "against full, paired", "steps"]
+    head += ["replans", "faults met", "of them in won tasks", "lost tasks with planning, reasoning, perception error"]
+    rows = []
+    for name, runs in data["rows"]["faults"].items():
+        for number, row in enumerate(runs, 1):
+            calm = data["rows"]["no faults"][name][number - 1]
+            met, recovered = sum(row["faults"].values()), sum(row["recovered"].values())
+            errors = ", ".join(str(count) for count in row["lost_with_error"].values())
+            rows.append(
+                [
+                    name, str(number), percent(calm["success"]), f"{calm['steps']:.1f}",
+                    rate(row["success"], row["interval"]), difference(row.get("success_difference_to_full")),
+                    f"{row['steps']:.1f}", f"{row['replans']:.1f}", str(met), percent(recovered / max(met, 1)),
+                    f"{errors} of {row['lost']}",
+                ]
+            )  # fmt: skip
+    chances = {key: value for key, value in data["faults"].items() if key not in ("late_s", "max_blind")}
+    footer = f"{data['num_tasks']} generated homes, at most {data['limits']['max_steps']} skills; chances: "
+    footer += ", ".join(f"{key} {value:g}" for key, value in chances.items())
+    return markdown(head, rows, f"{footer}; {_source(data)}")
+
+
 def memento() -> str:
     """MEMENTO's stages beside two models of the paper: on the same episodes where published, else as in its tables."""
     if not (data := _read("memento")):
@@ -186,6 +146,10 @@ def memento() -> str:
         paper = ", ".join(f"{sr:.1f} %" for _, sr in PAPER_STAGES[stage].values())
         success = percent(row["sr"]), between(row["sr_interval"]), share(row.get("held_out"))
         rows.append([stage, str(row["episodes"]), *success, percent(row["pc"]), *others, paper])
+    reworded = _read("memento_rewordings") or data
+    for name, row in list(reworded.get("rewordings", {}).items())[1:]:
+        success = percent(row["sr"]), between(row["sr_interval"]), share(row.get("held_out"))
+        rows.append([f"single, {REWORDED[name]}", str(row["episodes"]), *success, percent(row["pc"]), "-", "-", "-"])
     head = ["stage", "tasks", "success", "95 % interval", "held-out houses", "percent complete", "GPT-4o, same tasks"]
     head += ["Qwen-2.5-7b, same tasks", "all of the paper's: GPT-4o, Qwen-2.5-7b"]
     line = data["line"]
@@ -194,8 +158,37 @@ def memento() -> str:
         rows,
         f"Missing rate of retrieval, no model but the embedder: {line['missing_at_3']:.1f} % at k = 3, "
         f"{line['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder {data['embedder']}; "
-        f"{_source(data)}",
+        f"{_source(data)}" + (f"; rewordings: {_source(reworded)}" if "rewordings" in reworded else ""),
     )
+
+
+def noisy_triples() -> str:
+    """What noise in a detector's triples does to spatial memory: all kinds at three rates, one kind at the highest."""
+    if not (data := _read("noisy_triples")):
+        return NOT_RUN
+    counts = "duplicates", "stale", "missing", "wrong_ends"
+    arms = {
+        "ours": "ours", "looks": "ours, with appearance", "names": "control: every name a thing",
+        "theta 0": "control: threshold 0", "no conflicts": "control: no rules of conflict",
+    }  # fmt: skip
+    rows = [
+        [
+            f"{row['noise']}, {100 * row['rate']:.0f} %", arms[row["arm"]], *(f"{row[name]:.1f}" for name in counts),
+            f"{row['update_us']['p50']:.0f} / {row['update_us']['p99']:.0f}",
+        ]
+        for row in data["rows"]
+        if row["noise"] in ("none", "all") or row["rate"] == 0.2
+    ]  # fmt: skip
+    head = (
+        "noise",
+        "memory",
+        "duplicates / 100 things",
+        "stale / 100 facts",
+        "missing / 100",
+        "wrong ends / 1,000 triples",
+    )
+    played = f"{data['num_seeds']} homes of {data['num_things']} things, {data['num_steps']} updates each"
+    return markdown([*head, "us per update, p50 / p99"], rows, f"Means of {played}, on a busy core; {_source(data)}")
 
 
 def worlds() -> str:
@@ -268,9 +261,11 @@ _AGENTS = {
     "none": "small models, no memory",
     "static": "small models, static injection",
     "compiled": "small models, compiled",
-    "full": "planner-critic",
-    "no_critic": "planner-critic without critic",
-    "no_memory": "planner-critic without memory",
+    "ends_itself": "planner-critic, first reading, ends the episode itself",
+    "first_reading": "planner-critic, first reading",
+    "full": "planner-critic, retries until the episode ends",
+    "no_critic": "planner-critic without critic, retries",
+    "no_memory": "planner-critic without memory, retries",
 }
 _COMPARED = (
     "MemCompiler: Qwen-2.5-VL-32B, no memory",
@@ -333,7 +328,7 @@ def benchmarks() -> str:
     delivered = ("none", "static", "compiled")
     qwen = [f"MemCompiler: Qwen-2.5-VL-32B, {name}" for name in ("no memory", "A-Mem", "compiled")]
     qwen_14b = [f"MemCompiler: Qwen-2.5-14B, {name}" for name in ("no memory", "static injection", "compiled")]
-    alfworld, science = _read("alfworld_valid_seen"), _read("scienceworld")["agents"]
+    alfworld, science = _read("alfworld_judging"), _read("scienceworld")["agents"]
     rows = [
         [
             f"ALFWorld, {alfworld['tasks']}",
@@ -346,18 +341,22 @@ def benchmarks() -> str:
     ]
     others = {"eb_alfred": "; RoboMemory: " + _paper("eb_alfred", "base", "RoboMemory: Qwen2.5-VL-72B")}
     for world, title in (("eb_alfred", "EB-ALFRED"), ("eb_habitat", "EB-Habitat")):
-        played = _read(f"{world}_deliveries")
+        played, agents = _read(f"{world}_deliveries"), _read(world)["subsets"]["base"]
         models, papers = played["subsets"]["base"], _paper(world, "base", *qwen)
         rows.append(
             [
-                f"{title}, base",
+                f"{title}, base, retries until the episode ends",
                 f"{models['none']['tasks']} x {len(played['config']['seeds'])} seeds",
                 *(_success(models[name]) for name in delivered),
-                _success(_read(world)["subsets"]["base"]["full"]),
+                _success(agents["full"]),
                 f"MemCompiler, Qwen-2.5-VL-32B (A-Mem for static): {papers}{others.get(world, '')}",
                 "no: ours is symbolic, theirs sees images",
             ]
         )
+        ending = "first reading, ends the episode itself"
+        for name, told in (("first_reading", "first reading"), ("ends_itself", ending)):
+            row = agents[name]
+            rows.append([f"{title}, base, {told}", str(row["tasks"]), "-", "-", "-", _success(row), "-", "-"])
     rows.append(
         [
             "ScienceWorld, test",
@@ -397,13 +396,13 @@ def faults() -> str:
 
 TABLES = {
     "benchmarks": benchmarks,
-    "graph_ratio": graph_ratio,
-    "vector_speed": vector_speed,
+    "graph_ratio": _of("bench_graph", graph_ratio_table),
+    "vector_speed": _of("bench_memory", vector_speed_table),
     "faults": faults,
     "scienceworld": scienceworld,
     "one_for_all": one_for_all,
-    "graph_speed": graph_speed,
-    "sampling": sampling,
+    "graph_speed": _of("bench_graph_libraries", graph_speed_table),
+    "sampling": _of("bench_models", sampling_table),
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
@@ -411,13 +410,17 @@ TABLES = {
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
-    "habits": habits,
-    "soft_budget": soft_budget,
-    "soft_probe": soft_probe,
+    "habits": _of("habits", controls_table),
+    "soft_budget": _of("soft_budget", soft_budget_table),
+    "soft_probe": _of("soft_probe", soft_probe_table),
+    "noisy_triples": noisy_triples,
+    "locomo": _of("locomo", lambda data, source: f"{load('locomo', 'benchmark').table(data)}\n\n{source}"),
     "worlds": worlds,
     "alfworld": alfworld,
+    "alfworld_judging": _of("alfworld_judging", controls_table),
     "speed": speed,
     "planner_critic": planner_critic,
+    "robot_faults": robot_faults,
     "memento": memento,
 }
 

@@ -36,7 +36,7 @@ WITHOUT_JAX = {  # nowhere
 JAX_IN_FUNCTIONS = {"language", "evaluation"}  # and agents/rollout
 WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may import, jax: never, in functions)
     (r"(__init__|simulator_program)", 1, "never"),
-    (r"(rules|planner|search_prior|agents|agent/.*)", 5, "never"),
+    (r"(rules|planner|search_prior|agents|skills|agent/.*)", 5, "never"),
     (
         r"(tasks|samples|recordings|teacher|wording/(errand_teacher|procedure_teacher|teacher|teacher_noise|follower))",
         6,

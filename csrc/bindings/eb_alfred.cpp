@@ -68,7 +68,7 @@ struct EbAlfredWorld {
 using EbAlfredEnv = EnvHandle<EbAlfredWorld>;
 
 eb_alfred::Options ReadOptions(const std::string& reach, const std::string& instance, bool needs_knife, bool shows_view,
-                               std::int64_t max_invalid) {
+                               std::int64_t max_invalid, bool ends_when_won) {
   eb_alfred::Options options;
   if (reach != "group" && reach != "geometry")
     throw InvalidInputError("reach: expected \"group\" or \"geometry\", got \"" + reach + "\"");
@@ -82,6 +82,7 @@ eb_alfred::Options ReadOptions(const std::string& reach, const std::string& inst
   options.needs_knife = needs_knife;
   options.shows_view = shows_view;
   options.max_invalid = static_cast<std::uint16_t>(max_invalid);
+  options.ends_when_won = ends_when_won;
   return options;
 }
 
@@ -190,15 +191,15 @@ void BindEbAlfred(py::module_& parent) {
 
   py::class_<EbAlfredEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<EbAlfredTask> task, const std::string& reach, const std::string& instance,
-                       bool needs_knife, bool shows_view, std::int64_t max_invalid) {
+                       bool needs_knife, bool shows_view, std::int64_t max_invalid, bool ends_when_won) {
              EbAlfredEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->shared(),
-                              ReadOptions(reach, instance, needs_knife, shows_view, max_invalid));
+                              ReadOptions(reach, instance, needs_knife, shows_view, max_invalid, ends_when_won));
              handle.task = std::move(task);
              return handle;
            }),
            py::arg("task"), py::arg("reach") = "group", py::arg("instance") = "found", py::arg("needs_knife") = false,
-           py::arg("shows_view") = true, py::arg("max_invalid") = 10)
+           py::arg("shows_view") = true, py::arg("max_invalid") = 10, py::arg("ends_when_won") = true)
       .def(
           "step",
           [](EbAlfredEnv& self, const py::object& action) {
@@ -233,12 +234,14 @@ void BindEbAlfred(py::module_& parent) {
 
   BindVectorEnv<EbAlfredWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
-                  const std::string& instance, bool needs_knife, bool shows_view, std::int64_t max_invalid) {
+                  const std::string& instance, bool needs_knife, bool shows_view, std::int64_t max_invalid,
+                  bool ends_when_won) {
         return std::make_unique<VectorEnvHandle<EbAlfredWorld>>(
-            num_envs, max_steps, num_threads, ReadOptions(reach, instance, needs_knife, shows_view, max_invalid));
+            num_envs, max_steps, num_threads,
+            ReadOptions(reach, instance, needs_knife, shows_view, max_invalid, ends_when_won));
       }),
       py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("instance"),
-      py::arg("needs_knife"), py::arg("shows_view"), py::arg("max_invalid"));
+      py::arg("needs_knife"), py::arg("shows_view"), py::arg("max_invalid"), py::arg("ends_when_won"));
 }
 
 }  // namespace embodied_mem

@@ -6,8 +6,9 @@
 
     rollout(envs, [Looker()], [[0, 1, 2]])           # `agents.rollout` plays it
 
-`info` holds only what an agent may know: `task_id` at the start, for records, and `admissible_commands` where the world
-gives agents a list of all actions. State and progress of the world, and its reward, stay with whoever plays.
+`info` holds only what an agent may know: `task_id` at the start, for records; `admissible_commands` where the world
+gives agents a list of all actions; `images` of the cameras, where there are some; `status` of the last command, where a
+robot says whether it worked. State and progress of the world, and its reward, stay with whoever plays.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Agent(Protocol):
 
         Args:
             observation: the first text at first, then the answer to the last command.
-            info: see above; empty after the start.
+            info: see above.
         """
         ...
 

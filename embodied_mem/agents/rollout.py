@@ -148,7 +148,7 @@ def rollout(
                     told = {"task_id": info["task_id"][i]}
                     if lists_actions:
                         told["admissible_commands"] = info["admissible_commands"][i]
-                    row.start(info["goal"][i], observations[i], told)
+                    row.start(info["goal"][i], observations[i], told | _images(info, i))
         given = {row.index: command for row in rows if row.left and (command := row.decide()) is not None}
         for row in rows:
             if row.left and row.index not in given:  # it has nothing more to do
@@ -157,10 +157,16 @@ def rollout(
             continue
         observations, _, ended, cut, info = envs.step([given.get(i, idle) for i in range(count)])
         for i in given:
-            rows[i].answer(observations[i])
+            rows[i].answer(observations[i], _images(info, i))
             if ended[i] or cut[i]:
                 episodes.append(rows[i].finish(info, bool(cut[i] and not ended[i]), on_episode))
     return sorted(episodes, key=lambda episode: episode.task)
+
+
+def _images(info: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """What an agent is told of the cameras of an env, where it has some."""
+    image = info["images"][index] if "images" in info else None
+    return {} if image is None else {"images": (image,)}
 
 
 class _Playing:
@@ -193,13 +199,12 @@ class _Playing:
         started = time.perf_counter()
         command = self._agent.act(self._current, self._told)
         self._seconds += time.perf_counter() - started
-        self._told = {}
         if command is not None:
             self._actions.append(command)
         return command
 
-    def answer(self, observation: str) -> None:
-        self._current = observation
+    def answer(self, observation: str, told: Mapping[str, Any]) -> None:
+        self._current, self._told = observation, told
         self._answers.append(observation)
 
     def finish(self, info: Mapping[str, Any], cut: bool, on_episode: Callable[[Played], None] | None) -> Played:

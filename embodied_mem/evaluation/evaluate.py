@@ -23,6 +23,7 @@ from typing import Any
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import Benchmark
+from embodied_mem.evaluation.chat_options import usage_line
 from embodied_mem.evaluation.command import Models, add_model_options, models_of, output_file
 from embodied_mem.registry import load, names
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dic
     benchmark, config, models, result = parse(given, prog)
     report = benchmark.evaluate(config, models=models, result=result)
     print(f"\n{benchmark.table(report)}\n")
-    if note := report.get("note"):
+    for note in filter(None, (report.get("note"), usage_line(report))):
         print(f"{note}\n")
     print(json.dumps(benchmark.line(report)))
     return report

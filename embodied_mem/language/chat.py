@@ -20,7 +20,7 @@ from ..errors import EmbodiedMemError, InvalidInputError
 from ..forks import forking_lock
 
 Message = dict[str, object]
-"""`{"role": "system" | "user" | "assistant", "content": text}`."""
+"""`{"role": "system" | "user" | "assistant", "content": text}`, or content with pictures: `images.content`."""
 Json = dict[str, Any]
 """A JSON object."""
 

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 
 from .chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter, prices_of
 from .http_json import HttpJson, RefusedError
+from .images import texts_and_images
 from .json_answers import strict_form
 
 _ABOUT_STRICT = ("strict", "schema", "response_format")
+_IMAGE_TOKENS = 1000
+"""About those of a picture of 900 x 900 pixels for Qwen2.5-VL, which reads 28 x 28 pixels as one."""
 
 
 class _Answer(NamedTuple):
@@ -180,9 +183,10 @@ class OpenAIChatModel:
 
 
 def _estimate(messages: Sequence[Message], text: str) -> Usage:
-    """One token per four bytes, rounded up; for servers that do not count."""
-    sent = sum(len(str(message.get("content", "")).encode("utf-8", "replace")) for message in messages)
-    return Usage(-(-sent // 4), -(-len(text.encode()) // 4))
+    """One token per four bytes, rounded up, and `_IMAGE_TOKENS` a picture; for servers that do not count."""
+    texts, images = texts_and_images(messages)
+    sent = sum(len(said.encode("utf-8", "replace")) for said in texts)
+    return Usage(-(-sent // 4) + _IMAGE_TOKENS * images, -(-len(text.encode()) // 4))
 
 
 def _strict_format(response_format: Json | None) -> Json | None:

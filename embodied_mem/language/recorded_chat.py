@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from ..errors import InvalidInputError, StorageError
 from ..forks import forking_lock
 from .chat import ChatError, ChatModel, ChatReply, Json, Message, Prices, Usage, UsageMeter
+from .images import without_images
 from .json_answers import load_json
 
 _FIELDS = {
@@ -34,8 +35,8 @@ class RecordedChatModel:
     calls, in whatever order, gets the same answers, a streamed one in the same pieces. The file is described in
     `docs/formats.md`; each line is on disk before `complete` returns. A last line without an end (a crash while
     writing) is dropped; any other damage is an error. A file of an older version, without checksums, is read and
-    continued as it is. Threads may share one object; one process at a time may write. Errors are not recorded: a failed
-    call is made again.
+    continued as it is. A picture is recorded as its hash. Threads may share one object; one process at a time may
+    write. Errors are not recorded: a failed call is made again.
 
     Args:
         model: asked for what the file does not have; None to replay only. Its own meter counts, and its budgets stop,
@@ -108,8 +109,8 @@ class RecordedChatModel:
             InvalidInputError: the request is no JSON data.
         """
         settings: Json = {"max_tokens": max_tokens, "temperature": temperature, "response_format": response_format}
-        request = {"model": self.name, "messages": list(messages), **settings}
         try:
+            request = {"model": self.name, "messages": without_images(messages), **settings}
             key = _request_key(request)
             load_json(json.dumps(request))
         except (TypeError, ValueError, RecursionError) as error:

@@ -27,33 +27,43 @@
 Numpy only.
 """
 
+from .async_memory import AsyncLifelongMemory
 from .bank.bank import Experience, MemoryBank
 from .bank.rationale import key_actions, rationale_for
 from .chat_writer import ChatWriter
 from .graph.audit import Audit, audit
 from .graph.conflict_review import ChatResolver, ConflictReview
 from .graph.graph import KnowledgeGraph
-from .graph.records import HOUSEHOLD_RULES, ConflictRule, NewFact, NewNode, Scope, Triple
-from .kept import Kept
+from .graph.records import ConflictRule, NewFact, NewNode, Scope, Triple
+from .graph.relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
 from .lifelong import LifelongMemory
+from .lifelong.kept import Kept
+from .lifelong.observation import Outcome
+from .lifelong.receipts import WriteReceipt
 from .modules.durable_graph import DurableGraph, GraphModule
 from .modules.episodic import EpisodicMemory
 from .modules.notes import NoteMemory
-from .modules.profile import UserProfile
 from .modules.semantic import SemanticMemory
-from .modules.spatial import Sighting, SpatialMemory
 from .modules.temporal import TemporalMemory
+from .profile.profile import UserProfile
 from .readers.household import goal_object, room_text
-from .receipts import WriteReceipt
 from .recollection import Item, Recollection
+from .spatial.spatial import SpatialMemory
 from .store.module import MemoryModule, Selector
 from .store.reports import Receipt
 from .store.store import MemoryStore
 from .vectors.lexical import Embedder, LexicalEmbedder
+from .vectors.static import StaticEmbedder
 from .vectors.vector_index import VectorIndex
+from .views.images import Image
+from .views.sighting import Sighting
+from .views.views import View, ViewMemory
 
 __all__ = [
+    "HOUSEHOLD",
+    "HOUSEHOLD_RELATIONS",
     "HOUSEHOLD_RULES",
+    "AsyncLifelongMemory",
     "Audit",
     "ChatResolver",
     "ChatWriter",
@@ -64,6 +74,7 @@ __all__ = [
     "EpisodicMemory",
     "Experience",
     "GraphModule",
+    "Image",
     "Item",
     "Kept",
     "KnowledgeGraph",
@@ -75,17 +86,23 @@ __all__ = [
     "NewFact",
     "NewNode",
     "NoteMemory",
+    "Outcome",
     "Receipt",
     "Recollection",
+    "Relation",
+    "Relations",
     "Scope",
     "Selector",
     "SemanticMemory",
     "Sighting",
     "SpatialMemory",
+    "StaticEmbedder",
     "TemporalMemory",
     "Triple",
     "UserProfile",
     "VectorIndex",
+    "View",
+    "ViewMemory",
     "WriteReceipt",
     "audit",
     "goal_object",

@@ -1,23 +1,25 @@
 """Lets a chat model write memories: answers follow strict schemas, failures are counted, rules replace them.
 
-    writer = ChatWriter(lambda messages: model.complete(messages).text)
+    writer = ChatWriter(model)                       # a ChatModel, or a function from messages to the answer's text
     spatial = SpatialMemory(extractor=writer.facts)
     temporal = TemporalMemory(summarizer=writer.summary)
     writer.calls, writer.malformed, writer.failed
 
-An answer must be the JSON that was asked for and nothing else (a code fence around it is taken off). Otherwise the
-caller gets None, or nothing, and goes on by rules.
+An answer must be the JSON that was asked for and nothing else (a code fence around it is taken off). Where a question
+has a schema, it goes along to the model, and the answer is held against it. Otherwise the caller gets None, or nothing,
+and goes on by rules.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..errors import InvalidInputError
 from ..forks import forking_lock
-from .arguments import shown
+from ..language.chat import ChatModel, Json
+from ..language.json_answers import load_json, read_json
+from .arguments import checked_number, shown
 
 Chat = Callable[[list[dict[str, str]]], str]
 """Messages {"role", "content"} -> the answer's text."""
@@ -26,13 +28,24 @@ Value = TypeVar("Value")
 
 _FACTS = (
     "You read what a household robot was told and list the facts it states about where things are and how they are. "
-    'Answer with JSON only: a list of [subject, relation, object]. Relations: "in", "on", "is", "holds", "at", '
-    '"next to". The robot is "agent". State only what the text says; an empty list if it says nothing.'
+    'Answer with JSON only: a list of [subject, relation, object]. Relations: "in", "on", "under", "is", "holds", '
+    '"at", "next to", or another word. The robot is "agent". State only what the text says; an empty list if '
+    "it says nothing."
 )
 _SUMMARY = (
     "Summarise these steps of a household robot in one sentence: where it was, what it did, what had no effect. "
     'Answer with JSON only: {"summary": "..."}.'
 )
+_STEP = (
+    "Say in one short sentence what came of this action of a household robot: where it is now, what it sees that "
+    'matters, whether the action had an effect. Answer with JSON only: {"summary": "..."}.'
+)
+SUMMARY: Json = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "minLength": 1, "maxLength": 400}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
 _MAX_FACTS = 64
 _MAX_TEXT = 400
 
@@ -47,10 +60,14 @@ class ChatWriter:
         last_error: the last reason for one; empty if there was none.
     """
 
-    def __init__(self, chat: Chat):
-        if not callable(chat):
-            raise InvalidInputError(f"chat: expected a function from messages to an answer, got {shown(chat)}")
+    def __init__(self, chat: Chat | ChatModel, *, max_tokens: int = 512):
+        """Ask `chat`; `max_tokens` is the most that a `ChatModel` may answer."""
+        if not callable(chat) and not callable(getattr(chat, "complete", None)):
+            raise InvalidInputError(
+                f"chat: expected a ChatModel or a function from messages to an answer, got {shown(chat)}"
+            )
         self._chat = chat
+        self._max_tokens = checked_number("max_tokens", max_tokens, least=1)
         self._lock = forking_lock()
         self.calls = self.malformed = self.failed = 0
         self.last_error = ""
@@ -60,30 +77,47 @@ class ChatWriter:
         """Questions after which rules had to do."""
         return self.malformed + self.failed
 
-    def ask(self, instruction: str, question: str, parse: Callable[[Any], Value]) -> Value | None:
+    def ask(
+        self, instruction: str, question: str, parse: Callable[[Any], Value], schema: Json | None = None
+    ) -> Value | None:
         """What `parse` makes of the JSON that the model answers; None if there is no such answer.
 
         Args:
             instruction: what to do and in which form to answer.
             question: the material.
             parse: checks the value; raises ValueError, KeyError or TypeError for one that was not asked for.
+            schema: which JSON is asked for, an object; None if `parse` alone knows. The value of an object with one
+                property may come without the object.
         """
-        messages = [{"role": "system", "content": instruction}, {"role": "user", "content": question}]
+        messages: list[dict[str, str]] = [
+            {"role": "system", "content": instruction},
+            {"role": "user", "content": question},
+        ]
         with self._lock:
             self.calls += 1
         try:
-            answer = self._chat(messages)
+            answer = self._answer(messages, schema)
         except Exception as error:  # of the caller's client: no list of types would have them all
             with self._lock:
                 self.failed += 1
                 self.last_error = shown(error)
             return None
         try:
-            return parse(json.loads(_without_fence(answer)))
+            return parse(load_json(_without_fence(answer)) if schema is None else _fitting(answer, schema))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
             with self._lock:
                 self.malformed += 1
             return None
+
+    def _answer(self, messages: list[dict[str, str]], schema: Json | None) -> str:
+        if callable(self._chat):
+            return self._chat(messages)
+        wanted = None
+        if schema is not None:
+            wanted = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+        return self._chat.complete(
+            [dict(message) for message in messages], max_tokens=self._max_tokens, response_format=wanted
+        ).text
 
     def facts(self, action: str, text: str) -> Iterable[tuple[str, str, str]]:
         """Facts in a text; none if the model has no usable answer. An `Extractor` of the spatial memory."""
@@ -91,7 +125,12 @@ class ChatWriter:
 
     def summary(self, texts: Sequence[str]) -> str | None:
         """One text for several. A `Summarizer` of the temporal memory."""
-        return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]))
+        return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]), SUMMARY)
+
+    def step_summary(self, action: str, text: str) -> str | None:
+        """What came of one action. A `StepSummarizer` of the temporal memory."""
+        question = f"The robot did: {action or 'nothing'}\nIt was told: {text}"
+        return self.ask(_STEP, question, lambda value: parse_text(value["summary"]), SUMMARY)
 
 
 def checked_writer(writer: ChatWriter | None) -> ChatWriter | None:
@@ -120,6 +159,17 @@ def parse_text(value: Any) -> str:
     if not 0 < len(text) <= _MAX_TEXT:
         raise ValueError(f"expected a text of 1 to {_MAX_TEXT} characters")
     return text
+
+
+def _fitting(answer: str, schema: Json) -> Any:
+    """The value of an answer that fits a schema. Raises ValueError if it does not."""
+    value, wrong = read_json(answer, schema)
+    if wrong and len(names := list(schema["properties"])) == 1:
+        inner, still_wrong = read_json(answer, schema["properties"][names[0]])
+        value, wrong = ({names[0]: inner}, still_wrong)
+    if wrong:
+        raise ValueError(wrong)
+    return value
 
 
 def _without_fence(answer: str) -> str:

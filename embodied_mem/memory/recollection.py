@@ -14,6 +14,11 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from .trust import QUOTED, Trust, marked
+
+_QUOTES_BY_ITSELF = "temporal"
+"""The action of a step is the robot's own; only what follows it is a quotation."""
+
 
 class Item(NamedTuple):
     """One thing remembered, as found by one query.
@@ -26,6 +31,8 @@ class Item(NamedTuple):
         episode, step: where it was last learned from; None if it has no single step or episode.
         sources: episodes that support it, the newest ones if there are many.
         data: the same as values, e.g. ("mug 2", "on", "countertop 1"); for programs that do not read text.
+        id: of the entry, for `LifelongMemory.get`; empty if it has none.
+        trust: of the source.
     """
 
     text: str
@@ -36,6 +43,8 @@ class Item(NamedTuple):
     step: int | None = None
     sources: tuple[int, ...] = ()
     data: Any = None
+    id: str = ""
+    trust: Trust = "sensor"
 
 
 class LeftOut(NamedTuple):
@@ -68,6 +77,7 @@ class Recollection:
         items: what is given, best first.
         tokens: size of `items`, as counted.
         budget_tokens: limit that was set; None for none.
+        as_of: the time that was looked back to; None for now.
     """
 
     query: str
@@ -75,20 +85,27 @@ class Recollection:
     tokens: int
     budget_tokens: int | None
     _left: tuple[tuple[Item, int | None, float], ...] = ()
+    as_of: int | None = None
 
     @functools.cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
         """What was found and is not given, best first."""
         return tuple([LeftOut(*left) for left in self._left])
 
+    @property
+    def quotes(self) -> bool:
+        """Whether something is given whose source is trusted little: `render` has it as a quotation."""
+        return any(item.trust in QUOTED for item in self.items)
+
     def render(self) -> str:
         """The texts of the items, one a line."""
         return "\n".join(item.text for item in self.items)
 
     def explain(self) -> str:
-        """One line for everything found: given or left out, from which module, episode and step, and why."""
+        """One line for everything found: given or left out, from which module, source, episode and step, and why."""
         limit = "no limit" if self.budget_tokens is None else f"limit {self.budget_tokens}"
-        lines = [f"query: {self.query}", f"given: {len(self.items)} items, {self.tokens} tokens ({limit})"]
+        time = "" if self.as_of is None else f" (as of {self.as_of})"
+        lines = [f"query: {self.query}{time}", f"given: {len(self.items)} items, {self.tokens} tokens ({limit})"]
         lines += [f"  {_line(item)}" for item in self.items]
         lines.append(f"left out: {len(self.left_out)} items")
         lines += [f"  {_line(left.item)}; {left.reason}" for left in self.left_out]
@@ -98,7 +115,7 @@ class Recollection:
 def _line(item: Item) -> str:
     where = "" if item.episode is None else f", episode {item.episode}"
     where += "" if item.step is None else f" step {item.step}"
-    return f"[{item.module}{where}, score {item.score:.2f}] {item.text}: {item.why}"
+    return f"[{item.id or item.module}, {item.trust}{where}, score {item.score:.2f}] {item.text}: {item.why}"
 
 
 def count_tokens(text: str) -> int:
@@ -111,20 +128,27 @@ def pack(
     budget_tokens: int | None = None,
     *,
     query: str = "",
+    as_of: int | None = None,
     counter: Callable[[str], int] = count_tokens,
 ) -> Recollection:
     """What fits the budget: first the best item of each module, then the others by score, as long as they fit.
 
-    A text that a chosen item has already is left out, whatever mark it ends in. Items and what was left out come best
-    first.
+    A text that a chosen item has already is left out, whatever mark it ends in. What a source of little trust says
+    becomes a quotation. Items and what was left out come best first.
 
     Args:
         items: what was found; ties keep this order.
         budget_tokens: limit of the sum of `counter` over the texts; None for none.
-        query: for the record.
+        query, as_of: for the record.
         counter: tokens of one text.
     """
     ranked = sorted(items, key=operator.attrgetter("score"), reverse=True)
+    ranked = [
+        item._replace(text=marked(item.text, item.trust))
+        if item.trust in QUOTED and item.module != _QUOTES_BY_ITSELF
+        else item
+        for item in ranked
+    ]
     heads: dict[str, int] = {}
     for position, item in enumerate(ranked):
         if item.module not in heads:
@@ -150,4 +174,4 @@ def pack(
             texts.add(said)
             kept.append(position)
     chosen = tuple([ranked[position] for position in sorted(kept)])
-    return Recollection(query, chosen, used, budget_tokens, tuple([left[position] for position in sorted(left)]))
+    return Recollection(query, chosen, used, budget_tokens, tuple([left[position] for position in sorted(left)]), as_of)

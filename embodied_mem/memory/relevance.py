@@ -11,17 +11,25 @@ from collections.abc import Callable
 
 from .words import content_words
 
-_OF_WORDS = 0.85
+SIMILAR = 0.1
+"""Cosine from which on two texts have something to do with each other; nine of ten unrelated ones are below."""
+
+_OF_WORDS = 0.7
 
 
 def relevance(share: float, cosine: float) -> float:
-    """0.85 * share + 0.15 * cosine, in [0, 1].
+    """0.7 * share + 0.3 * cosine, in [0, 1].
 
     Args:
         share: of the weight of the query's words, what the text has, in [0, 1].
         cosine: of query and text; below 0 counts as 0.
     """
     return _OF_WORDS * share + (1 - _OF_WORDS) * min(max(cosine, 0.0), 1.0)
+
+
+def squashed(score: float) -> float:
+    """A sum of scores as one in [0, 1): the same up to a half, beyond it 1 - 1 / (4 score), so that none are equal."""
+    return score if score <= 0.5 else 1 - 0.25 / score
 
 
 class Asked:

@@ -6,11 +6,14 @@ content_words("Where did my sister's mugs go?")      # ["sister", "mug"]
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+from collections.abc import Iterable
 
 from .mentions import normal
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ANY_WORD = re.compile(r"[\w']+")
 _LIGHT_WORDS = """
     a an the this that these those some any each every all both such same other another than then so too very just also
     my we us our ours you your yours he him his she her hers it its they them their theirs one ones
@@ -32,13 +35,13 @@ _IRREGULAR_WORDS = """
     people:person men:man women:woman feet:foot teeth:tooth mice:mouse knives:knife shelves:shelf lives:live
     leaves:leave wives:wife lying:lie lay:lie tried:try died:die dying:die me:i mine:i myself:i
 """
-_IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
+IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
     """A normal word without its English ending, so that "moving", "moved" and "moves" meet."""
-    word = _IRREGULAR.get(word, word)
+    word = IRREGULAR.get(word, word)
     if len(word) < 4 or word in _KEPT or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -58,11 +61,42 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
+_TIMES_WORDS = """
+    yesterday today tonight tomorrow ago last next recently just since soon week weekend month year monday tuesday
+    wednesday thursday friday saturday sunday january february march april may june july august september october
+    november december
+"""
+_TIMES = frozenset(_TIMES_WORDS.split())
+_OF_TIMES = re.compile(r"\W*(?:when|since when|(?:for )?how long|how often|(?:in |on )?(?:what|which) "
+                       r"(?:day|date|week|weekend|month|year|time|season))\b")  # fmt: skip
+
+
+def asks_when(text: str) -> bool:
+    """Whether a question asks for a time."""
+    return _OF_TIMES.match(normal(text)) is not None
+
+
+def tells_when(words: Iterable[str]) -> bool:
+    """Whether one of the words of a text tells a time, as "yesterday" or "2023" do."""
+    return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in words)
+
+
 def words_of(text: str) -> list[str]:
     """All words, in normal form and whole; an ending like "'s" is off."""
-    return [word.partition("'")[0].partition("’")[0] for word in _WORD.findall(normal(text))]
+    words = _WORD.findall(normal(text))
+    return [word if word.isalnum() else word.partition("'")[0].partition("’")[0] for word in words]
 
 
 def content_words(text: str) -> list[str]:
     """Stems of the words that carry meaning, in order, with repetitions; "i" for all words of the one who speaks."""
     return [stem(word) for word in words_of(text) if word not in LIGHT]
+
+
+def phrases(query: str) -> list[tuple[str, str]]:
+    """(phrase, class it may name) for every one to three words of a query, the longest first."""
+    words = _ANY_WORD.findall(query.lower())
+    pairs = [f"{one} {two}" for one, two in itertools.pairwise(words)]
+    phrases = [(f"{pair} {word}", pair if word.isdigit() else "") for pair, word in zip(pairs, words[2:])]
+    phrases += [(pair, word if number.isdigit() else "") for pair, word, number in zip(pairs, words, words[1:])]
+    phrases += [(word, "") for word in words]
+    return [(phrase, kind or phrase) for phrase, kind in phrases]

@@ -69,8 +69,8 @@ class DecoderConfig:
         qkv_bias: biases on the query, key and value projections (Qwen2).
         qk_norm: RMSNorm over each query and key head before RoPE (Qwen3).
         tie_embeddings: the output head is the embedding table.
-        smear: add the previous position's embedding to each one's, by a learned factor per dimension. Then one layer
-            finds what followed a token before, which otherwise takes two; for models from scratch.
+        smear: K, add the embeddings of the K positions before to each one's, by a learned factor per dimension. Then
+            one layer finds what followed these tokens before, which otherwise takes two; for models from scratch.
         max_length: longest sequence in tokens, prompt and completion together.
         dtype: of activations and matrix products; norms, softmax and log-probs are float32 whatever it is.
         param_dtype: of stored parameters.
@@ -95,7 +95,7 @@ class DecoderConfig:
     qkv_bias: bool = False
     qk_norm: bool = False
     tie_embeddings: bool = True
-    smear: bool = False
+    smear: int = 0
     max_length: int = 1024
     dtype: str = "float32"
     param_dtype: str = "float32"
@@ -119,6 +119,7 @@ class DecoderConfig:
         _require(self.head_dim % 2 == 0, "head_dim", "an even number", self.head_dim, "RoPE rotates pairs")
         _require(self.rope_theta > 1, "rope_theta", "> 1", self.rope_theta)
         _require(self.norm_eps > 0, "norm_eps", "> 0", self.norm_eps)
+        _require(0 <= self.smear <= self.width - 3, "smear", f"from 0 to width - 3 = {self.width - 3}", self.smear)
         _require(self.attention_block >= 0, "attention_block", ">= 0 (0: one block)", self.attention_block)
         sections = self.mrope_sections
         _require(
@@ -179,9 +180,10 @@ def _qwen(width: int, layers: int, heads: int, mlp: int, **others: Any) -> Decod
 _QWEN2: dict[str, Any] = {"qkv_bias": True, "max_length": 32_768}
 _LARGE_QWEN2: dict[str, Any] = _QWEN2 | {"vocab_size": 152_064, "tie_embeddings": False}
 PRESETS: dict[str, DecoderConfig] = {
-    "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=True),
-    "tiny": DecoderConfig(smear=True),
-    "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576, smear=True),
+    "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=1),
+    "mini": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=4),
+    "tiny": DecoderConfig(smear=1),
+    "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576, smear=1),
     "smollm2-135m": DecoderConfig(
         vocab_size=49_152, width=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64, mlp_width=1536,
         rope_theta=100_000.0, norm_eps=1e-5, max_length=8192, scan_layers=True,
@@ -262,7 +264,7 @@ def parameter_shapes(config: DecoderConfig) -> dict[tuple[str, ...], tuple[int, 
     """Returns the stored shape of every parameter by its path in `Decoder`; layers are stacked on axis 0."""
     shapes: dict[tuple[str, ...], tuple[int, ...]] = {("embedding",): (config.vocab_size, config.width)}
     if config.smear:
-        shapes[("smear",)] = (config.width,)
+        shapes[("smear",)] = (config.width,) if config.smear == 1 else (config.smear, config.width)
     for name, (shape, _) in layer_shapes(config).items():
         shapes["layers", name] = (config.num_layers, *shape)
     shapes[("final_norm",)] = (config.width,)
@@ -281,7 +283,7 @@ def logical_axes(
     """
     axes: ParameterAxes = {("embedding",): ("vocab", "embed")}
     if config.smear:
-        axes[("smear",)] = ("embed",)
+        axes[("smear",)] = ("embed",) if config.smear == 1 else (None, "embed")
     for name, (_, names) in layer_shapes(config).items():
         axes["layers", name] = ("layers", *names)
     if lora_rank:

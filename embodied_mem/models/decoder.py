@@ -27,12 +27,13 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import layers as ops
 from embodied_mem.models.block_product import Blocks
-from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes
+from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes, parameter_shapes
 from embodied_mem.models.kv_cache import KVCache, grow
 
 State = nnx.State[Any, Any]
 Weights = dict[str, Any]
-"""{"embedding": [V, D], "smear": [D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": [D], ...}."""
+"""{"embedding": [V, D], "smear": [K, D], "layers": dict of stacked arrays | tuple of dicts, "final_norm": [D], ...};
+`smear` is [D] for K = 1."""
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=("weights",), meta_fields=("config", "lora"))
@@ -84,8 +85,10 @@ class Decoder(nnx.Module):
         shape = (config.vocab_size, config.width)
         self.embedding = nnx.Param((jax.random.normal(rngs.params(), shape, jnp.float32) * 0.02).astype(dtype))
         if config.smear:
-            # A quarter of the dimensions starts as the previous token's, so that attention can use it from the start.
-            self.smear = nnx.Param((jnp.arange(config.width) < config.width // 4).astype(dtype))
+            # Each position before starts with some dimensions of its own, so that attention can use it from the start.
+            part = jnp.arange(config.width) // (config.width // (config.smear + 3))
+            factors = (part == jnp.arange(config.smear)[:, None]).astype(dtype)
+            self.smear = nnx.Param(factors.reshape(parameter_shapes(config)[("smear",)]))
         self.layers = Layers(config, rngs=rngs)
         self.final_norm = nnx.Param(jnp.ones((config.width,), dtype))
         if not config.tie_embeddings:
@@ -201,7 +204,7 @@ def _inputs(
     mask: jax.Array | None,
     last: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Returns (embeddings [B, L, D], smeared where the decoder does that; mask; the last of them as they were)."""
+    """Returns (embeddings [B, L, D], smeared where the decoder does that; mask; [B, K, D] the last as they were)."""
     config, weights = network.config, network.weights
     if tokens is not None and embeddings is None:
         if tokens.ndim != 2:
@@ -216,7 +219,8 @@ def _inputs(
     mask = jnp.ones(x.shape[:2], bool) if mask is None else mask.astype(bool)
     if "smear" not in weights:
         return x, mask, None
-    x, newest = ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]) if last is None else last)
+    none = jnp.zeros((x.shape[0], config.smear, x.shape[2]), x.dtype)
+    x, newest = ops.smear(x, weights["smear"], mask, none if last is None else last)
     return x, mask, newest
 
 

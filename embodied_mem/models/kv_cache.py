@@ -29,7 +29,7 @@ class KVCache:
         values: likewise.
         valid: bool[B, capacity], columns that may be attended to.
         next_position: int32[B], RoPE position of the next real token, i.e. the number of real tokens read.
-        last: [B, D], the embedding read last, for `smear`; None without.
+        last: [B, K, D], the K embeddings read last, for `smear`; None without.
         index: int32[], the column that is written next. Writing past the capacity is the caller's error: columns
             are then overwritten at the end. `generate` sizes its caches so that this cannot happen.
     """
@@ -68,7 +68,7 @@ def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, l
         rows: int32[B].
         columns: int32[B, P], in the order of their positions; those past `kept` are not attended to.
         kept: int32[B], at most P; the tokens taken are the first of each sequence, so this is the next position.
-        last: [B, D], embedding of the last token taken, for `smear`; None without.
+        last: [B, K, D], embeddings of the last K tokens taken, for `smear`; None without.
     """
 
     def pick(array: jax.Array) -> jax.Array:

@@ -56,19 +56,23 @@ def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
 
 
 def smear(x: jax.Array, factor: jax.Array, mask: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns x_i + factor * x_(i-1) with i-1 the previous real position, and the last real x, for what follows.
+    """Returns x_i + sum_k factor_k * x_(i-k), and the last K real x, for what follows; only real positions count.
 
     Args:
         x: [B, L, D].
-        factor: [D].
-        mask: bool[B, L], real positions.
-        last: [B, D], the last real x before these; zeros where there is none.
+        factor: [K, D], or [D] for K = 1.
+        mask: bool[B, L], real positions; what is returned for others means nothing.
+        last: [B, K, D], the last K real x before these, oldest first; zeros where there are fewer.
     """
-    known = jnp.concatenate([last[:, None], x], axis=1)
-    real = jnp.where(mask, jnp.arange(1, x.shape[1] + 1), 0)
-    newest = jnp.pad(jax.lax.cummax(real, axis=1), ((0, 0), (1, 0)))  # 0 is `last`
-    known = jnp.take_along_axis(known, newest[..., None], axis=1)
-    return x + factor * known[:, :-1], known[:, -1]
+    count = last.shape[1]
+    real = jnp.take_along_axis(x, jnp.argsort(~mask, axis=1)[..., None], axis=1)  # real positions first; stable
+    known = jnp.concatenate([last, real], axis=1)  # the n-th real x, from 1, is known[count - 1 + n]
+    newest = count - 1 + jnp.cumsum(mask, axis=1)
+    total = x
+    for k, weight in enumerate(factor.reshape(-1, x.shape[-1]), 1):
+        total = total + weight * jnp.take_along_axis(known, (newest - k)[..., None], axis=1)
+    kept = newest[:, -1:] + jnp.arange(1 - count, 1)
+    return total, jnp.take_along_axis(known, kept[..., None], axis=1)
 
 
 def rope_frequencies(config: DecoderConfig) -> jax.Array:

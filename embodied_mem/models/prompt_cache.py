@@ -57,7 +57,8 @@ def sampling_network(decoder: Decoder) -> Network:
 
 
 class _Kept(NamedTuple):
-    """What prompts go on from: arguments of `kv_cache.take`, and int32[B], the token before what is read."""
+    """What prompts go on from: arguments of `kv_cache.take`, and int32[B, K], the tokens before what is
+    read, -1 where there are fewer."""
 
     cache: KVCache
     rows: jax.Array
@@ -84,7 +85,7 @@ def _read(
     else:
         last = None
         if network.config.smear:
-            last = jnp.where(kept.counts[:, None] > 0, model.embed(network.config, table, kept.before), 0)
+            last = jnp.where(kept.before[..., None] >= 0, model.embed(network.config, table, kept.before), 0)
         cache = take(kept.cache, kept.rows, kept.columns, kept.counts, last)
         cache = grow(cache, kept.columns.shape[1] + tokens.shape[1])
         hidden, cache = model.extend(network, cache, embeddings=x, mask=mask)
@@ -286,10 +287,11 @@ class PromptCache:
             columns = np.zeros((len(read), length - new), np.int32)
             for row, ((source, _), count) in enumerate(zip(matches, kept)):
                 columns[row, :count] = self._stored.columns[source][:count]
-            before = np.asarray([text[max(count - 1, 0)] for text, count in zip(read, kept)], np.int32)
+            last = np.arange(-max(self.decoder.config.smear, 1), 0)
+            before = np.asarray([[text[i] if i >= 0 else -1 for i in count + last] for text, count in zip(read, kept)])
             sources = np.asarray([row for row, _ in matches], np.int32)
             assert self._cache is not None  # something is stored
-            going_on = _Kept(self._cache, *self._place((sources, columns, np.int32(kept), before)))
+            going_on = _Kept(self._cache, *self._place((sources, columns, np.int32(kept), np.int32(before))))
         written = None
         shapes = [value.shape for value in soft or () if value is not None]
         if soft is not None and shapes:

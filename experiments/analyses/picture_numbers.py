@@ -39,7 +39,7 @@ def attention_at_end(config, weights, embeddings, mask, memory):
     """
     x = embeddings
     if "smear" in weights:
-        x, _ = ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, 0]))
+        x, _ = ops.smear(x, weights["smear"], mask, jnp.zeros_like(x[:, : config.smear]))
     rope = ops.rope_tables(config, model.positions_of(mask))
     chosen = memory[:, None, None]
 

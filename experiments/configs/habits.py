@@ -5,7 +5,8 @@ help, and ten steps are too few for a search. Memory holds 25 solved games of ea
 models meet banks that are empty, irrelevant, noisy and stale in training. Guidance names its source, and reaches the
 executor in 0, 4, 8 or 16 tokens beside soft tokens whose sigma is at most 0.7 of the embeddings' spread.
 
-Result (one seed, about 95 minutes beside other work): `results/habits.json`, with every control.
+Result (one seed, about 95 minutes beside other work): `results/habits.json`, with every control; of models that see one
+token before each (`micro`) and of experiences whose number is their rank. Not run yet with `mini` and drawn numbers.
 """
 
 import dataclasses
@@ -28,6 +29,7 @@ def config() -> Config:
         world=WorldConfig(
             num_train=4800, num_valid=200, num_scenes=192, habit=1.0, own_habits=True, homes=24, max_steps=10
         ),
+        model=dataclasses.replace(small.model, compiler="mini", executor="mini"),
         memory=MemoryConfig(top_k=4, numbered=True, hint_budgets=(0, 4, 8, 16), max_sigma=0.7),
         data=dataclasses.replace(small.data, passes=1, banks=BANKS),
         executor_sft=dataclasses.replace(small.executor_sft, steps=3000),

@@ -23,6 +23,7 @@ from embodied_mem.agents.planner_critic.chat import (
     ChatPreprocessor,
     plan_schema,
 )
+from embodied_mem.agents.robot.skills import Skill
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import MAX_EDITS, parse_output
 from embodied_mem.language import ChatReply
@@ -91,6 +92,9 @@ def limit(seconds=SECONDS):
         signal.signal(signal.SIGPROF, before)
 
 
+SKILLS = [Skill("take", ("thing",)), Skill("look", wording="look")]
+
+
 class Says:
     """A model with one answer."""
 
@@ -105,7 +109,7 @@ class Says:
 
 def plan(text):
     model, preprocessor = Says(text), ChatPreprocessor(Says(text))
-    agent = PlannerCriticAgent.for_world("alfworld", planner=ChatPlanner(model, put="move THING to PLACE"))
+    agent = PlannerCriticAgent.for_world("alfworld", planner=ChatPlanner(model, SKILLS))
     agent.begin("t", "put a mug in shelf.", ROOM.text())
     ChatCritic(model).review(agent.plan.steps[0], agent._look(False))
     preprocessor.summarise(GOAL, "look", "nothing")
@@ -149,7 +153,7 @@ def command(text):
 
 
 def read(text):
-    for schema in ({}, VERDICT_SCHEMA, plan_schema(8)):
+    for schema in ({}, VERDICT_SCHEMA, plan_schema(SKILLS, 8)):
         value, wrong = read_json(text, schema)
         assert wrong or value is not None
 

@@ -19,7 +19,8 @@ VARIANTS = {
     "untied": dataclasses.replace(BASE, tie_embeddings=False, num_kv_heads=4),
     "qwen2": dataclasses.replace(BASE, qkv_bias=True, num_kv_heads=1),
     "qwen3": dataclasses.replace(BASE, qk_norm=True),
-    "smear": dataclasses.replace(BASE, smear=True),
+    "smear": dataclasses.replace(BASE, smear=1),
+    "smear3": dataclasses.replace(BASE, smear=3),
     "llama3": dataclasses.replace(BASE, rope_theta=500.0, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 16)),
 }
 

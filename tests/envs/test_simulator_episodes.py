@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from simulator_checkouts import POINTER, ROBOT, SPOT, embodiedbench
 
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.rollout import rollout
 from embodied_mem.envs import make
 from embodied_mem.envs.process_env import CRASHED
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError, MissingDependencyError
@@ -41,6 +43,31 @@ def test_every_place_of_eb_habitat_is_its_place_in_the_file(opened):
     played = [envs.reset(options={"task_indices": [place]})[1]["goal"][0] for place in range(6)]
     assert played == GOALS
     assert [envs.load(place).task for place in range(6)] == GOALS
+
+
+def test_what_the_camera_shows_reaches_the_agent(opened):
+    """The same pixels as the env's own `images` for the same actions; none is kept for the next task."""
+
+    class Watcher(Agent):
+        def __init__(self):
+            self.seen, self.first = [], []
+
+        def reset(self, goal, observation, info):
+            self.first.append(info["images"][0])
+
+        def act(self, observation, info):
+            self.seen.append(info["images"][0])
+            return "navigate to the sofa" if len(self.seen) % 3 else None
+
+    agent = Watcher()
+    rollout(opened("eb_habitat", resolution=5), [agent], [[2, 0]])
+    envs, expected = opened("eb_habitat", resolution=5), []
+    for task in (2, 0):
+        expected.append(envs.reset(options={"task_indices": [task]})[1]["images"][0])
+        expected += [envs.step(["navigate to the sofa"])[4]["images"][0] for _ in range(2)]
+    assert [image.tobytes() for image in agent.seen] == [image.tobytes() for image in expected]
+    assert [image.tobytes() for image in agent.first] == [image.tobytes() for image in expected[::3]]
+    assert len({image.tobytes() for image in expected}) > 2
 
 
 def test_eb_habitats_instructions_are_held_against_the_native_worlds(opened, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import types
 import pytest
 
 from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_of
-from embodied_mem.evaluation.planner_benchmark import NOTE, episode_of, rows_of, table
+from embodied_mem.evaluation.benchmarks.planner import NOTE, episode_of, rows_of, table
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.registry import load as part
 from embodied_mem.types import Episode
@@ -32,7 +32,7 @@ def test_report_and_table(arguments, tmp_path, capsys):
     out = capsys.readouterr().out
     assert json.loads((tmp_path / "report.json").read_text()) == json.loads(json.dumps(report))
     assert json.loads(out.strip().splitlines()[-1])["world"] == "eb_habitat"
-    assert "| full |" in out
+    assert "| retries until the episode ends |" in out
     assert "MemCompiler" in out
     assert "no comparison" in out
     assert report["subsets"]["base"]["full"]["tasks"] == 2
@@ -40,24 +40,24 @@ def test_report_and_table(arguments, tmp_path, capsys):
 
 
 def test_a_stopped_command_goes_on(arguments, monkeypatch, tmp_path):
-    from embodied_mem.evaluation import planner_benchmark
+    from embodied_mem.evaluation.benchmarks import planner
 
     whole = main(arguments)
     played = []
-    original = planner_benchmark.play
+    original = planner.play
 
-    def play(*given):
+    def play(*given, **options):
         if len(played) == 3:
             raise KeyboardInterrupt
         played.append(given[-1][0].name)
-        return original(*given)
+        return original(*given, **options)
 
-    monkeypatch.setattr(planner_benchmark, "play", play)
+    monkeypatch.setattr(planner, "play", play)
     with pytest.raises(KeyboardInterrupt):
         main(arguments)
     with (tmp_path / "report.json.tasks.jsonl").open("a") as file:
         file.write('["no_memory", "base", "base')  # as a kill in the middle of a line leaves it
-    monkeypatch.setattr(planner_benchmark, "play", lambda *given: played.append("late") or original(*given))
+    monkeypatch.setattr(planner, "play", lambda *given, **more: played.append("late") or original(*given, **more))
     assert without_times(main(arguments)) == without_times(whole)
     assert played.count("late") == 1
 
@@ -80,7 +80,7 @@ def test_rows_and_published_figures():
     assert rows["base"]["full"]["progress"] == 0.75
     assert rows["base"]["no_memory"]["success_difference_to_full"][0] == -0.5
     lines = table(rows, part("eb_alfred", "benchmark").published).splitlines()
-    assert lines[2].startswith("| full | 50.0 % [")
+    assert lines[2].startswith("| retries until the episode ends | 50.0 % [")
     assert any(line.startswith("| *RoboMemory: Qwen2.5-VL-72B* | 68 % | 75.5 % |") for line in lines)
     assert NOTE.startswith("The native world is symbolic")
 
@@ -107,7 +107,7 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
     from embodied_mem.agents import rollout as player
     from embodied_mem.agents.rollout import Trajectory
-    from embodied_mem.evaluation import delivery_benchmark
+    from embodied_mem.evaluation.benchmarks import delivery
     from embodied_mem.training import bundle as weights
     from experiments.configs import load
 
@@ -131,8 +131,8 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     bundle = types.SimpleNamespace(config=load("eb_habitat"), acting=lambda **_: (None, None))
     monkeypatch.setattr(player, "play", play)
     monkeypatch.setattr(weights, "load_bundle", lambda folder, **_: bundle)
-    monkeypatch.setattr(delivery_benchmark, "bank_of", lambda *_: None)
-    monkeypatch.setattr(delivery_benchmark, "BATCH", 2)
+    monkeypatch.setattr(delivery, "bank_of", lambda *_: None)
+    monkeypatch.setattr(delivery, "BATCH", 2)
     given = ["--config=eb_habitat", "--agents", "--deliveries", "none", "static", "--subsets", "base"]
     given += ["--seeds", "0", "1", "--num_tasks", "3", "--result", str(tmp_path / "report.json")]
     with pytest.raises(KeyboardInterrupt):

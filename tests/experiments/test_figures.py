@@ -19,7 +19,7 @@ from experiments.analyses.picture_numbers import attention_at_end, memory_positi
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 SHAPE = DecoderConfig(
-    vocab_size=40, width=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, mlp_width=32, smear=True
+    vocab_size=40, width=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, mlp_width=32, smear=1
 )
 
 
@@ -44,7 +44,7 @@ def test_attention_is_that_of_the_decoder():
 
 def test_one_layer_by_hand():
     """One layer, one head, no smear: logit = (q k) / sqrt(E) with both turned by their positions."""
-    shape = dataclasses.replace(SHAPE, num_layers=1, num_heads=1, num_kv_heads=1, smear=False)
+    shape = dataclasses.replace(SHAPE, num_layers=1, num_heads=1, num_kv_heads=1, smear=0)
     decoder = Decoder(shape, rngs=nnx.Rngs(2))
     tokens = jnp.asarray([[7, 11, 13]])
     layer = decoder.weights(False)["layers"][0]

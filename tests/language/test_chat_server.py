@@ -12,11 +12,13 @@ import urllib.request
 
 import pytest
 
-from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
 from embodied_mem.models.chat import TEMPLATES
+from embodied_mem.worlds.alfworld.skills import skills_of
 
+SKILLS = skills_of(PlannerCriticConfig())
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
 CITY = {
     "type": "object",
@@ -91,7 +93,7 @@ def test_the_planner_and_its_critic_get_usable_answers(chat_server):
     """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
     chat = model(chat_server)
     planner, critic = (
-        ChatPlanner(chat, put="move THING to PLACE", max_steps=1, max_tokens=50),
+        ChatPlanner(chat, SKILLS, max_steps=1, max_tokens=80),
         ChatCritic(chat, max_tokens=30),
     )
     agent = PlannerCriticAgent.for_world("alfworld", planner=planner, critic=critic)

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from raw_server import DONE, QUESTION, event
 
 from embodied_mem.agents.planner_critic.chat import VERDICT_SCHEMA, ChatPlanner, plan_schema
+from embodied_mem.agents.robot.skills import Skill
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
 from embodied_mem.language.json_answers import read_json, strict_form
 from embodied_mem.training.teachers.chat_teacher import RESPONSE_FORMAT
 
+SKILLS = [Skill("take", ("thing", "place"), "", (), "take {thing} from {place}"), Skill("look", wording="look")]
 OPTIONAL = {
     "type": "object",
     "properties": {"place": {"type": "string"}, "count": {"type": "integer"}, "kind": {"enum": ["a", "b"]}},
@@ -91,7 +93,9 @@ def first_of(schema):
     return dull.get(kind, lambda: None)()
 
 
-@pytest.mark.parametrize("schema", [plan_schema(3), VERDICT_SCHEMA, RESPONSE_FORMAT["json_schema"]["schema"], OPTIONAL])
+@pytest.mark.parametrize(
+    "schema", [plan_schema(SKILLS, 3), VERDICT_SCHEMA, RESPONSE_FORMAT["json_schema"]["schema"], OPTIONAL]
+)
 def test_our_schemas_pass(schema):
     strict = strict_form(schema)
     assert strict_problem(strict) == ""
@@ -100,14 +104,15 @@ def test_our_schemas_pass(schema):
 
 def test_a_plan_of_a_strict_server_is_usable(serve):
     server, model = serve(strictly(first_of))
-    planner = ChatPlanner(model, put="move THING to PLACE", max_steps=3)
+    planner = ChatPlanner(model, SKILLS, max_steps=3)
     plan = planner.plan(situation())
     assert [(step.command, step.why) for step in plan.steps] == [("look", "")]
     assert (planner.unusable, len(bodies(server))) == (0, 1)
     sent = bodies(server)[0]["response_format"]["json_schema"]
     assert sent["strict"] is True
-    assert sent["schema"]["properties"]["steps"]["items"]["required"] == ["action", "why"]
-    assert sent["schema"]["properties"]["steps"]["items"]["properties"]["why"]["type"] == ["string", "null"]
+    take = sent["schema"]["properties"]["steps"]["items"]["anyOf"][0]
+    assert take["required"] == ["skill", "thing", "place", "why"]
+    assert take["properties"]["why"]["type"] == ["string", "null"]
 
 
 def situation():

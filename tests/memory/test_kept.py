@@ -127,19 +127,41 @@ def test_what_is_deleted_is_in_no_file(tmp_path):
         assert memory.get(lesson.id) is None
 
 
-def test_what_is_exported_can_be_told_again():
-    memory, other = lived(LifelongMemory()), LifelongMemory()
-    exported = memory.export_json()
-    assert len(exported.splitlines()) == len(memory.get_all())
-    assert other.import_json(exported) == 2
-    assert other.import_json(exported) == 0
-    told = [[(e.text, e.labels, e.data) for e in m.get_all("notes", {"kind": "told"})] for m in (memory, other)]
-    assert told[0] == told[1]
-    state = other.state()
-    for wrong in ("x", "{}", '{"module": "notes", "data": {"kind": "told"}}', "[]\n"):
-        with pytest.raises(InvalidInputError, match="expected lines of export_json"):
-            other.import_json(wrong)
-    assert other.state() == state
+@pytest.mark.parametrize("deleted", ["1111", "9876"])
+def test_a_deleted_value_goes_and_the_other_answers(deleted, tmp_path):
+    """One note overwrote what the profile had from another: neither leaves its value there."""
+
+    def in_files() -> bool:
+        return deleted.encode() in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        notes = {pin: memory.tell(f"My pin is {pin}.").notes[0].id for pin in ("1111", "9876")}
+        (other,) = notes.keys() - {deleted}
+        memory.tell("My dog is Rex.")
+        memory.store.snapshot()
+        assert in_files()
+        assert deleted in memory.export_json()
+        memory.delete(notes[deleted])
+        assert not in_files()
+        assert deleted not in memory.export_json()
+        found = memory.retrieve("what is my pin?")
+        assert deleted not in found.render()
+        assert f"My pin: pin ({other})" in [item.text for item in found.items if item.module == "profile"]
+        assert any("Rex" in entry.text for entry in memory.get_all("profile"))
+        memory.tell("My pin is 5555.")
+        state, found = memory.state(), memory.retrieve("what is my pin?")
+    with LifelongMemory.open(tmp_path, Scope(user="ann")) as memory:
+        assert memory.state() == state
+        assert memory.retrieve("what is my pin?") == found
+
+
+def test_deleting_brings_back_nothing_that_has_ended():
+    memory = LifelongMemory()
+    memory.tell("I like oat milk.", labels={"n": 1})
+    again = memory.tell("I like oat milk.", labels={"n": 2}).notes[0].id
+    memory.tell("I don't like oat milk anymore.")
+    memory.delete(again)
+    assert [entry for entry in memory.get_all("profile") if entry.ended is None] == []
 
 
 def test_what_is_left_after_forgetting_is_what_is_restored():

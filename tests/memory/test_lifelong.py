@@ -65,12 +65,12 @@ def test_every_module_remembers():
 
 
 def test_frequencies():
-    """Which modules an event touches: spatial and temporal per action, episodic and semantic per task."""
+    """Which modules an event touches: spatial and temporal per action, episodic per task, semantic per both."""
     events = []
     memory = LifelongMemory(record=lambda event: (events.append(event), memory.apply(event)))
     memory.replay(episodes()[0])
     touched = {op: set().union(*(event["events"] for event in events if event["op"] == op)) for op in ("step", "end")}
-    assert touched == {"step": {"spatial", "temporal"}, "end": {"episodic", "semantic"}}
+    assert touched == {"step": {"spatial", "temporal", "semantic"}, "end": {"episodic", "semantic"}}
     assert len(events) == len(episodes()[0].steps) + 2
 
 
@@ -228,7 +228,9 @@ def test_threads_do_not_change_what_is_remembered():
 def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    first, told, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    marks = ("night drink", "oat milk", "Outcome(", "class Detections", "LifelongMemory.open(")
+    first, told, observed, read, second = (next(block for block in blocks if mark in block) for mark in marks)
     names = {}
     exec(first, names)
     assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
@@ -237,6 +239,10 @@ def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     assert lines[1] == "ended notes:0: I like oat milk in my coffee. (no longer, since time 2)"
     assert "soy" in lines[-3]
     assert lines[-1] == "2 2"
+    exec(observed, names)
+    assert "failure\non table 0.94 (2.0, 1.0, 0.0) " in capsys.readouterr().out
+    exec(read, names)
+    assert capsys.readouterr().out == "['mug'] ['cup']\n"
     exec(second, names)
     assert "mug 1 is on desk 1\n" in capsys.readouterr().out
     assert b"mug" in bytes_in(tmp_path / "memory" / "ann")  # the goal's class is another name
@@ -262,7 +268,7 @@ def test_wrong_calls():
     memory.begin_task("t", "g", "x")
     with pytest.raises(InvalidInputError, match="task 't' has not ended"):
         memory.begin_task("t", "g", "x")
-    with pytest.raises(InvalidInputError, match="expected op begin, step, tell, edit or end"):
+    with pytest.raises(InvalidInputError, match="expected op begin, step, tell, edit, end or import"):
         memory.apply({"op": "dance"})
     with pytest.raises(InvalidInputError, match="expected some of spatial"):
         LifelongMemory(modules=("spatial", "moods"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory import LexicalEmbedder, LifelongMemory, Scope
 
 KITCHEN = "You stand in a kitchen with a red kettle on the stove and a cat on the windowsill."
 
@@ -104,6 +105,33 @@ def test_what_ends_what(first, then, ends):
     assert then.rstrip(".") in memory.retrieve(then).render()
 
 
+def test_one_speaker_changes_nothing_of_another():
+    memory = LifelongMemory(Scope(user="Ann"))
+    memory.tell("I need insulin at 7.", speaker="ann")
+    memory.tell("My favorite color is green.")
+    before = memory.profile.state()
+    for said in ("I don't need insulin at 7.", "My favorite color is blue."):
+        receipt = memory.tell(said, speaker="Ben")
+        assert [(row.module, row.text) for row in receipt.stored] == [("notes", f"Ben: {said}")]
+        assert not receipt.merged
+        assert not receipt.ended
+    memory.update(receipt.notes[0].id, "My favorite color is red.")
+    assert memory.profile.state() == before
+    assert {entry.text for entry in memory.get_all("profile")} >= {"My favorite color: color (green)"}
+    assert all(entry.ended is None for entry in memory.get_all())
+    assert memory.tell("I don't need insulin at 7.", speaker="Ann").ended
+
+
+def test_a_named_speaker_is_not_the_user_without_a_name():
+    memory = LifelongMemory()
+    empty = memory.profile.state()
+    memory.tell("My favorite color is green.", speaker="Ann")
+    assert memory.profile.state() == empty
+    assert "green" in memory.retrieve("what is the favorite color of Ann?").items[0].text
+    memory.tell("My favorite color is blue.")
+    assert memory.profile.state() != empty
+
+
 def test_values_that_differ_stay_with_their_times():
     memory = LifelongMemory()
     told = [memory.tell(f"I need medicine {name} at 8") for name in "AB"]
@@ -130,6 +158,25 @@ def test_the_same_again_is_a_reference_and_no_copy():
     assert [written.id for written in again.merged] == [first.notes[0].id]
     assert len(memory.get(first.notes[0].id).sources) == 2
     assert [item.text for item in memory.retrieve("vegetarian").items] == ["I am vegetarian."]
+
+
+def test_an_answer_is_found_by_its_question():
+    memory = LifelongMemory()
+    for text in ("Rex is a nice one.", "Which breed is your dog?", "A nice one is Rex.", "I made soup."):
+        memory.tell(text, when="8 May")
+    scores = {
+        item.data["said"]: item.score for item in memory.retrieve("breed of the dog").items if "said" in item.data
+    }
+    assert scores["A nice one is Rex."] > scores["Rex is a nice one."] > 0
+
+
+def test_who_asks_when_gets_what_tells_a_time():
+    memory = LifelongMemory()
+    texts = ["We painted the fence with Tom.", "We painted the fence last Friday."]
+    for text in texts:
+        memory.tell(text)
+    asked = ("Who painted the fence?", "When did we paint the fence?")
+    assert [memory.retrieve(one, k=1).items[0].text for one in asked] == texts
 
 
 def test_recent_steps_do_not_head_every_answer():
@@ -215,7 +262,7 @@ def test_threads_lose_nothing():
     assert errors == []
     assert memory.step == 400
     assert len(memory.running_episode().steps) == 400
-    texts = " ".join(entry.text for entry in memory.get_all(module="notes"))
+    texts = " ".join(entry.text for entry in memory.get_all(module="spatial"))
     assert sum(f"w{worker}n{number} " in texts for worker in range(8) for number in range(50)) == 400
 
 
@@ -237,6 +284,43 @@ def test_any_failure_of_a_model_is_counted_and_survived():
     assert memory.writer.failed == memory.writer.calls > 5
     assert "ClientTimeout" in memory.writer.last_error
     assert "vegetarian" in memory.retrieve("vegetarian").render()
+
+
+class Embedder:
+    """The lexical one behind a client that is down at first, and now and then answers with something else."""
+
+    name = LexicalEmbedder().name
+
+    def __init__(self, down: int):
+        self.calls, self.down = 0, down
+
+    def embed(self, texts):
+        self.calls += 1
+        if self.calls <= self.down:
+            raise ClientTimeout("read timed out")
+        if self.calls % 7 == 0:
+            return np.full((len(texts), 3), np.nan)
+        return LexicalEmbedder().embed(texts)
+
+
+@pytest.mark.parametrize("down", [0, 3, 1000])
+def test_any_failure_of_an_embedder_is_counted_and_survived(down, tmp_path):
+    said = [f"The {colour} box holds letters from Bob." for colour in ("brown", "blue", "green", "grey")]
+    with LifelongMemory.open(tmp_path, embedder=Embedder(down)) as memory:
+        for text in said:
+            memory.tell(text)
+        kitchen(memory).end_task(True)
+        assert all(text in memory.retrieve(text, k=4).render() for text in said)
+        assert memory.embedder.failed >= min(down, 1)
+        assert ("ClientTimeout" in memory.embedder.last_error) == (down == 1000)
+        expected = memory.state()
+    with LifelongMemory.open(tmp_path, embedder=LexicalEmbedder()) as again:  # one that answers: as if it never failed
+        assert again.state() == expected
+        other = LifelongMemory(embedder=LexicalEmbedder())
+        for text in said:
+            other.tell(text)
+        found, whole = (one.retrieve("green letters", k=1).items[0] for one in (again, other))
+        assert (found.text, found.score) == (whole.text, pytest.approx(whole.score))
 
 
 def test_a_fork_in_the_middle_of_a_change_is_refused_in_the_child():

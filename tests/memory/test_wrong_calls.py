@@ -26,6 +26,7 @@ from embodied_mem.memory import (
     MemoryBank,
     MemoryStore,
     NoteMemory,
+    Outcome,
     Scope,
     Selector,
     SemanticMemory,
@@ -33,6 +34,7 @@ from embodied_mem.memory import (
     TemporalMemory,
     Triple,
     UserProfile,
+    ViewMemory,
 )
 from embodied_mem.types import Episode, Step
 
@@ -144,9 +146,21 @@ CALLS = [
     (LifelongMemory.open, None, {"directory": "FOLDER", "surprise": 1}),
     (lambda: lifelong(False), "begin_task", {"task_id": "t", "goal": "g", "observation": "o", "place": "home"}),
     (lifelong, "begin_task", {"task_id": "t", "goal": "g", "observation": "o"}),
-    (lifelong, "observe", {"action": "look", "observation": "o", "outcome": "failure"}),
-    (lambda: lifelong(False), "observe", {"action": "look", "observation": "o"}),
-    (lifelong, "tell", {"text": "I like tea.", "speaker": "Ann", "when": "today", "labels": {"a": 1}}),
+    (lifelong, "observe", {"action": "look", "text": "o", "outcome": "failure"}),
+    (
+        lifelong,
+        "observe",
+        {"action": "look", "facts": [("mug", "on", "desk", 0.9)], "outcome": Outcome("failure")},
+    ),
+    (lifelong, "observe", {"action": "look", "pose": (1.0, 2.0), "time": 3.0, "images": [b"png"]}),
+    (lambda: lifelong(False), "observe", {"action": "look", "text": "o"}),
+    (lifelong, "sightings", {"kind": "mug", "near": (1, 2), "within_m": 1.0, "after": 3.0, "place": "home", "k": 2}),
+    (ViewMemory, "see", {"view": {"pose": [1.0, 2.0, 0.0], "clock": 1.0}, **WHERE}),
+    (
+        lifelong,
+        "tell",
+        {"text": "I like tea.", "speaker": "Ann", "when": "today", "labels": {"a": 1}, "trust": "agent"},
+    ),
     (told, "get", {"id": "notes:0"}),
     (told, "get_all", {"module": "notes", "where": {"kind": "told"}}),
     (told, "history", {"id": "notes:0"}),

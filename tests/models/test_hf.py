@@ -51,7 +51,7 @@ def test_round_trip(tmp_path, name, shard_bytes):
 
 
 def test_what_no_family_has_is_not_lost_in_silence(tmp_path):
-    with pytest.raises(InvalidInputError, match="smear=False"):
+    with pytest.raises(InvalidInputError, match="smear=0"):
         save_hf(build(VARIANTS["smear"]), tmp_path)
 
 

@@ -21,7 +21,7 @@ from embodied_mem.models.sampling import append, generate, pad_prompts
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 
-CONFIG = dataclasses.replace(VARIANTS["smear"], attention_block=16)
+CONFIG = dataclasses.replace(VARIANTS["smear3"], attention_block=16)
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "temperature"))

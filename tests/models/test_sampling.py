@@ -24,7 +24,7 @@ from embodied_mem.models.sampling import (
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 
 score = nnx.jit(token_log_probs, static_argnames=("temperature",))
-CONFIG = dataclasses.replace(BASE, attention_block=8, smear=True)
+CONFIG = dataclasses.replace(BASE, attention_block=8, smear=3)
 RNG = np.random.default_rng(3)
 PROMPTS = [RNG.integers(0, 40, n).tolist() for n in (5, 3, 8, 1)]
 EOS = (3, 4, 5, 6, 7)

@@ -67,7 +67,7 @@ def perturb(module, wanted) -> int:
 
 @pytest.mark.parametrize(("name", "lora"), [*((name, False) for name in names()), ("grpo_cpu", True)])
 def test_every_trainable_leaf_of_every_configuration_comes_back(name, lora, published, tmp_path, monkeypatch):
-    monkeypatch.setitem(PRESETS, "micro", DecoderConfig(**SHAPE, width=24, smear=True))
+    monkeypatch.setitem(PRESETS, "micro", DecoderConfig(**SHAPE, width=24, smear=1))
     config = load(name)
     changes = {"weights": str(published) if config.model.weights else ""} | ({"lora": lora} if lora else {})
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, **changes))

@@ -30,10 +30,11 @@ struct Options {
   bool needs_knife = false;        // whether `slice` needs a knife in the hand
   bool shows_view = true;          // false: the feedback line is all that comes back
   std::uint16_t max_invalid = 10;  // invalid actions that end the episode, 1 to kMaxInvalid
+  bool ends_when_won = true;       // false: the episode goes on after the goal holds, and may lose it again
 
   bool operator==(const Options& other) const {
     return reach == other.reach && instance == other.instance && needs_knife == other.needs_knife &&
-           shows_view == other.shows_view && max_invalid == other.max_invalid;
+           shows_view == other.shows_view && max_invalid == other.max_invalid && ends_when_won == other.ends_when_won;
   }
 };
 
@@ -56,8 +57,8 @@ class Env {
   const Options& options() const { return options_; }
   const std::string& observation() const { return observation_; }
   const std::string& feedback() const { return feedback_; }
-  // Won, or `max_invalid` actions were invalid.
-  bool ended() const { return won_ || num_invalid_ >= options_.max_invalid; }
+  // Won, unless that ends nothing, or `max_invalid` actions were invalid.
+  bool ended() const { return (won_ && options_.ends_when_won) || num_invalid_ >= options_.max_invalid; }
   bool won() const { return won_; }
   // Goal conditions met by their number; 0 for an episode that an unusable answer ended.
   double progress() const { return ended() && unusable_ ? 0 : points_ / num_points_; }

@@ -82,7 +82,7 @@ void Env::Step(std::string_view action) {
     if (!Act(id)) ++num_invalid_;
   }
   Tick();
-  ended_ = won_ || num_invalid_ >= options_.max_invalid;
+  ended_ = (won_ && options_.ends_when_won) || num_invalid_ >= options_.max_invalid;
   SayView();
 }
 

@@ -35,8 +35,11 @@ class Env {
   using Task = eb_habitat::Task;
   struct Options {
     Reach reach = Reach::kGroup;
-    int max_invalid = 10;  // invalid actions that end the episode
-    bool operator==(const Options& other) const { return reach == other.reach && max_invalid == other.max_invalid; }
+    int max_invalid = 10;       // invalid actions that end the episode
+    bool ends_when_won = true;  // false: the episode goes on after the goal holds, and may lose it again
+    bool operator==(const Options& other) const {
+      return reach == other.reach && max_invalid == other.max_invalid && ends_when_won == other.ends_when_won;
+    }
   };
   struct Extra {};
   static constexpr const char* kOptionsName = "setting";
@@ -51,8 +54,9 @@ class Env {
   const std::shared_ptr<const Task>& task() const { return task_; }
   const Options& options() const { return options_; }
   const std::string& observation() const { return observation_; }
-  bool ended() const { return ended_; }  // the goal held after a step, or there were too many invalid actions
-  bool won() const { return won_; }      // the goal holds
+  // The goal held after a step, unless that ends nothing, or there were too many invalid actions.
+  bool ended() const { return ended_; }
+  bool won() const { return won_; }  // the goal holds
   double progress() const;
   int num_steps() const { return num_steps_; }
   int num_invalid() const { return num_invalid_; }

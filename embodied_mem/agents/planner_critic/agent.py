@@ -4,10 +4,14 @@
     rollout(envs, [agent], [[0, 1, 2]])                   # or by hand:
     action = agent.begin("task 1", goal, first_observation)
     while not over:
-        action = agent.act(answer_to_the_last_action)
+        action = agent.act(answer_to_the_last_action)     # None: the agent says that the task is complete
     agent.end(won)                                        # episodic and semantic memory learn; the next task may begin
 
-Everything it knows comes through these calls, as text. One agent plays tasks in sequence without clearing memory.
+    agent = PlannerCriticAgent(planner=ChatPlanner(chat, robot.skills), critic=ChatCritic(chat))    # any body or world
+    Runner(robot).run(agent, goal)                        # `agents.robot.runner`
+
+Everything it knows comes through these calls, as text and pictures. One agent plays tasks in sequence without clearing
+memory.
 
 Source: RoboMemory 3.1, 3.3. A plan's first step is carried out without criticism, so that a critic who always objects
 slows the agent down but cannot stop it: per action there is at most one replanning.
@@ -23,8 +27,10 @@ from typing import Any
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Preprocessor, Situation, WorldRules
-from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep
+from embodied_mem.agents.planner_critic.text_rules import TextRules
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
 from embodied_mem.registry import load
@@ -43,6 +49,8 @@ class PlannerCriticConfig:
         max_plan_steps: longest plan.
         budget_tokens: of what is retrieved for a plan; None for no limit.
         grammar: wording of commands, "0.4" or "0.3".
+        retries: whether planners by rules try another reading of the goal when one was carried out and the task goes
+            on; without, the agent ends the task itself then.
     """
 
     critic: bool = True
@@ -51,6 +59,7 @@ class PlannerCriticConfig:
     max_plan_steps: int = 8
     budget_tokens: int | None = 400
     grammar: str = "0.4"
+    retries: bool = True
 
     def __post_init__(self) -> None:
         if self.max_plan_steps < 1:
@@ -108,11 +117,11 @@ class TaskRecord:
 class RulePreprocessor:
     """Step summaries and queries by rules."""
 
-    def summarise(self, goal: str, action: str, observation: str) -> str:
+    def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """As `Preprocessor.summarise`."""
         return f"{action}: {' '.join(observation.split())}"
 
-    def query(self, goal: str, action: str, observation: str) -> str:
+    def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """The goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
         return goal
 
@@ -124,7 +133,7 @@ class PlannerCriticAgent(Agent):
         config: what it has.
         memory: to go on with; None for empty memories as `config` says.
         planner, critic: make plans and judge their steps.
-        rules: how the world's texts become memories and beliefs.
+        rules: how the world's texts become memories and beliefs; None for `TextRules`, which suit any texts.
         preprocessor: None for the one by rules.
         threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
             caller's, which may wait for a model.
@@ -137,19 +146,21 @@ class PlannerCriticAgent(Agent):
         *,
         planner: Planner,
         critic: Critic,
-        rules: WorldRules,
+        rules: WorldRules | None = None,
         preprocessor: Preprocessor | None = None,
         threads: bool | None = None,
     ):
         self.config = config or PlannerCriticConfig()
         self.memory = memory if memory is not None else LifelongMemory(modules=self.config.modules)
         self._fresh = memory is None
-        self._planner, self._critic, self._rules = planner, critic, rules
+        self._planner, self._critic = planner, critic
+        self._rules: WorldRules = rules or TextRules()
         self._preprocessor = preprocessor or RulePreprocessor()
         self._threads = preprocessor is not None if threads is None else threads
         self.record = TaskRecord()
         self.plan: Plan | None = None
-        self._first: str | None = None  # command that was decided on by `reset`
+        self._begun = False  # whether `reset` has decided on a command that was not given yet: `_first`
+        self._first: str | None = None
 
     @classmethod
     def for_world(
@@ -159,14 +170,22 @@ class PlannerCriticAgent(Agent):
         config = config or PlannerCriticConfig()
         return cls(config, memory, **{**load(world, "agent")(config), **parts})
 
+    @property
+    def believed(self) -> tuple[str, str]:
+        """What it holds and where it is, as it believed when it decided on the last command; for reports."""
+        return self._working.before
+
     # One task.
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
         """As `Agent.reset`."""
         commands = info.get("admissible_commands", ())
-        self._first = self.begin(info.get("task_id", ""), goal, observation, commands)
+        self._first = self.begin(info.get("task_id", ""), goal, observation, commands, info.get("images", ()))
+        self._begun = True
 
-    def begin(self, task_id: str, goal: str, observation: str, commands: Sequence[str] = ()) -> str:
+    def begin(
+        self, task_id: str, goal: str, observation: str, commands: Sequence[str] = (), images: Sequence[Picture] = ()
+    ) -> str | None:
         """Starts a task and returns the first command.
 
         Args:
@@ -174,30 +193,38 @@ class PlannerCriticAgent(Agent):
             goal: the instruction.
             observation: the text of the room.
             commands: the list of actions, where the world gives agents one.
+            images: what the cameras show.
         """
         if not self.config.long_term and self._fresh:
             self.memory = LifelongMemory(modules=self.config.modules)
         self.record = TaskRecord()
         start = time.perf_counter()
         self._working = self._rules.begin(self.memory, task_id, goal, observation, commands)
+        self._working.images, self._commands = images, commands
         self.record.memory_s += time.perf_counter() - start
-        self._first = None
+        self._begun = False
         self._query = goal
         self._steps: list[PlanStep] = []
         self._step = PlanStep("")
         return self._decide()
 
-    def act(self, observation: str, info: Mapping[str, Any] | None = None) -> str:
-        """The next command; `observation` answers the last one. After `reset` the first is the one decided there."""
-        if self._first is not None:
-            command, self._first = self._first, None
-            return command
+    def act(self, observation: str, info: Mapping[str, Any] | None = None) -> str | None:
+        """The next command, None for `COMPLETE`; `observation` answers the last one.
+
+        After `reset` the first is the one decided there.
+        """
+        if self._begun:
+            self._begun = False
+            return self._first
+        info = info or {}
+        self._working.status, self._working.images = info.get("status"), info.get("images", ())
         self._take_note(self._working.action, observation)
         return self._decide()
 
     def end(self, won: bool, observation: str = "") -> None:
         """Ends the task; `observation` answers the last command, if `act` was not given it."""
         if observation:
+            self._working.status = None
             self._take_note(self._working.action, observation)
         start = time.perf_counter()
         self.memory.end_task(won)
@@ -217,7 +244,7 @@ class PlannerCriticAgent(Agent):
         self.record.memory_s += time.perf_counter() - middle
 
     def _preprocess(self, action: str, observation: str) -> tuple[str, str]:
-        told = self._working.goal, action, observation
+        told = self._working.goal, action, observation, self._working.images
         if not self._threads:
             return self._preprocessor.summarise(*told), self._preprocessor.query(*told)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -227,7 +254,7 @@ class PlannerCriticAgent(Agent):
 
     # Decision.
 
-    def _decide(self) -> str:
+    def _decide(self) -> str | None:
         """The next step of the plan if the critic lets it pass, else the first step of a new plan, uncriticised."""
         situation, objection = None, ""
         if self._steps and self.config.critic:
@@ -252,6 +279,8 @@ class PlannerCriticAgent(Agent):
             situation = self._look(False)
         self._working.before = situation.beliefs.held, situation.beliefs.at
         self._step = step = self._steps.pop(0)
+        if step.command == COMPLETE.command:
+            return None
         self._working.action = step.command
         self.record.steps += 1
         self.record.actions.append(step.command)
@@ -266,4 +295,7 @@ class PlannerCriticAgent(Agent):
             found = self.memory.retrieve(self._query, self.config.budget_tokens)
         self.record.memory_s += time.perf_counter() - start
         working = self._working
-        return Situation(working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection)
+        return Situation(
+            working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection,
+            working.images, self._commands,
+        )  # fmt: skip

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from embodied_mem.errors import InternalError
+from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.modules.spatial import Sighting
+from embodied_mem.memory.lifelong.observation import Status
 from embodied_mem.memory.readers.reading import AGENT, PLACED, STATE_AFTER, Reading, class_of
+from embodied_mem.memory.views.sighting import Sighting
 
 if TYPE_CHECKING:
     from embodied_mem.agents.planner_critic.interfaces import Situation
@@ -46,6 +48,9 @@ class WorkingMemory:
         before: what was held, and where the agent was, before the last step.
         tried: readings of the goal that were carried out.
         recent: the last answers, as memory reads them, where the rules `keep` them.
+        status: of the last step, where whoever carried it out knows.
+        images: that came with the last answer.
+        unseen: the last command, if it may have worked and its answer told nothing, where the rules say so.
     """
 
     goal: str
@@ -61,6 +66,13 @@ class WorkingMemory:
     before: tuple[str, str] = ("", "")
     tried: set[Any] = dataclasses.field(default_factory=set)
     recent: list[str] = dataclasses.field(default_factory=list)
+    status: Status | None = None
+    images: Sequence[Picture] = ()
+    unseen: str = ""
+
+    def failed(self, is_refusal: bool) -> bool:
+        """Whether the last step had no effect: as its status says; if that is not known, as its text does."""
+        return is_refusal if self.status in (None, "unknown") else self.status == "failure"
 
     def refuse(self, command: str) -> None:
         """Notes that the last step had no effect where it was made, with what was held."""
@@ -136,8 +148,14 @@ class Beliefs:
         )  # fmt: skip
 
     def describe(self) -> str:
-        """The beliefs in words, for models; where a world's have some."""
-        raise NotImplementedError
+        """The beliefs in words, for models: what is known, and nothing of what is not."""
+        lines = [f"You are at {self.at}."] if self.at else []
+        lines += [f"You hold {self.held}."] if self.held else []
+        lines += [f"{thing} is at {place}." for thing, place in self.things.items()]
+        lines += [f"{thing} is {', '.join(sorted(marks))}." for thing, marks in sorted(self.marks.items()) if marks]
+        for what, places in (("Searched", self.searched), ("Closed", self.closed)):
+            lines += [f"{what}: {', '.join(sorted(places))}."] if places else []
+        return "\n".join(lines)
 
     def note(self, reading: Reading, kinds: Collection[str] | None = None) -> None:
         """One answer of the world, put into the beliefs; with `kinds`, only things of these in their places."""

@@ -1,10 +1,10 @@
 """Planner, critic and preprocessor by a chat model; the prompts are text files in `prompts/`.
 
     chat = OpenAIChatModel("http://localhost:8000/v1", "qwen2.5-7b-instruct", max_cost=1.0, prices={...})
-    agent = PlannerCriticAgent.for_world(
-        "alfworld", planner=ChatPlanner(chat, put="move THING to PLACE"), critic=ChatCritic(chat),
-        preprocessor=ChatPreprocessor(chat),
-    )
+    agent = PlannerCriticAgent(**chat_parts(chat, robot.skills))     # or PlannerCriticAgent.for_world("alfworld", ...)
+
+The planner is told what can be done by a list of skills; nothing else in the prompts knows a world or a robot. Where
+cameras give pictures, all three see them.
 
 An answer that cannot be used is counted and replaced by what does no harm: a plan by looking around, a verdict by
 consent, a summary and a query by rules. A used-up budget is not: it ends the run, and so do `MAX_UNUSABLE_PLANS` in a
@@ -13,15 +13,19 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.robot.skills import Skill, checked_skills, read_command
 from embodied_mem.forks import forking_lock
 from embodied_mem.language.chat import ChatError, ChatModel
+from embodied_mem.language.images import Picture, content
 from embodied_mem.language.json_answers import complete_json
 from embodied_mem.language.prompt_files import prompt
+from embodied_mem.memory.recollection import Recollection
+from embodied_mem.memory.trust import WARNING
 
 _PACKAGE = "embodied_mem.agents.planner_critic"
 MAX_UNUSABLE_PLANS = 5
@@ -29,18 +33,25 @@ MAX_UNUSABLE_PLANS = 5
 _MAX_SUMMARIES = 8
 
 
-def plan_schema(max_steps: int) -> dict[str, Any]:
-    """What a plan looks like as JSON."""
+def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
+    """What a plan of these skills looks like as JSON: each step has a skill and its arguments by name."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
-    step = {
-        "type": "object",
-        "properties": {"action": text, "why": {"type": "string", "maxLength": 300}},
-        "required": ["action"],
-        "additionalProperties": False,
-    }
+    steps = [
+        {
+            "type": "object",
+            "properties": {
+                "skill": {"enum": [skill.name]},
+                **dict.fromkeys(skill.arguments, text),
+                "why": {"type": "string", "maxLength": 300},
+            },
+            "required": ["skill", *skill.arguments],
+            "additionalProperties": False,
+        }
+        for skill in skills
+    ]
     return {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}},
+        "properties": {"steps": {"type": "array", "items": {"anyOf": steps}, "minItems": 1, "maxItems": max_steps}},
         "required": ["steps"],
         "additionalProperties": False,
     }
@@ -54,8 +65,8 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 
 
-def _messages(system: str, user: str) -> list[dict[str, object]]:
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+def _messages(system: str, user: str, images: Sequence[Picture]) -> list[dict[str, object]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": content(user, images)}]
 
 
 class _Asking:
@@ -95,16 +106,22 @@ class _Asking:
 def describe(situation: Situation, step: PlanStep | None = None) -> str:
     """A situation in words, as planner and critic read it."""
     found = situation.recollection
+    known = situation.beliefs.describe()
     parts = [
         f"Task: {situation.goal}",
-        f"Room: {' '.join(situation.room.partition('Your task is to:')[0].split())}",
-        f"Now:\n{situation.beliefs.describe()}",
+        f"At first: {' '.join(situation.room.partition('Your task is to:')[0].split())}",
+        f"Now:\n{known}" if known else "",
         "Last steps:\n" + "\n".join(situation.summaries[-_MAX_SUMMARIES:]) if situation.summaries else "",
-        f"Remembered:\n{found.render()}" if found is not None and found.items else "",
+        _remembered(found) if found is not None and found.items else "",
         f"The last plan was given up: {situation.objection}" if situation.objection else "",
         f"Next step: {step.command}" + (f" (why: {step.why})" if step.why else "") if step is not None else "",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _remembered(found: Recollection) -> str:
+    """What was found; with a word about quotations if there are some."""
+    return f"Remembered{f' ({WARNING})' if found.quotes else ''}:\n{found.render()}"
 
 
 class ChatPlanner(_Asking):
@@ -112,15 +129,17 @@ class ChatPlanner(_Asking):
 
     Args:
         model: asked.
+        skills: what the robot or the world can do.
         max_steps: longest plan.
-        put: the command that puts THING to PLACE, as the world reads it.
         max_tokens: of an answer.
     """
 
-    def __init__(self, model: ChatModel, *, put: str, max_steps: int = 8, max_tokens: int = 512):
+    def __init__(self, model: ChatModel, skills: Sequence[Skill], *, max_steps: int = 8, max_tokens: int = 512):
         super().__init__(model, max_tokens)
-        self._instruction = prompt(_PACKAGE, "plan").format(max_steps=max_steps, put=put)
-        self._schema = plan_schema(max_steps)
+        self._skills = {skill.name: skill for skill in checked_skills(skills)}
+        listed = "\n".join(skill.render() for skill in skills)
+        self._instruction = prompt(_PACKAGE, "plan").format(max_steps=max_steps, skills=listed)
+        self._schema = plan_schema(skills, max_steps)
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`; the step `look` if the model has no usable answer.
@@ -128,14 +147,29 @@ class ChatPlanner(_Asking):
         Raises:
             ChatError: a budget is used up, or this is the last of `MAX_UNUSABLE_PLANS` unusable answers in a row.
         """
-        messages = _messages(self._instruction, describe(situation))
+        told = [describe(situation)]
+        if names := self._names(situation.commands):
+            told.append(f"Names: {', '.join(names)}")
+        messages = _messages(self._instruction, "\n\n".join(told), situation.images)
         value = self._ask(
             lambda: complete_json(self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens),
-            {"steps": [{"action": "look", "why": "the planner had no usable answer"}]},
+            None,
             MAX_UNUSABLE_PLANS,
         )
-        steps = [PlanStep(" ".join(s["action"].split()) or "look", (), s.get("why", "")) for s in value["steps"]]
+        if value is None:
+            return Plan((PlanStep("look", (), "the planner had no usable answer"),), "there is no plan")
+        steps = [self._step(step) for step in value["steps"]]
         return Plan(tuple(steps), steps[0].why)
+
+    def _names(self, commands: Sequence[str]) -> list[str]:
+        """What skills take as arguments, in a list of actions; RoboMemory B.1 gives agents all objects so."""
+        calls = [read_command(tuple(self._skills.values()), command) for command in commands]
+        return list(dict.fromkeys(name for call in calls if call is not None for name in call.arguments.values()))
+
+    def _step(self, step: dict[str, str]) -> PlanStep:
+        skill = self._skills[step["skill"]]
+        arguments = {name: " ".join(step[name].split()) for name in skill.arguments}
+        return PlanStep(skill.command(arguments), (), step.get("why", ""))
 
 
 class ChatCritic(_Asking):
@@ -153,7 +187,7 @@ class ChatCritic(_Asking):
 
     def review(self, step: PlanStep, situation: Situation) -> str:
         """As `Critic.review`; consent if the model has no usable answer."""
-        messages = _messages(prompt(_PACKAGE, "critic"), describe(situation, step))
+        messages = _messages(prompt(_PACKAGE, "critic"), describe(situation, step), situation.images)
         value = self._ask(
             lambda: complete_json(self._model, messages, VERDICT_SCHEMA, name="verdict", max_tokens=self._max_tokens),
             {"ok": True, "reason": ""},
@@ -172,16 +206,24 @@ class ChatPreprocessor(_Asking):
     def __init__(self, model: ChatModel, *, max_tokens: int = 64):
         super().__init__(model, max_tokens)
 
-    def summarise(self, goal: str, action: str, observation: str) -> str:
+    def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """As `Preprocessor.summarise`; the texts themselves if the model has no usable answer."""
-        return self._line("summarise", goal, action, observation) or f"{action}: {' '.join(observation.split())}"
+        return (
+            self._line("summarise", (goal, action, observation), images) or f"{action}: {' '.join(observation.split())}"
+        )
 
-    def query(self, goal: str, action: str, observation: str) -> str:
+    def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """As `Preprocessor.query`; with the goal in front, which says what it is about."""
-        return f"{goal} {self._line('query', goal, action, observation)}".strip()
+        return f"{goal} {self._line('query', (goal, action, observation), images)}".strip()
 
-    def _line(self, name: str, goal: str, action: str, observation: str) -> str:
-        told = f"Task: {goal}\nAction: {action}\nAnswer of the world: {observation}"
-        messages = _messages(prompt(_PACKAGE, name), told)
+    def _line(self, name: str, turn: tuple[str, str, str], images: Sequence[Picture]) -> str:
+        told = "Task: {}\nAction: {}\nAnswer: {}".format(*turn)
+        messages = _messages(prompt(_PACKAGE, name), told, images)
         text: str = self._ask(lambda: self._model.complete(messages, max_tokens=self._max_tokens).text, "")
         return " ".join(text.split())
+
+
+def chat_parts(model: ChatModel, skills: Sequence[Skill], *, max_steps: int = 8) -> dict[str, Any]:
+    """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`."""
+    planner = ChatPlanner(model, skills, max_steps=max_steps)
+    return {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}

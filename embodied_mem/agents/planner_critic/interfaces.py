@@ -14,6 +14,7 @@ from typing import Protocol
 
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
 
@@ -30,6 +31,8 @@ class Situation:
         memory: to look further; of past and present tasks, never the world itself.
         summaries: of the last steps, oldest first; the last one is the newest.
         objection: why the critic refused the last plan; empty if it did not.
+        images: what the cameras show now, where there are some.
+        commands: the list of actions, where the world gives agents one.
     """
 
     goal: str
@@ -39,6 +42,8 @@ class Situation:
     memory: LifelongMemory
     summaries: Sequence[str] = ()
     objection: str = ""
+    images: Sequence[Picture] = ()
+    commands: Sequence[str] = ()
 
 
 class WorldRules(Protocol):
@@ -51,7 +56,7 @@ class WorldRules(Protocol):
         ...
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        """Takes note of the answer to a step."""
+        """Takes note of the answer to a step; `working.status` and `working.images` belong to it."""
         ...
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
@@ -80,10 +85,10 @@ class Critic(Protocol):
 class Preprocessor(Protocol):
     """Turns what was seen into what memory stores and is asked."""
 
-    def summarise(self, goal: str, action: str, observation: str) -> str:
+    def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """One line about the step just done."""
         ...
 
-    def query(self, goal: str, action: str, observation: str) -> str:
+    def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
         """What to ask long-term memory now."""
         ...

@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from embodied_mem.agents.robot.skills import TASK_COMPLETE
+
 
 @dataclasses.dataclass(frozen=True)
 class PlanStep:
@@ -19,12 +21,18 @@ class PlanStep:
         needs: preconditions, as `SymbolicCritic` reads them; empty if the planner does not say.
         why: for people and for the chat critic.
         effect: what memory notes if the command is not refused and its answer does not tell.
+        again: whether it is tried once more on purpose, though it had no effect before.
     """
 
     command: str
     needs: tuple[tuple[str, ...], ...] = ()
     why: str = ""
     effect: str = ""
+    again: bool = False
+
+
+COMPLETE = PlanStep(TASK_COMPLETE.command({}), (), "all that the goal asks for is done")
+"""The step by which an agent ends a task itself. It is never carried out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,20 +57,28 @@ def foreseen(next_steps: Callable[[], Sequence[PlanStep]], max_steps: int = 8) -
 
 
 def plan_untried(
-    readings: Sequence[Any], tried: set[Any], steps_of: Callable[[Any], Sequence[PlanStep]]
+    readings: Sequence[Any],
+    tried: set[Any],
+    steps_of: Callable[[Any], Sequence[PlanStep] | None],
+    *,
+    retries: bool = True,
 ) -> Plan | None:
-    """The plan of the likeliest reading that was not carried out; of the likeliest of all when every one was.
+    """The plan of the likeliest reading that was not tried; of the likeliest of all when every one was.
 
     Args:
         readings: of the goal, the likeliest first.
-        tried: those that were carried out. One without steps is added: all of it holds, and the task goes on.
-        steps_of: what is left to do for a reading.
+        tried: those that were carried out, or cannot be; added to.
+        steps_of: what is left to do for a reading; nothing where all of it holds, None where it cannot be carried out.
+        retries: whether another reading is tried where all of one holds, since the task goes on; without, the task is
+            complete.
     """
     for _ in range(2):
         for reading in readings:
             if reading not in tried:
                 if steps := steps_of(reading):
                     return Plan(tuple(steps), str(reading))
+                if steps is not None and not retries:
+                    return Plan((COMPLETE,), str(reading))
                 tried.add(reading)
         tried.clear()
     return None

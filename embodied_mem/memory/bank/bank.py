@@ -78,7 +78,7 @@ class Experience:
         room_similarity: cosine of the rooms' vectors; 0 without a context.
         same_object: whether both goals are about the same kind of object.
         same_room: whether the room descriptions are the same text; None without a context.
-        number: its place among those of an episode, from 1, where guidance names its source; 0 is not written.
+        number: its name among those of an episode, from 1, where guidance names its source; 0 is not written.
         index: of its record, which is larger the newer it is.
     """
 

@@ -56,7 +56,8 @@ class BankView:
         bank: experiences.
         settings: of `NAMES`; of several, each episode draws one.
         seed: of the draws.
-        numbered: experiences carry their number, so that guidance can name its source.
+        numbered: experiences carry a number, so that guidance can name its source. Numbers are drawn anew for each
+            episode: where the best experience is always 1, a model learns to write 1 without reading.
         newest_first: what was retrieved stands in order of age, newest first, and not best first.
     """
 
@@ -91,7 +92,8 @@ class BankView:
             found = sorted(found, key=lambda experience: -experience.index)
         if self._numbered:  # what cannot be told in a line has no number, either
             found = [one for one in found if one.brief()]
-            found = [dataclasses.replace(one, number=number) for number, one in enumerate(found, 1)]
+            names = 1 + random.permutation(len(found))
+            found = [dataclasses.replace(one, number=int(number)) for number, one in zip(names, found)]
         return found
 
     def _retrieve(

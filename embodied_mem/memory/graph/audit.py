@@ -1,4 +1,4 @@
-"""Audits a graph: duplicates, contradictions, orphans, facts without source, self-loops.
+"""Audits a graph: duplicates, contradictions, orphans, facts without source, loops.
 
     report = audit(graph)
     report.counts          # {"near_names": 1, ...}
@@ -19,6 +19,7 @@ from .graph import KnowledgeGraph
 from .records import ConflictRule, Fact
 
 _SHOWN = 20
+_NESTING = frozenset(("in", "on", "under"))
 _ARTICLES = {"a", "an", "the"}
 
 
@@ -43,6 +44,7 @@ class Audit:
         orphans: nodes without any fact, current or past.
         unsourced: facts that no episode supports.
         self_loops: facts from a node to itself.
+        loops: facts of which each says that a thing is in or on what the next one is about: a box in a bag in the box.
         text: all of it to read, names included.
     """
 
@@ -54,12 +56,13 @@ class Audit:
     orphans: tuple[int, ...]
     unsourced: tuple[int, ...]
     self_loops: tuple[int, ...]
+    loops: tuple[tuple[int, ...], ...]
     text: str
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of findings of each kind."""
-        names = ("duplicate_facts", "near_names", "contradictions", "orphans", "unsourced", "self_loops")
+        names = ("duplicate_facts", "near_names", "contradictions", "orphans", "unsourced", "self_loops", "loops")
         return {name: len(getattr(self, name)) for name in names}
 
     @property
@@ -95,8 +98,39 @@ def audit(graph: KnowledgeGraph) -> Audit:
         "orphans": tuple(node.id for node in nodes if node.id not in used),
         "unsourced": tuple(fact.id for fact in facts if not fact.sources),
         "self_loops": tuple(fact.id for fact in facts if fact.subject == fact.object),
+        "loops": tuple(_loops(current)),
     }
     return Audit(len(nodes), len(facts), **found, text=_text(len(nodes), facts, found, names))
+
+
+def _loops(facts: list[Fact]) -> Iterator[tuple[int, ...]]:
+    """Each ring of things that are in or on one another, once, from its lowest fact on."""
+    outward: dict[int, list[Fact]] = collections.defaultdict(list)
+    for fact in facts:
+        if fact.relation in _NESTING and fact.subject != fact.object:
+            outward[fact.subject].append(fact)
+    done: set[int] = set()
+    found: set[tuple[int, ...]] = set()
+    for start in sorted(outward):
+        path: list[Fact] = []
+        on_path, stack = {start: 0}, [(start, iter(outward[start]))]
+        while stack:
+            node, left = stack[-1]
+            edge = next(left, None)
+            if edge is None:
+                stack.pop()
+                done.add(node)
+                on_path.pop(node)
+                path = path[:-1]
+            elif edge.object in on_path:
+                ring = [one.id for one in [*path[on_path[edge.object] :], edge]]
+                lowest = ring.index(min(ring))
+                found.add(tuple(ring[lowest:] + ring[:lowest]))
+            elif edge.object not in done:
+                path.append(edge)
+                on_path[edge.object] = len(path)
+                stack.append((edge.object, iter(outward[edge.object])))
+    yield from sorted(found)
 
 
 def _several(groups: Mapping[Any, list[int]]) -> tuple[tuple[int, ...], ...]:

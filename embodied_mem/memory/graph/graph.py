@@ -17,6 +17,12 @@ Readers see one version, whole, and never wait for a writer; the native part wor
 
 A graph belongs to one scope, given when it is made. No method takes a scope: what is in another graph cannot be named.
 
+One update with new facts T, at time t, in the slots of `relations`:
+
+    link    v(m) = argmax_v s(m, v) if s > theta, else new           index and theta here; name and place in `identity`
+    end     for each (f in T, g in G):  invalid_at(g) = valid_at(f)  if slots(f) and slots(g) meet and g began earlier
+    merge   G' = G + (T - G);  a fact of both has one more source
+
 Source: RoboMemory (section 3.2, Algorithm 1, Theorem 1). Deviations: conflicts are found by rules given as data; the
 subgraph that `update` returns is taken after the merge.
 """

@@ -74,15 +74,6 @@ class ConflictRule:
     ]
 
 
-HOUSEHOLD_RULES = (
-    ConflictRule("place", (("in", "subject"), ("on", "subject"), ("holds", "object"))),
-    ConflictRule("hand", (("holds", "subject"),)),
-    ConflictRule("door", (("is", "subject", ("open", "closed")),)),
-    ConflictRule("switch", (("is", "subject", ("on", "off")),)),
-)
-"""An object has one place; a hand holds one thing; open excludes closed; on excludes off."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Node:
     """A thing, place, person or value. `embedding` is a handle that the caller gave, e.g. into a vector index."""

@@ -1,1 +1,1 @@
-"""The memories of one agent: spatial, temporal, episodic, semantic, and the user's profile."""
+"""Memories of an agent: notes, steps, episodes and lessons; and what several memories are made of."""

@@ -92,7 +92,7 @@ class EntryMemory(RecordedModule):
 
         Args:
             scope, record: as for `RecordedModule`.
-            embedder: None for the lexical one.
+            embedder: None for word vectors, or the lexical one where their table is not installed.
             reader: of the world's texts.
         """
         super().__init__(scope, record)
@@ -329,7 +329,8 @@ def sources_of(entry: Entry) -> tuple[int, ...]:
     """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
     found: dict[int, None] = {}
     for row in reversed(entry.support):
-        if row.episode not in found and len(found) == MAX_SOURCES:
-            break
-        found[row.episode] = None
+        if row.episode not in found:
+            if len(found) == MAX_SOURCES:
+                break
+            found[row.episode] = None
     return tuple(reversed(found))

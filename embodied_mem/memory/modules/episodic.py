@@ -7,27 +7,53 @@
 
 The extractor takes outcome, steps, key actions and, for a failure, how far it came. The updater: a repetition adds a
 reference, and takes over the text if it needed fewer steps; the first success deletes the failures at the same goal in
-the same place, and says after how many tries it came.
+the same place, and says after how many tries it came. With a chat writer, it says in its own words what happened, and
+of the entries with similar goals which one is the same task and which ones go; if an answer cannot be used, rules do.
 
 Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the same goal and place, not a similar vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...types import Episode
 from ..arguments import checked_number, checked_text
 from ..bank.rationale import key_actions, rationale_for
-from ..readers import Reader
+from ..chat_writer import SUMMARY, ChatWriter, checked_writer, parse_text
+from ..graph.records import Scope
+from ..readers import DEFAULT, Reader
 from ..readers.reading import class_of, effects, refusals
 from ..recollection import Item
+from ..relevance import SIMILAR
+from ..vectors.lexical import Embedder
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24
 _SAME_PLACE = 0.25
+_SIMILAR, _MAX_SIMILAR = 0.5, 6
+
+_EXTRACT = (
+    "You read what a household robot did in one task. Say in one or two sentences what helps to do the task again: "
+    'where things were, which steps counted, what went wrong. Answer with JSON only: {"summary": "..."}.'
+)
+_UPDATE = (
+    "You keep a list of tasks that a robot did. Given known ones with their ids and a new one: which known one is the "
+    "same task in other words (null for none), and which ones are wrong or useless now? Answer with JSON only: "
+    '{"same": id or null, "delete": [ids]}.'
+)
+_UPDATED = {
+    "type": "object",
+    "properties": {
+        "same": {"type": ["integer", "null"]},
+        "delete": {"type": "array", "items": {"type": "integer"}, "maxItems": _MAX_SIMILAR},
+    },
+    "required": ["same", "delete"],
+    "additionalProperties": False,
+}
 
 
 class EpisodicMemory(EntryMemory):
@@ -35,6 +61,24 @@ class EpisodicMemory(EntryMemory):
 
     format_name = "embodied_mem.episodic_memory"
     module = "episodic"
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        embedder: Embedder | None = None,
+        writer: ChatWriter | None = None,
+        reader: Reader = DEFAULT,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make an empty memory.
+
+        Args:
+            scope, embedder, reader, record: as for `EntryMemory`.
+            writer: asked after each task what happened, and whether it is a known task; None for rules alone.
+        """
+        self._writer = checked_writer(writer)
+        super().__init__(scope, embedder=embedder, reader=reader, record=record)
 
     def propose(
         self,
@@ -45,7 +89,7 @@ class EpisodicMemory(EntryMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """The event that `learn` records; nothing changes."""
+        """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
         episode, number, time, place = learning(episode, number, time, place)
         reader = self._reader
         goal = episode.goal.strip().rstrip(".")
@@ -75,17 +119,48 @@ class EpisodicMemory(EntryMemory):
                 "origin": number,
             }
         changes.append(change)
+        if self._writer is not None and "why" in change["data"]:
+            changes += self._written(self._writer, episode, change)
         return {"op": "change", "time": time, "changes": changes}
+
+    def _written(self, writer: ChatWriter, episode: Episode, change: dict[str, Any]) -> list[dict[str, Any]]:
+        """Put the writer's words into the change, or into that of another entry that it names; what else changes."""
+        turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
+        told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
+        said = writer.ask(_EXTRACT, told, lambda value: parse_text(value["summary"]), SUMMARY)
+        if said is None:
+            return []
+        change["data"]["said"] = said
+        if change["do"] == "update":
+            return []
+        near = [entry for entry, _ in self.search(episode.goal, _MAX_SIMILAR, above=_SIMILAR)]
+        known = {entry.id: entry for entry in near if entry.data["won"] == episode.won and entry.key != change["key"]}
+        if not known:
+            return []
+        shown = [{"id": entry.id, "text": entry.text} for entry in known.values()]
+        question = json.dumps({"known": shown, "new": {"task": episode.goal, "summary": said}}, ensure_ascii=False)
+        answer = writer.ask(_UPDATE, question, lambda value: _parse_update(value, set(known)), _UPDATED)
+        if answer is None:
+            return []
+        which, gone = answer
+        if which is not None:  # another wording of a task that is known: one more source of it
+            tries = known[which].data["failures"] + change["data"]["failures"]
+            change |= {"do": "update", "key": known[which].key}
+            change["data"] |= {name: known[which].data[name] for name in ("goal", "place")} | {"failures": tries}
+            change.pop("about")
+        return [{"do": "delete", "key": known[number].key} for number in gone]
 
     def check_data(self, data: Mapping[str, Any], new: bool) -> None:
         """Raise InvalidInputError for data that no entry has."""
         check_fields(self.format_name, data, _FIELDS, new)
+        check_fields(self.format_name, data, {"said": str} if "said" in data else {}, new)
 
     def rendered(self, entry: Entry) -> str:
         """One line: goal, outcome, steps, how; how often."""
         data = entry.data
         outcome = f"won in {data['steps']} steps" if data["won"] else f"failed after {data['steps']} steps"
-        text = f"{data['goal']}: {outcome}" + (f"; {data['why']}" if data["why"] else "")
+        how = data.get("said") or data["why"]
+        text = f"{data['goal']}: {outcome}" + (f"; {how}" if how else "")
         if data["failures"] and data["won"]:
             text += f"; after {data['failures']} failed tries"
         count = len(entry.support)
@@ -93,16 +168,17 @@ class EpisodicMemory(EntryMemory):
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
         """Whether the text tells of this episode."""
-        return entry.data.get("origin") == episode
+        mixed = bool(entry.data.get("said")) and any(row.episode == episode for row in entry.support)
+        return mixed or entry.data.get("origin") == episode
 
     def retrieve(self, query: str, *, place: str = "", k: int = 3, as_of: int | None = None) -> list[Item]:
         """The `k` episodes whose goals are most similar, those of the same place before others.
 
-        score = 0.75 * cos(query, goal) + 0.25 * [same place]; what has cosine 0 is not found.
+        score = 0.75 * cos(query, goal) + 0.25 * [same place]; what is not `SIMILAR` is not found.
         """
         query, place, k = checked_text("query", query), checked_text("place", place), checked_number("k", k, least=0)
         found = []
-        for entry, cosine in self.search(query, min(4 * k, len(self)), above=0.0):
+        for entry, cosine in self.search(query, min(4 * k, len(self)) if as_of is None else len(self), above=SIMILAR):
             if not self.known_at(entry.id, as_of):
                 continue
             here = bool(place) and entry.data["place"] == place
@@ -112,13 +188,22 @@ class EpisodicMemory(EntryMemory):
         for score, cosine, here, entry in found[:k]:
             why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
             episode, step, _ = entry.support[-1]
-            items.append(Item(entry.text, "episodic", score, why, episode, step, sources_of(entry), dict(entry.data)))
+            found_in = episode, step, sources_of(entry), dict(entry.data)
+            items.append(Item(entry.text, "episodic", score, why, *found_in, f"episodic:{entry.id}"))
         return items
 
 
 def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:
     """What had an effect."""
     return dict.fromkeys(step.action for step, failed in zip(episode.steps, refused) if not failed)
+
+
+def _parse_update(value: Mapping[str, Any], known: set[int]) -> tuple[int | None, list[int]]:
+    """(id of the same task or None, ids to delete). Raises ValueError for one that was not shown."""
+    which, gone = value["same"], list(dict.fromkeys(value["delete"]))
+    if not set(gone) | ({which} - {None}) <= known or which in gone:
+        raise ValueError(f"expected ids that were shown, each for one thing, got {value!r}")
+    return which, gone
 
 
 def how_far(episode: Episode, reader: Reader, outcomes: Mapping[int, bool] | None = None) -> str:

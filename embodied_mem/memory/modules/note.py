@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidInputError
 from ..arguments import checked_mapping, checked_number, checked_text, shown
+from ..trust import Trust, checked_trust
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""
@@ -58,6 +59,7 @@ class Note:
         num_claims, num_denials: how many claims it makes, and how many of them deny something.
         ends: claims that are no longer so.
         past: earlier versions.
+        trust: of who says it. The same text of a source of another level is another note.
     """
 
     id: int
@@ -72,6 +74,7 @@ class Note:
     num_denials: int
     ends: list[End]
     past: list[Version]
+    trust: Trust
 
     @property
     def created(self) -> int:
@@ -107,18 +110,32 @@ def text_at(note: Note, time: int) -> str:
     return next((version.text for version in note.past if time < version.until), note.text)
 
 
+def labels_at(note: Note, time: int) -> dict[str, Value]:
+    return next((version.labels for version in note.past if time < version.until), note.labels)
+
+
+def note_data(note: Note) -> dict[str, str]:
+    """What a note is as values, besides its text: who said it, when, and after which action."""
+    return {"kind": note.kind, "speaker": note.speaker, "when": note.when, "action": note.action}
+
+
 def about(note: Note) -> str:
     """What queries are compared with."""
     return " ".join(part for part in (note.speaker, note.text, note.when) if part)
 
 
-def key(text: str, kind: str, speaker: str, when: str, action: str, labels: Mapping[str, Value]) -> tuple[Any, ...]:
-    """What is equal for the same text said again."""
-    return " ".join(text.split()).rstrip(".!"), kind, speaker, when, action, tuple(sorted(labels.items()))
+def key(text: str, said: tuple[str, ...], labels: Mapping[str, Value]) -> tuple[Any, ...]:
+    """What is equal for the same text said again; `said`: kind, speaker, when, action, trust."""
+    return " ".join(text.split()).rstrip(".!"), said, tuple(sorted(labels.items()))
 
 
 def key_of(note: Note) -> tuple[Any, ...]:
-    return key(note.text, note.kind, note.speaker, note.when, note.action, note.labels)
+    return key(note.text, (note.kind, note.speaker, note.when, note.action, note.trust), note.labels)
+
+
+def usual_trust(kind: str) -> Trust:
+    """Whose a note is if nothing else is said."""
+    return "user" if kind == TOLD else "sensor"
 
 
 def checked_labels(labels: Any) -> dict[str, Value]:
@@ -142,7 +159,9 @@ def words_of_version(version: Version) -> str:
 
 
 def note_of(row: Mapping[str, Any]) -> Note:
-    note = Note(**row)
+    """The note of a row of a state; older versions kept no trust."""
+    note = Note(**{"trust": usual_trust(row["kind"]), **row})
+    checked_trust("state: trust", note.trust)
     texts = (note.text, note.kind, note.speaker, note.when, note.action)
     if not all(isinstance(text, str) for text in texts) or not note.sources:
         raise InvalidInputError(f"state: expected a note with texts and a source, got {shown(row)}")

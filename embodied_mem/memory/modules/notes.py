@@ -32,12 +32,13 @@ from ..arguments import (
 from ..claims import Claim, claims_in
 from ..graph.records import Scope
 from ..recollection import Item
-from ..relevance import relevance
+from ..relevance import relevance, squashed
 from ..store.module import RecordedModule, Selector
+from ..trust import RANK, Trust, checked_trust
 from ..vectors.lexical import Embedder
 from ..vectors.text_index import QueryEmbedder, TextIndex
 from ..vectors.word_index import WordIndex
-from ..words import content_words, words_of
+from ..words import asks_when, content_words, tells_when, words_of
 from .note import (
     TOLD,
     End,
@@ -52,16 +53,20 @@ from .note import (
     label_texts,
     note_of,
     rendered,
+    usual_trust,
     words_of_version,
 )
 
 _EVENT = "notes event"
-_NEAR = 0.3
+_NEAR = {1: 0.3, 2: 0.2}
+"""By how many notes it is away: of the better of the two there."""
+_ANSWER = 0.3
 _CONVERSATION = 0.3
-_SPEAKER = 0.15
-_QUESTION = 0.8
+_SPEAKER = 0.2
+_TIME = 0.1
+_QUESTION = 0.9
 _PAST = 0.5
-_MAX_SIMILAR = 64
+_MAX_SIMILAR, _MAX_BEST = 256, 64
 
 
 class NoteMemory(RecordedModule):
@@ -80,7 +85,7 @@ class NoteMemory(RecordedModule):
 
         Args:
             scope, record: as for `RecordedModule`.
-            embedder: None for the lexical one.
+            embedder: None for word vectors, or the lexical one where their table is not installed.
         """
         super().__init__(scope, record)
         self.embedder = QueryEmbedder.of(embedder)
@@ -92,6 +97,8 @@ class NoteMemory(RecordedModule):
         self._same: dict[tuple[Any, ...], int] = {}
         self._claims: dict[int, list[Claim]] = {}
         self._denying: set[int] = set()
+        self._asking: set[int] = set()
+        self._timed: set[int] = set()
         self._words = WordIndex()
         self._conversations = WordIndex()
         self._conversation_ids: dict[tuple[str, int], int] = {}
@@ -119,8 +126,10 @@ class NoteMemory(RecordedModule):
         when: str = "",
         action: str = "",
         labels: Mapping[str, Value] | None = None,
+        trust: Trust | None = None,
     ) -> dict[str, Any]:
         """The event that `tell` records; nothing changes. Several texts make several notes; blank ones make none."""
+        trust = usual_trust(kind) if trust is None else checked_trust("trust", trust)
         speaker, when, action = (
             checked_text("speaker", speaker),
             checked_text("when", when),
@@ -132,33 +141,33 @@ class NoteMemory(RecordedModule):
         for one in [checked_text("text", text)] if isinstance(text, str) else checked_texts("text", text):
             if not one.strip():
                 continue
-            known = self._same.get(key(one, kind, speaker, when, action, labels))
+            known = self._same.get(key(one, (kind, speaker, when, action, trust), labels))
             if known is not None and self.notes[known].ended is None:
                 changes.append({"do": "repeat", "id": known})
                 continue
             claims = claims_in(one) if kind == TOLD else []
-            change = {"do": "add", "text": one, "kind": kind, "speaker": speaker, "when": when, "action": action}
-            changes.append({**change, "labels": labels, "claims": len(claims), "denials": _denials(claims)})
-            ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker)}
+            said = {"text": one, "kind": kind, "speaker": speaker, "when": when, "action": action, "trust": trust}
+            changes.append({"do": "add", **said, "labels": labels, "claims": len(claims), "denials": _denials(claims)})
+            ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker, trust)}
             changes += [{"do": "end", "id": number, "claim": claim, "by": following} for number, claim in ended]
             following += 1
         return {"op": "change", "episode": episode, "step": step, "time": time, "changes": changes}
 
     def number_of(
-        self, text: str, *, speaker: str = "", when: str = "", labels: Mapping[str, Value] | None = None
+        self, text: str, *, speaker: str, when: str, trust: Trust, labels: Mapping[str, Value] | None = None
     ) -> int:
         """The number that a told text has, or gets with the next event."""
         text, speaker, when = checked_text("text", text), checked_text("speaker", speaker), checked_text("when", when)
-        known = self._same.get(key(text, TOLD, speaker, when, "", checked_labels(labels)))
+        known = self._same.get(key(text, (TOLD, speaker, when, "", trust), checked_labels(labels)))
         return self._next if known is None or self.notes[known].ended is not None else known
 
-    def _ended_by(self, new: Claim, speaker: str) -> list[tuple[int, int]]:
-        """(note, its claim) that a new claim of a speaker ends."""
+    def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
+        """(note, its claim) that a new claim of a speaker ends: never one of a source that is trusted more."""
         found = []
         named = self._words.with_all(sorted(new.named))
         for number in sorted(named if new.denied else named & self._denying):
             note = self.notes[number]
-            if note.kind != TOLD or (note.speaker != speaker and new.first):
+            if note.kind != TOLD or (note.speaker != speaker and new.first) or RANK[trust] < RANK[note.trust]:
                 continue
             over = {end.claim for end in note.ends}
             found += [(number, i) for i, old in enumerate(self._claims_of(note)) if i not in over and new.ends(old)]
@@ -207,6 +216,8 @@ class NoteMemory(RecordedModule):
                 checked_text(f"{_EVENT}: text", change["text"])
             if "labels" in change or do == "add":
                 checked_labels(change.get("labels"))
+            if "trust" in change:
+                checked_trust(f"{_EVENT}: trust", change["trust"])
             needed = {"add": ("claims", "denials"), "repeat": ("id",), "end": ("id", "claim", "by"), "update": ("id",)}[
                 do
             ]
@@ -229,7 +240,8 @@ class NoteMemory(RecordedModule):
                 self._next += 1
                 own = {name: change[name] for name in ("text", "kind", "speaker", "when", "action")}
                 note = Note(number, **own, labels=dict(change["labels"] or {}), sources=[source],
-                            num_claims=change["claims"], num_denials=change["denials"], ends=[], past=[])  # fmt: skip
+                            num_claims=change["claims"], num_denials=change["denials"], ends=[], past=[],
+                            trust=change.get("trust", usual_trust(change["kind"])))  # fmt: skip
                 self.notes[number] = note
                 self._same[key_of(note)] = number
                 touched[number] = None
@@ -257,7 +269,8 @@ class NoteMemory(RecordedModule):
     def _unindex(self, note: Note) -> None:
         self._words.remove(note.id)
         self._vectors.remove(note.id)
-        self._denying.discard(note.id)
+        for kind in (self._denying, self._asking, self._timed):
+            kind.discard(note.id)
         if (conversation := self._conversation_of.pop(note.id, None)) is not None:
             self._conversations.reduce(conversation, content_words(about(note)))
 
@@ -268,11 +281,15 @@ class NoteMemory(RecordedModule):
             self._words.add(note.id, words)
             if note.num_denials:
                 self._denying.add(note.id)
+            if note.text.rstrip().endswith("?"):
+                self._asking.add(note.id)
+            if tells_when(words_of(note.text)):
+                self._timed.add(note.id)
             if (conversation := note.conversation) is not None:
                 number = self._conversation_ids.setdefault(conversation, len(self._conversation_ids))
                 self._conversation_of[note.id] = number
                 self._conversations.extend(number, words)
-        self._vectors.add_many((note.id, about(note)) for note in notes)
+        self._vectors.add_many((note.id, note.text) for note in notes)
 
     # Reading.
 
@@ -291,9 +308,10 @@ class NoteMemory(RecordedModule):
         """The `k` notes that fit best.
 
         score = `relevance` of the words (BM25 as a share) and the cosine, and more where other things fit:
-        `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_NEAR`
-        of a neighbour's score, since an answer stands beside its question. A question gets `_QUESTION` of it, and what
-        is no longer so `_PAST`. The numbers were chosen on five dialogues of LoCoMo.
+        `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
+        if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
+        before it. A question gets `_QUESTION` of its own score, and what is no longer so `_PAST`. The numbers were
+        chosen on five dialogues of LoCoMo.
 
         Args:
             query: a question, or any text.
@@ -307,16 +325,13 @@ class NoteMemory(RecordedModule):
         shares = self._words.search(content_words(query))
         cosines = dict(self._vectors.search(query, _MAX_SIMILAR + k, above=0.0))
         own = self._own_scores(query, shares, cosines)
-        few = heapq.nlargest(_MAX_SIMILAR + 4 * k, own, key=own.__getitem__)
-        around = {number for one in few for number in (one - 1, one, one + 1) if number in self.notes}
-        scores = {}
-        for number in around if where is None and as_of is None else self.notes:
-            its = self._conversation_of.get(number)
-            beside = 0.0
-            for other in (number - 1, number + 1):
-                if its is not None and self._conversation_of.get(other) == its:
-                    beside = max(beside, own.get(other, 0.0))
-            scores[number] = min(own.get(number, 0.0) + _NEAR * beside, 1.0)
+        few = heapq.nlargest(_MAX_BEST + 4 * k, own, key=own.__getitem__)
+        reach = range(-max(_NEAR), max(_NEAR) + 1)
+        around = {number + by for number in few for by in reach if number + by in self.notes}
+        scores = {
+            number: squashed(own.get(number, 0.0) + self._score_beside(number, own))
+            for number in (around if where is None and as_of is None else self.notes)
+        }
         best: list[Item] = []
         for number in sorted(scores, key=lambda n: (-scores[n], -n)):
             note = self.notes[number]
@@ -330,9 +345,23 @@ class NoteMemory(RecordedModule):
         best.sort(key=lambda item: -item.score)
         return best[:k]
 
+    def _score_beside(self, number: int, own: Mapping[int, float]) -> float:
+        """What a note gets of the scores of those that were said beside it, in the same conversation."""
+        its = self._conversation_of.get(number)
+        if its is None:
+            return 0.0
+        score = 0.0
+        for by, part in _NEAR.items():
+            beside = [own[n] for n in (number - by, number + by) if n in own and self._conversation_of.get(n) == its]
+            score += part * max(beside, default=0.0)
+        before = number - 1
+        if before in own and before in self._asking and self._conversation_of.get(before) == its:
+            score += _ANSWER * own[before]
+        return score
+
     def _own_scores(self, query: str, shares: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
         """The scores of the notes that share a word with the query or are similar, without their neighbours'."""
-        words = set(words_of(query))
+        words, when = set(words_of(query)), asks_when(query)
         speakers: dict[str, bool] = {}  # whether the query names them
         in_conversation = self._conversations.search(content_words(query))
         scores = {}
@@ -345,7 +374,11 @@ class NoteMemory(RecordedModule):
                 if note.speaker not in speakers:
                     speakers[note.speaker] = not words.isdisjoint(words_of(note.speaker))
                 score += _SPEAKER * speakers[note.speaker]
-            scores[number] = score * (_QUESTION if note.text.rstrip().endswith("?") else 1.0)
+            if number in self._asking:
+                score *= _QUESTION
+            if when and number in self._timed:
+                score += _TIME
+            scores[number] = score
         return scores
 
     def _item(self, note: Note, score: float, share: float, cosine: float, as_of: int | None) -> Item:
@@ -355,7 +388,8 @@ class NoteMemory(RecordedModule):
         sources = tuple(dict.fromkeys(source.episode for source in note.sources))
         why = f"{share:.2f} of the query's words, {cosine:.2f} similar" + (", no longer so" if over else "")
         data = {"id": f"notes:{note.id}", "said": note.text, "speaker": note.speaker, "when": note.when}
-        return Item(text, "notes", score * (_PAST if over else 1.0), why, last.episode, last.step, sources, data)
+        score *= _PAST if over else 1.0
+        return Item(text, "notes", score, why, last.episode, last.step, sources, data, data["id"], note.trust)
 
     # Keeping.
 
@@ -377,7 +411,8 @@ class NoteMemory(RecordedModule):
         other.notes = copy.deepcopy(self.notes)
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
-        other._denying, other._conversation_ids = set(self._denying), dict(self._conversation_ids)
+        other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
+        other._conversation_ids = dict(self._conversation_ids)
         other._conversation_of = dict(self._conversation_of)
         other._conversations = self._conversations.fork()
         return other

@@ -8,7 +8,7 @@ other = rows.fork()                    # the list of pages is copied, no page
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -120,3 +120,26 @@ class PagedRows:
             page[:, : len(part)] = part.T
             rows._add_page(page)
         return rows
+
+
+class Words:
+    """Numbers for words; a word that is not used any more leaves its number empty."""
+
+    def __init__(self, words: Iterable[str | None] = ()):
+        self.words = list(words)
+        self._codes = {word: code for code, word in enumerate(self.words) if word is not None}
+
+    def find(self, word: str) -> int | None:
+        return self._codes.get(word)
+
+    def code(self, word: str) -> int:
+        code = self._codes.get(word)
+        if code is None:
+            code = self._codes[word] = len(self.words)
+            self.words.append(word)
+        return code
+
+    def only(self, used: np.ndarray) -> Words:
+        """The same without the words whose numbers are not among these."""
+        kept = set(used.tolist())
+        return Words(word if code in kept else None for code, word in enumerate(self.words))

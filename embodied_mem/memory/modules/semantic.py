@@ -7,20 +7,22 @@
     #  "'open cabinet' comes before 'take mug from cabinet', which had no effect otherwise (2 times)"]
 
 Three kinds of entries are kept by rules; each row of their support is one time that it was seen. A command that never
-worked is a lesson; once it works, the lesson is deleted and what made it work is the new one. With a chat writer,
-lessons in free text are added, updated and deleted as it says, from what is similar only; if its answer cannot be used,
-rules alone do, and the writer counts it.
+worked is a lesson; once it works, the lesson is deleted and what made it work is the new one. Lessons about commands
+change with every action (`propose_action`), all else with every task. With a chat writer, lessons in free text are
+added, updated and deleted as it says, from what is similar only; a lesson that it says again in the same words is one
+more source of the one that is there. If its answer cannot be used, rules alone do, and the writer counts it.
 
 Source: RoboMemory 3.2.2.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InternalError, InvalidInputError
@@ -31,6 +33,7 @@ from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
 from ..readers.reading import AGENT, Event, class_of, effects, refusals
 from ..recollection import Item
+from ..relevance import SIMILAR
 from ..vectors.lexical import Embedder
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
@@ -49,16 +52,47 @@ _IDLE = ("look", "inventory", "help", "examine ")
 _MAX_LESSONS = 4
 _SIMILAR = 0.3
 
+_MAX_TURNS = 64
+"""How far back an action is compared with earlier ones of its task; the end of the task sees all of them."""
+
+_EMPTY = frozenset("a an the is are be was were to of that it its there this then do does".split())  # noqa: SIM905
+
 _EXTRACT = (
     "You read what a household robot did in one task. List what is worth knowing for other tasks: which actions "
-    f"worked, which had no effect and why. At most {_MAX_LESSONS} sentences. Answer with JSON only: a list of texts."
+    f"worked, which had no effect and why. At most {_MAX_LESSONS} sentences. Answer with JSON only: "
+    '{"lessons": [text, ...]}.'
 )
 _UPDATE = (
     "You keep a list of lessons. Given known lessons with their ids and new ones, say what to change. Answer with JSON "
-    'only: a list of {"do": "add", "text": ...}, {"do": "update", "id": ..., "text": ...}, {"do": "delete", "id": ...}.'
+    'only: {"changes": [{"do": "add", "text": ...}, {"do": "update", "id": ..., "text": ...}, {"do": "delete", '
+    '"id": ...}]}.'
 )
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 400}
+_LESSONS = {
+    "type": "object",
+    "properties": {"lessons": {"type": "array", "items": _TEXT, "maxItems": _MAX_LESSONS}},
+    "required": ["lessons"],
+    "additionalProperties": False,
+}
+_CHANGE = {
+    "type": "object",
+    "properties": {
+        "do": {"type": "string", "enum": ["add", "update", "delete"]},
+        "id": {"type": "integer"},
+        "text": _TEXT,
+    },
+    "required": ["do"],
+    "additionalProperties": False,
+}
+_CHANGES = {
+    "type": "object",
+    "properties": {"changes": {"type": "array", "items": _CHANGE}},
+    "required": ["changes"],
+    "additionalProperties": False,
+}
 
 
+@functools.lru_cache(4096)
 def plain(command: str) -> str:
     """A command about classes: "take mug 2 from desk 1" -> "take mug from desk"."""
     return _NUMBERED.sub(r"\1", " ".join(command.lower().split()))
@@ -112,6 +146,53 @@ class SemanticMemory(EntryMemory):
         if self._writer is not None:
             changes += self._written(self._writer, episode, number, time)
         return {"op": "change", "time": time, "changes": changes}
+
+    def propose_action(
+        self, turns: Sequence[tuple[str, str]], refused: bool, *, number: int, time: int, outcomes: Mapping[int, bool]
+    ) -> dict[str, Any]:
+        """The event with what the last action of a running task teaches; no writer is asked.
+
+        That is whether its command had an effect, and what made it work. The end of the task finds the same again, as
+        further sources of the same lessons.
+
+        Args:
+            turns: actions and answers of the task, the last one included.
+            refused: whether the last action had no effect.
+            number, time: under which the task is a source, and now.
+            outcomes: as for `propose`.
+        """
+        event: dict[str, Any] = {"op": "change", "time": time, "changes": []}
+        action, command = turns[-1][0], plain(turns[-1][0])
+        known = self.get(f"lesson|{command}|")
+        if not action.strip() or (known is None and not refused):
+            return event
+        first = max(len(turns) - _MAX_TURNS, 0)
+        pairs = list(turns[first:])
+        same = [i for i, (other, _) in enumerate(pairs[:-1]) if plain(other) == command]
+        if refused:
+            worked = any(not self._refused(pairs, i, first, outcomes) for i in same)
+            without = [True] * len(pairs)
+            steps = [] if worked or self._has_fix(command) else [len(pairs) - 1]
+        else:
+            without = [self._refused(pairs, i, first, outcomes) for i in range(len(pairs) - 1)] + [False]
+            steps = [i for i in same if without[i] and pairs[i][0] == action]
+        rows: dict[str, list[Support]] = {}
+        for step in steps:
+            fix = _fix(pairs, without, step)
+            if fix or refused:
+                row = Support(number, first + step, f"{pairs[step][0]} {fix}".strip())
+                rows.setdefault(fix, []).append(row)
+        terms = list(dict.fromkeys(_WORD.findall(command)))
+        for fix, support in rows.items():
+            data = {"kind": "lesson", "terms": terms, "command": command, "fix": fix}
+            event["changes"].append(self._change(f"lesson|{command}|{fix}", data, support))
+        if not refused and known is not None:
+            event["changes"].append({"do": "delete", "key": known.key})
+        return event
+
+    def _refused(self, pairs: Sequence[tuple[str, str]], i: int, first: int, outcomes: Mapping[int, bool]) -> bool:
+        known = outcomes.get(first + i)
+        return self._reader.read(pairs[i][1]).refused if known is None else known
 
     def _change(self, key: str, data: dict[str, Any], support: list[Support]) -> dict[str, Any]:
         if self.get(key) is not None:
@@ -184,23 +265,47 @@ class SemanticMemory(EntryMemory):
         """Changes that the chat writer asks for; none if an answer cannot be used."""
         turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
         told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
-        lessons = writer.ask(_EXTRACT, told, _parse_lessons)
+        lessons = writer.ask(_EXTRACT, told, lambda value: list(map(parse_text, value["lessons"])), _LESSONS)
         if not lessons:
             return []
+        again = {text: entry for text in lessons if (entry := self._said_again(text)) is not None}
+        changes: list[dict[str, Any]] = [{"do": "update", "key": key, "support": [Support(number, None, "")]}
+                   for key in dict.fromkeys(entry.key for entry in again.values())]  # fmt: skip
+        new = {_gist(text): text for text in lessons if text not in again}
+        if not new:
+            return changes
         similar = {entry.id: entry for text in lessons for entry, score in self.search(text, 20) if score > _SIMILAR}
         known = {number: entry for number, entry in similar.items() if entry.data.get("kind") == "written"}
         shown = [{"id": entry.id, "text": entry.text} for entry in known.values()]
-        question = json.dumps({"known": shown, "new": lessons}, ensure_ascii=False)
-        answer = writer.ask(_UPDATE, question, lambda value: _parse_changes(value, set(known)))
-        changes = []
+        question = json.dumps({"known": shown, "new": list(new.values())}, ensure_ascii=False)
+        answer = writer.ask(_UPDATE, question, lambda value: _parse_changes(value["changes"], set(known)), _CHANGES)
+        added: set[frozenset[str]] = set()
         for position, (do, which, text) in enumerate(answer or ()):
+            if do == "add" and (_gist(text) in added or self._said_again(text) is not None):
+                continue
             key = f"written|{number}|{position}" if which is None else known[which].key
             change: dict[str, Any] = {"do": do, "key": key}
             if do != "delete":
-                data = {"kind": "written", "terms": sorted(set(_WORD.findall(plain(text)))), "said": text}
+                added.add(_gist(text))
+                data: dict[str, Any] = {"kind": "written", "said": text}
+                data["terms"] = sorted(set(_WORD.findall(plain(text))))
+                data["origin"] = number
                 change |= {"about": text, "data": data, "support": [Support(number, None, "")]}
             changes.append(change)
         return changes
+
+    def _said_again(self, text: str) -> Entry | None:
+        """The lesson of the writer's that says the same in the same words, whatever their order and number."""
+        gist = _gist(text)
+        for number in self._by_term.get(next(iter(sorted(_WORD.findall(plain(text)), key=len, reverse=True)), ""), ()):
+            data = self.entries[number].data
+            if data["kind"] == "written" and _gist(data["said"]) == gist:
+                return self.entries[number]
+        return None
+
+    def derived_from(self, entry: Entry, episode: int) -> bool:
+        """Whether the writer took the text from this episode."""
+        return entry.data.get("origin") == episode
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """As `EntryMemory.apply_checked`."""
@@ -304,8 +409,8 @@ class SemanticMemory(EntryMemory):
     def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Item]:
         """The `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
 
-        score = the larger of cosine and 0.3 + 0.6 * share, where share is the part of the entry's words that the query
-        names; ties go to what was seen more often.
+        score = the larger of 0.3 + 0.6 * share and cosine, if above `SIMILAR`; share is the part of the entry's words
+        that the query names. Ties go to what was seen more often.
         """
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         words = set(_WORD.findall(query.lower()))
@@ -318,7 +423,7 @@ class SemanticMemory(EntryMemory):
         for number, count in hits.items():
             share = count / len(self.entries[number].data["terms"])
             scores[number] = (0.3 + 0.6 * share, f"the query names {count} of its words")
-        for entry, cosine in self.search(query, k, above=0.0):
+        for entry, cosine in self.search(query, k if as_of is None else len(self), above=SIMILAR):
             if cosine > scores.get(entry.id, (0.0, ""))[0]:
                 scores[entry.id] = (cosine, f"{cosine:.2f} similar")
         scores = {number: score for number, score in scores.items() if self.known_at(number, as_of)}
@@ -328,7 +433,8 @@ class SemanticMemory(EntryMemory):
     def _item(self, entry: Entry, score: float, why: str) -> Item:
         episode, step, _ = entry.support[-1]
         data = {**entry.data, "count": len(entry.support)}
-        return Item(entry.text, "semantic", min(score, 1.0), why, episode, step, sources_of(entry), data)
+        found_in = episode, step, sources_of(entry), data
+        return Item(entry.text, "semantic", min(score, 1.0), why, *found_in, f"semantic:{entry.id}")
 
 
 def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:
@@ -364,10 +470,10 @@ def _shares(places: list[tuple[tuple[str, str], int]], most: int = 4) -> str:
     return ", ".join(parts) + (f", elsewhere ({rest})" if rest else "")
 
 
-def _parse_lessons(value: Any) -> list[str]:
-    if not isinstance(value, list) or len(value) > _MAX_LESSONS:
-        raise ValueError(f"expected a list of at most {_MAX_LESSONS} texts")
-    return [parse_text(text) for text in value]
+def _gist(text: str) -> frozenset[str]:
+    """The words of a lesson that mean something, in singular; numbers too."""
+    words = set(re.findall(r"[a-z0-9']+", text.lower())) - _EMPTY
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words)
 
 
 def _parse_changes(value: Any, known: set[int]) -> list[tuple[str, int | None, str]]:

@@ -9,7 +9,10 @@ A step that finds the buffer full first clears it: all entries, an earlier summa
 is the first entry; the step is the second. Rules write the summary, or a summarizer (a chat model) if there is one;
 what it wrote is part of the event, so replay asks nobody.
 
-Source: RoboMemory 3.2.1, N = 3.
+An entry of one step is s_i of the paper: the world's sentence as it is, if a rule reads it and it is short; else what a
+step summarizer says of it, where there is one, else its beginning.
+
+Source: RoboMemory 3.1 (step summarizer), 3.2.1, N = 3. Deviation: the paper's step summarizer is asked at every step.
 """
 
 from __future__ import annotations
@@ -25,13 +28,20 @@ from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
 from ..recollection import Item
 from ..store.module import RecordedModule, Selector
+from ..trust import QUOTED, RANK, Trust, checked_trust, marked
 
 Summarizer = Callable[[Sequence[str]], str | None]
 """The texts of the entries -> one text; None if it could not be had, then rules write it."""
 
+StepSummarizer = Callable[[str, str], str | None]
+"""An action and the world's answer -> what happened, in short; None if it could not be had, then the answer is cut."""
+
 _EVENT = "temporal event"
 _FIELDS = {"begin": Fields(("episode", "time")), "observe": Fields(WHEN, ("action", "text"))}
 _MAX_CHARACTERS = 240
+_SHORT = 80
+"""Characters up to which a text needs no summary, whoever reads it."""
+
 _MAX_NAMED = 12
 _NO_EFFECT = "without effect"
 
@@ -45,6 +55,9 @@ class Entry:
         episode, first_step, last_step: which steps.
         done: what was done, by verb, in order of first time; what summaries are made of.
         written: whether a summarizer wrote the text.
+        began, time: of the first and of the last step; 0 in what older versions wrote.
+        trust: of who says the text, of a summary that was written the lowest; a summary by rules has only actions, so
+            it is the robot's own. Older versions kept none.
     """
 
     text: str
@@ -53,6 +66,9 @@ class Entry:
     last_step: int
     done: dict[str, list[str]]
     written: bool = False
+    began: int = 0
+    time: int = 0
+    trust: Trust = "sensor"
 
 
 class TemporalMemory(RecordedModule):
@@ -66,6 +82,7 @@ class TemporalMemory(RecordedModule):
         *,
         capacity: int = 3,
         summarizer: Summarizer | None = None,
+        step_summarizer: StepSummarizer | None = None,
         reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
@@ -75,6 +92,7 @@ class TemporalMemory(RecordedModule):
             scope, record: as for `RecordedModule`.
             capacity: number of entries, a summary included.
             summarizer: None for rules.
+            step_summarizer: asked about a longer text that no rule reads, or that would be cut; None for its beginning.
             reader: of the world's texts; it reads on replay, too.
         """
         super().__init__(scope, record)
@@ -82,6 +100,7 @@ class TemporalMemory(RecordedModule):
         self.entries: list[Entry] = []
         self._reader = reader
         self._summarizer = checked_call("summarizer", summarizer)
+        self._step_summarizer = checked_call("step_summarizer", step_summarizer)
 
     # Changing.
 
@@ -94,7 +113,15 @@ class TemporalMemory(RecordedModule):
         self._record(self.propose(action, text, episode=episode, step=step, time=time))
 
     def propose(
-        self, action: str, text: str, *, episode: int, step: int, time: int, failed: bool | None = None
+        self,
+        action: str,
+        text: str,
+        *,
+        episode: int,
+        step: int,
+        time: int,
+        failed: bool | None = None,
+        trust: Trust = "sensor",
     ) -> dict[str, Any]:
         """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
 
@@ -102,23 +129,38 @@ class TemporalMemory(RecordedModule):
             action, text: what was done, and what the world answered.
             episode, step, time: when.
             failed: whether it had no effect, where the world knows; None: as the text says.
+            trust: of who says the text; what is trusted little does not tell whether the action had an effect.
         """
         action, text = checked_text("action", action), checked_text("text", text)
         event = {"op": "observe", "episode": episode, "step": step, "time": time, "action": action, "text": text}
         if failed is not None:
             event["failed"] = checked_flag("failed", failed)
+        if trust != "sensor":
+            event["trust"] = checked_trust("trust", trust)
+        if self._step_summarizer is not None and trust not in QUOTED and self._is_raw(text):
+            said = self._step_summarizer(action, text)
+            event["said"] = None if said is None else checked_text("step_summarizer's answer", said)
         if self._summarizer is not None and len(self.entries) >= self.capacity:
             written = self._summarizer([entry.text for entry in self.entries])
             event["summary"] = None if written is None else checked_text("summarizer's answer", written)
         return event
+
+    def _is_raw(self, text: str) -> bool:
+        """Whether a text is no short sentence already: no rule reads it, or it would be cut."""
+        length = len(" ".join(text.split()))
+        return length > _MAX_CHARACTERS or (length > _SHORT and not self._reader.read(text).understood)
 
     def check(self, event: Mapping[str, Any]) -> None:
         if checked_event(_EVENT, event, _FIELDS) == "begin":
             return
         if event.get("summary") is not None:
             checked_text(f"{_EVENT}: summary", event["summary"])
+        if event.get("said") is not None:
+            checked_text(f"{_EVENT}: said", event["said"])
         if event.get("failed") is not None:
             checked_flag(f"{_EVENT}: failed", event["failed"])
+        if event.get("trust") is not None:
+            checked_trust(f"{_EVENT}: trust", event["trust"])
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         if event["op"] == "begin":
@@ -130,20 +172,24 @@ class TemporalMemory(RecordedModule):
 
     def _step_entry(self, event: Mapping[str, Any]) -> Entry:
         action, text, step = event["action"], event["text"], event["step"]
-        seen = " ".join(text.split())
-        if not action:
+        said = event.get("said")
+        seen = " ".join((text if said is None else said).split())
+        if not action and said is None:
             seen = f"in the room: {self._reader.room(text)}"
         seen = seen if len(seen) <= _MAX_CHARACTERS else f"{seen[: _MAX_CHARACTERS - 3]}..."
+        quoted = event.get("trust") in QUOTED
+        seen = marked(seen, event["trust"]) if quoted else seen
         line = f"step {step}: {action} -> {seen}" if action else f"step {step}: {seen}"
         done: dict[str, list[str]] = {}
         if action:
             verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")
             verb = "went to" if action.startswith("go to ") else verb
             failed = event.get("failed")
-            if self._reader.read(text).refused if failed is None else failed:
+            if not quoted and self._reader.read(text).refused if failed is None else failed:
                 verb, rest = _NO_EFFECT, action
             done[verb] = [rest] if rest else []
-        return Entry(line, event["episode"], step, step, done)
+        when, trust = event["time"], event.get("trust", "sensor")
+        return Entry(line, event["episode"], step, step, done, began=when, time=when, trust=trust)
 
     def _summary(self, written: str | None) -> Entry:
         done: dict[str, list[str]] = {}
@@ -155,7 +201,9 @@ class TemporalMemory(RecordedModule):
         first, last = self.entries[0], self.entries[-1]
         summary = Entry("", last.episode, first.first_step, last.last_step, done)
         summary.text = _summary_text(summary) if written is None else written
-        summary.written = written is not None
+        summary.written, summary.began, summary.time = written is not None, first.began, last.time
+        if written is not None:
+            summary.trust = min(["sensor", *(entry.trust for entry in self.entries)], key=RANK.__getitem__)
         return summary
 
     # Reading.
@@ -164,14 +212,22 @@ class TemporalMemory(RecordedModule):
         """The entries, oldest first, one a line."""
         return "\n".join(entry.text for entry in self.entries)
 
-    def retrieve(self, query: str = "") -> list[Item]:
-        """The entries as items, newest first; the query does not matter, since they are few."""
+    def retrieve(self, query: str = "", *, as_of: int | None = None) -> list[Item]:
+        """The entries as items, newest first; the query does not matter, since they are few.
+
+        Args:
+            query: anything.
+            as_of: None for now; only what had happened at this time, of what is still in the buffer.
+        """
         items = []
-        for age, entry in enumerate(reversed(self.entries)):
+        past = [entry for entry in reversed(self.entries) if as_of is None or entry.time <= as_of]
+        for age, entry in enumerate(past):
             steps = entry.first_step if entry.first_step == entry.last_step else f"{entry.first_step}-{entry.last_step}"
             score = 0.95 * 0.8**age
             why = f"among the last {self.capacity} entries, step {steps}"
-            items.append(Item(entry.text, "temporal", score, why, entry.episode, entry.last_step, (entry.episode,)))
+            where = entry.episode, entry.last_step, (entry.episode,)
+            own = None, f"temporal:{number_of(entry)}", entry.trust
+            items.append(Item(entry.text, "temporal", score, why, *where, *own))
         return items
 
     # Keeping.
@@ -186,6 +242,8 @@ class TemporalMemory(RecordedModule):
         if (reader := state.get("reader", DEFAULT.name)) != self._reader.name:
             raise InvalidInputError(f"state: expected what the reader {self._reader.name!r} read, got {reader!r}'s")
         self.entries = [Entry(**entry) for entry in state["entries"]]
+        for entry in self.entries:
+            checked_trust("state: trust", entry.trust)
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove the entries of an episode, those that name an object, or, for the scope's user, all.
@@ -217,6 +275,11 @@ class TemporalMemory(RecordedModule):
         other = super().fork()
         other.entries = list(self.entries)  # no entry is changed once it is in the list
         return other
+
+
+def number_of(entry: Entry) -> str:
+    """Episode and steps of an entry, as an id ends in."""
+    return f"{entry.episode}.{entry.first_step}-{entry.last_step}"
 
 
 def _summary_text(entry: Entry) -> str:

@@ -1,12 +1,35 @@
 """Readers turn what a world says into what memory keeps: `reading.Reader` says what one is.
 
-The default reads household sentences; `plain` reads nothing, so that texts stay texts.
+    class MyReader(PlainReader):                       # a world gives one; `read` is enough
+        name = "my world"
+        def read(self, text): ...                      # -> Reading(facts=(("mug", "on", "table"),))
+
+    LifelongMemory(reader=FirstOf("my world", MyReader(), ENGLISH))
+
+`EVERYDAY` reads household sentences, as ALFWorld's, and plain English; `plain` reads nothing, so that texts stay texts.
 """
 
+from .english import ENGLISH
+from .first_of import FirstOf
 from .household import HOUSEHOLD
-from .plain import PLAIN
+from .plain import PLAIN, PlainReader
 from .reading import Event, Reader, Reading
 
 DEFAULT = HOUSEHOLD
+"""Of a module alone, and of worlds without a reader."""
 
-__all__ = ["DEFAULT", "HOUSEHOLD", "PLAIN", "Event", "Reader", "Reading"]
+EVERYDAY = FirstOf(HOUSEHOLD.name, HOUSEHOLD, ENGLISH)
+"""Of `LifelongMemory`; it has the name that memories of the household reader keep."""
+
+__all__ = [
+    "DEFAULT",
+    "ENGLISH",
+    "EVERYDAY",
+    "HOUSEHOLD",
+    "PLAIN",
+    "Event",
+    "FirstOf",
+    "PlainReader",
+    "Reader",
+    "Reading",
+]

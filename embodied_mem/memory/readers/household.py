@@ -9,13 +9,15 @@ Pure functions over text. What no rule knows gives a reading that is not `unders
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 import zlib
 
 from ...types import Episode
 from ..arguments import checked_text
 from .outcome import says_failure
-from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading
+from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines
 
 _ROOM_MARK = "Looking quickly around you, you see "
 _ARTICLES = ("a", "an", "some")
@@ -43,9 +45,13 @@ _MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
 _CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z")
 _USE = re.compile(r"use (.+)\Z")
 _GO = re.compile(r"go to (.+)\Z")
+_SAYS_NOTHING = ("There's nothing special about ", "Available commands", "-= Welcome to ", "Your task is to")
 _DONE_VERBS = ("arrive", "pick", "put", "move", "open", "close", "clean", "heat", "cool", "turn")
 _DONE = tuple(f"You {verb} " for verb in _DONE_VERBS)
 """How answers begin that report what was done: there is no need to read them to the end."""
+
+_NAMES_SOMETHING = re.compile(r"\b(?:the|an?|any|it|its|your)\b|\d")
+"""In a refusal: what it is about, or why, is more than that nothing happened, and no rule reads it."""
 
 _REFUSED = Reading(refused=True)
 _NOTHING = Reading()
@@ -55,7 +61,12 @@ _UNKNOWN_REFUSED = Reading(understood=False, refused=True)
 
 def names_in(text: str) -> tuple[str, ...]:
     """Names in "a pen 2, a mug 1, and a cup 3." (articles and the full stop go); none in "nothing"."""
-    text = text.strip().removesuffix(".")
+    return _names_in(text.strip().removesuffix("."))
+
+
+@functools.lru_cache(256)
+def _names_in(text: str) -> tuple[str, ...]:
+    """The same; kept, since a room's list is read as what stands there and as what the room is called."""
     if text in ("", "nothing"):
         return ()
     return tuple([_without_article(part) for part in text.split(", ") if part and "," not in part])
@@ -77,14 +88,11 @@ def read_observation(text: str) -> Reading:
     """What one answer of the world says; of several lines, what each line says."""
     text = text.strip()
     if is_refusal(text):
-        return _REFUSED
+        return _UNKNOWN_REFUSED if _NAMES_SOMETHING.search(text) else _REFUSED
     if "\n" not in text:
         return _read_whole(text)
-    readings = [_read_whole(line) for line in text.split("\n") if line.strip()]
-    facts = tuple(fact for reading in readings for fact in reading.facts)
-    complete = tuple(container for reading in readings for container in reading.complete)
-    refused = not facts and any(reading.refused for reading in readings)
-    return Reading(facts, complete, any(reading.understood for reading in readings), refused)
+    whole = of_lines([_read_whole(line) for line in text.split("\n") if line.strip()])
+    return dataclasses.replace(whole, refused=whole.refused and not whole.facts)
 
 
 def _read_whole(text: str) -> Reading:
@@ -102,7 +110,7 @@ def _read_line(text: str) -> Reading:
         return _read_receptacle(text, arrived=False)
     if text.startswith("This "):
         return _read_object(text)
-    if text.startswith(("There's nothing special about ", "Available commands")):
+    if text.startswith(_SAYS_NOTHING):
         return _NOTHING
     return _UNKNOWN
 
@@ -120,8 +128,8 @@ def _read_receptacle(text: str, arrived: bool) -> Reading:
         place, relation, contents, state = found[1], "in", names_in(found[2]), "open"
     elif found := _CLOSED.match(text):
         place, state = found[1], "closed"
-    if not place:
-        return _UNKNOWN
+    if not place or any(". " in name for name in (place, *(contents or ()))):
+        return _UNKNOWN  # or more than one sentence
     facts = [(AGENT, "at", place)] if arrived else []
     if state:
         facts.append((place, "is", state))
@@ -133,11 +141,11 @@ def _read_you(text: str) -> Reading:
     if text.startswith("You arrive at "):
         name, _, rest = text[14:].partition(". ")
         reading = _read_receptacle(rest, arrived=True)
-        return reading if reading.understood else Reading(((AGENT, "at", name.rstrip(".")),))
+        return reading if reading.understood else Reading(((AGENT, "at", name.rstrip(".")),), understood=not rest)
     if text.startswith("You open the "):
         name, _, rest = text[13:].partition(". ")
         reading = _read_receptacle(rest, arrived=False)
-        return reading if reading.understood else Reading(((name.rstrip("."), "is", "open"),))
+        return reading if reading.understood else Reading(((name.rstrip("."), "is", "open"),), understood=not rest)
     if text.startswith("You close the "):
         return Reading(((text[14:].rstrip("."), "is", "closed"),))
     if text.startswith(("You turn on the ", "You turn off the ")):
@@ -238,7 +246,9 @@ class HouseholdReader:
 
     @staticmethod
     def place(first_observation: str) -> str:
-        """As `Reader.place`: a checksum of the names of the furniture."""
+        """As `Reader.place`: a checksum of the names of the furniture, of a text that lists it."""
+        if _ROOM_MARK not in first_observation:
+            return ""
         names = sorted(names_in(room_text(first_observation)))
         return f"room-{zlib.crc32(', '.join(names).encode()):08x}" if len(names) > 1 else ""
 

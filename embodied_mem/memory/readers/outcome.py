@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-_SENTENCE = re.compile(r"(?<=[.!?;\n])\s+|\n")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*")
 _DENIED = (
     r"(?:\b(?:no|not|never|without|zero|0)\s+(?:\w+\s+){0,2}?|n['’]t\s+(?:\w+\s+)?"
     r"|\b(?:avoid\w*|prevent\w*|instead\s+of|rather\s+than)\s+(?:\w+\s+)?)"
@@ -35,7 +35,7 @@ _DENIED_FAILURE = re.compile(_DENIED + _FAILURE.pattern)
 
 def says_failure(text: str) -> bool:
     """Whether a sentence of the text reports that what was tried had no effect or was not possible."""
-    for sentence in _SENTENCE.split(text.lower()):
+    for sentence in SENTENCE_END.split(text.lower()):
         sentence = _NONE.sub(" ", _NAMED.sub(" ", sentence))
         if _NOT_DONE.search(sentence) or _FAILURE.search(_DENIED_FAILURE.sub(" ", sentence)):
             return True

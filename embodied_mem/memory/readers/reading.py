@@ -18,6 +18,9 @@ ROOM = "room"
 PLACED = "placed"
 """Relation of something put down; whether it is "in" or "on" depends on what else is known of the receptacle."""
 
+NOT = "not "
+"""Before a relation: it is not so. ("mug", "not on", "table") ends what was known of it."""
+
 STATE_AFTER = {"clean": "clean", "heat": "hot", "cool": "cool"}
 """What a thing is after it was cleaned, heated, cooled."""
 
@@ -27,11 +30,13 @@ class Reading:
     """One text as data.
 
     Attributes:
-        facts: (subject, relation, object). Relations: "in", "on", `PLACED`, "holds", "at", "is", "in room", "next to".
+        facts: (subject, relation, object). Relations: "in", "on", `PLACED`, "holds", "at", "is", "in room", "next to",
+            any other words; after `NOT`, what is not so.
         complete: (container, names): all that is in or on the container, or in the hand if it is `AGENT`.
         understood: whether a rule knew the text; a refusal ("Nothing happens.") is understood and tells nothing.
         refused: whether the text says that the command had no effect, in words that a rule knows or in others.
         examined: the thing that the text describes by itself, where it is no place that was gone to.
+        unread: the lines that no rule knew; None where the reader did not go line by line.
     """
 
     facts: tuple[tuple[str, str, str], ...] = ()
@@ -39,6 +44,7 @@ class Reading:
     understood: bool = True
     refused: bool = False
     examined: str = ""
+    unread: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
 
     @property
     def arrived_at(self) -> str:
@@ -97,6 +103,14 @@ class Reader(Protocol):
         ...
 
 
+def of_lines(readings: Sequence[Reading]) -> Reading:
+    """The reading of a text, given those of its lines: understood or refused if one of them is."""
+    facts = tuple(fact for reading in readings for fact in reading.facts)
+    complete = tuple(container for reading in readings for container in reading.complete)
+    understood = any(reading.understood for reading in readings)
+    return Reading(facts, complete, understood, any(reading.refused for reading in readings))
+
+
 def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:
     """Of each step, whether it had no effect: as the world told (`outcomes`), else as its answer says."""
     known = outcomes or {}
@@ -109,6 +123,15 @@ def effects(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | Non
     """Actions that changed something, in order; none of those of which the world told that they failed."""
     events = map(Event._make, reader.events(episode))
     return [event for event in events if not (outcomes and outcomes.get(event.step))]
+
+
+def unread_lines(reader: Reader, text: str, reading: Reading) -> list[str]:
+    """The lines of a text that its reader does not understand; `reading` is of the whole text."""
+    if reading.unread is not None:
+        return list(reading.unread)
+    if reading.understood and "\n" not in text:
+        return []
+    return [line for line in text.splitlines() if line.strip() and not reader.read(line).understood]
 
 
 def class_of(name: str) -> str:

@@ -66,9 +66,7 @@ class LexicalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
-        if isinstance(texts, str):
-            raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
-        texts = _texts(texts)
+        texts = texts_to_embed(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts):
             cells: dict[int, float] = {}
@@ -81,7 +79,10 @@ class LexicalEmbedder:
         return rows
 
 
-def _texts(texts: Sequence[str]) -> Sequence[str]:
+def texts_to_embed(texts: Sequence[str]) -> Sequence[str]:
+    """The texts, checked. Raises InvalidInputError for one text alone and for what is none."""
+    if isinstance(texts, str):
+        raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
     if isinstance(texts, (list, tuple)) and all(type(text) is str for text in texts):
         return texts  # whatever is in them, also what UTF-8 cannot hold
     return checked_texts("texts", texts)

@@ -23,33 +23,47 @@ from ...errors import InvalidInputError
 from ...forks import forking_lock
 from ..arguments import shown
 from .lexical import Embedder, LexicalEmbedder
+from .static import default_embedder
 
+BUILT_IN = ("lexical-", "wordllama-")
+"""How the names of the embedders of this package begin."""
 _MAX_QUERIES = 64
 _FEW = 32  # fewer new texts are embedded one by one: a compiled model is compiled anew for each size of batch
 
 
 class QueryEmbedder:
-    """An embedder that keeps the vectors of the last queries. Any thread may ask."""
+    """An embedder that keeps the vectors of the last queries. Any thread may ask.
 
-    def __init__(self, embedder: Embedder):
-        self.name = embedder.name
+    Args:
+        embedder: any.
+        chosen: whether somebody chose it; False for the default.
+    """
+
+    def __init__(self, embedder: Embedder, chosen: bool = True):
+        self.name, self._chosen = embedder.name, chosen
         self._embedder = embedder
         self._lock = forking_lock()
         self._queries: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @classmethod
     def of(cls, embedder: Embedder | None) -> QueryEmbedder:
-        """The embedder itself if it is one already; a lexical one for None. Raises InvalidInputError for another."""
-        embedder = LexicalEmbedder() if embedder is None else embedder
+        """The embedder itself if it is one already; the default one for None. Raises InvalidInputError for another."""
+        if embedder is None:
+            return cls(default_embedder(), chosen=False)
         if not isinstance(getattr(embedder, "name", None), str) or not callable(getattr(embedder, "embed", None)):
             raise InvalidInputError(f"embedder: expected one with a name and embed(texts), got {shown(embedder)}")
         return embedder if isinstance(embedder, QueryEmbedder) else cls(embedder)
 
     def check(self, state: Mapping[str, Any]) -> None:
-        """Raise InvalidInputError for a state with texts that were compared by another embedder."""
-        if state["embedder"] != self.name:
+        """Raise InvalidInputError for a state that was written with a model, if no embedder was chosen now.
+
+        A state holds texts and no vectors, so any embedder can read it. Another than the one it was written with embeds
+        its texts in memory; the file is as it was until the next snapshot.
+        """
+        if not self._chosen and state["embedder"] != self.name and not str(state["embedder"]).startswith(BUILT_IN):
             raise InvalidInputError(
-                f"state: expected embedder {self.name!r}, got {state['embedder']!r}; pass that embedder"
+                f"state: expected an embedder of this package, got {state['embedder']!r}; pass that embedder, or any "
+                "other, which embeds the texts anew"
             )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
@@ -62,6 +76,8 @@ class QueryEmbedder:
         if found is None:
             vector = self._embedder.embed([text])[0]
             found = vector, np.flatnonzero(vector)
+            if not len(found[1]):
+                return found  # of an embedder that failed, perhaps: it is asked again
             with self._lock:
                 if len(self._queries) >= _MAX_QUERIES:
                     self._queries.pop(next(iter(self._queries)))
@@ -110,9 +126,11 @@ class TextIndex:
         """Make columns for texts that have none."""
         vectors = self.embedder.embed(texts)
         first, needed = len(self._ids), len(self._ids) + len(texts)
-        if needed > self._vectors.shape[1]:
+        if not vectors.shape[1] and self._vectors.shape[0]:
+            vectors = np.zeros((len(texts), self._vectors.shape[0]), np.float32)
+        if needed > self._vectors.shape[1] or vectors.shape[1] != self._vectors.shape[0]:
             grown = np.zeros((vectors.shape[1], max(needed, 2 * self._vectors.shape[1], 16)), np.float32)
-            if first:
+            if first and self._vectors.shape[0]:  # else the embedder had not answered yet
                 grown[:, :first] = self._vectors[:, :first]
             self._vectors, self._shared = grown, False
         self._unshare()
@@ -155,6 +173,8 @@ class TextIndex:
         if not count or k < 1:
             return []
         vector, used = self.embedder.query(query)
+        if len(vector) != len(self._vectors):  # the embedder has not answered for one side
+            return []
         sparse = 2 * len(used) <= len(vector)
         values, rows = (vector[used], self._vectors[used, :count]) if sparse else (vector, self._vectors[:, :count])
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.

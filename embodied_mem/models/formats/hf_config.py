@@ -88,7 +88,7 @@ def config_to_hf(config: DecoderConfig) -> dict[str, Any]:
     if config.qkv_bias and config.qk_norm:
         raise InvalidInputError("save_hf: expected qkv_bias (qwen2) or qk_norm (qwen3) or neither (llama), got both")
     if config.smear:
-        raise InvalidInputError("save_hf: expected smear=False, no published family has it; use training.weights")
+        raise InvalidInputError("save_hf: expected smear=0, no published family has it; use training.weights")
     kind = "qwen2" if config.qkv_bias else "qwen3" if config.qk_norm else "llama"
     described = {
         "architectures": [{"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind] + "ForCausalLM"],

@@ -30,7 +30,7 @@ from embodied_mem.models.vision.qwen_vl import load_qwen_vl
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 from embodied_mem.training.config import Config
 
-FROM_SCRATCH = ("micro", "tiny", "small")
+FROM_SCRATCH = ("micro", "mini", "tiny", "small")
 """Presets without published weights."""
 
 ROLES = ("compiler", "executor")

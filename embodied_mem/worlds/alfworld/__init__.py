@@ -6,6 +6,7 @@ WORLD = World(
     "alfworld",
     env="embodied_mem.worlds.alfworld.env:AlfworldVectorEnv",
     agent="embodied_mem.worlds.alfworld.planner:agent_parts",
+    skills="embodied_mem.worlds.alfworld.skills:skills_of",
     tasks="embodied_mem.worlds.alfworld.tasks:AlfworldTasks",
     benchmark="embodied_mem.worlds.alfworld.benchmark:BENCHMARK",
 )

@@ -3,7 +3,7 @@
     --weights RUN/weights --tasks valid_seen --seeds 0 1 2 --temperature 0.5
     --deliveries none compiled --num_tasks 50
     --agents full no_critic --num_tasks 50 --max_steps 30        # tasks are played twice without clearing memory
-    --agents full --server http://localhost:8000/v1 --model NAME --record calls.jsonl
+    --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
 
 Deliveries: each gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on
 the training games of the weights; it is played anew (seconds) or read from --bank_file. Controls are --bank, --soft and
@@ -11,9 +11,9 @@ the training games of the weights; it is played anew (seconds) or read from --ba
 
     --deliveries compiled --bank committed empty irrelevant noisy:0.5 stale --soft intact swapped noise zero only
 
-Agents: planner and critic are rules that read nothing but the memories; with --server a chat model plans, criticises,
-summarises and asks, and a recording makes the same command give the same result again. `no_long_term` forgets
-everything after each task, so that its two runs are the same.
+Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
+criticises, summarises and asks, and a recording makes the same command give the same result again. `no_long_term`
+forgets everything after each task, so that its two runs are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,11 @@ import numpy as np
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
+from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.evaluation import lifelong_benchmark as lifelong
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.benchmarks import lifelong
+from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import bank_option, hint_tokens_option, settings_of, soft_option
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
@@ -41,6 +43,7 @@ from embodied_mem.evaluation.score import EpisodeNumbers
 from .engine import Game
 from .env import data_root, find_games
 from .generator import generate
+from .skills import skills_of
 
 DESCRIPTION = __doc__
 TRAINED_ON = ("alfworld", "all")
@@ -49,16 +52,16 @@ MAX_STEPS = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class AlfworldConfig:
+class AlfworldConfig(ChatOptions):
     """What is played; each field says so itself."""
 
-    agents: tuple[str, ...] = option((), "planner-critic agents; default: deliveries", choices=ABLATIONS)
+    agents: tuple[str, ...] = option((), "planner-critic agents; default: deliveries", choices=(*ABLATIONS, CHAT_AGENT))
     tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
     num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
     max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
     deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=DELIVERIES)
     weights: str = option(
-        "experiments/weights/alfworld", "folder with config.json, tokenizer.json, weights.safetensors"
+        "experiments/weights/alfworld_judging", "folder with config.json, tokenizer.json, weights.safetensors"
     )
     seeds: tuple[int, ...] = option(
         (), "of deliveries: each game is played once per seed; default: the weights' own", kind=int
@@ -82,10 +85,6 @@ class AlfworldConfig:
     lives: int = option(1, "of agents: robots that share the tasks, each with its own memory, in lockstep")
     seed: int = option(0, "of agents: order of the tasks, and generated games")
     grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
-    server: str = option("", "of agents: base URL of an OpenAI-compatible server; default: rules")
-    model: str = option("", "the chat model's name")
-    record: str = option("", "file that answers of the chat model are written to and read from")
-    max_total_tokens: int | None = option(None, "budget of the chat model", kind=int)
 
     def __post_init__(self) -> None:
         for name, least in (("runs", 1), ("lives", 1), ("max_steps", 0), ("num_tasks", 0), ("batch_size", 0)):
@@ -212,14 +211,15 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
-    parts, model = chat_parts(config)
+    model = chat_model(config, CHAT_AGENT) if CHAT_AGENT in config.agents else None
 
     def make_envs(lives: int) -> Any:
         return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
 
     def make_agent(name: str) -> PlannerCriticAgent:
-        settings = dataclasses.replace(ABLATIONS[name], grammar=config.grammar)
-        return PlannerCriticAgent.for_world("alfworld", settings, **parts())
+        settings = dataclasses.replace(ABLATIONS["full" if name == CHAT_AGENT else name], grammar=config.grammar)
+        parts = chat_parts(model, skills_of(settings)) if model is not None and name == CHAT_AGENT else {}
+        return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
     played = lifelong.play(
         config.agents, make_envs, make_agent, num_tasks=len(games), runs=config.runs, lives=config.lives
@@ -235,8 +235,9 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         "num_tasks": len(games),
         **manifest(
             tasks=source, **settings, planner=model.name if model else "rules",
-            usage=model.meter.to_json() if model else None, seconds=round(time.perf_counter() - started, 1),
+            seconds=round(time.perf_counter() - started, 1),
         ),
+        **usage_of(model),
         **episodes_data("alfworld", episodes, protocol="agents", **settings),
     }  # fmt: skip
     if result:
@@ -255,24 +256,3 @@ def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:
         games = [*find_games(source)]
     order = np.random.default_rng(config.seed).permutation(len(games))
     return source, [games[i] for i in (order[: config.num_tasks] if config.num_tasks else order)]
-
-
-def chat_parts(config: AlfworldConfig) -> tuple[Callable[[], dict[str, Any]], Any]:
-    """() -> keyword arguments of an agent, and the model; rules if there is no server and no recording."""
-    if not config.server and not config.record:
-        return dict, None
-    from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner, ChatPreprocessor
-    from embodied_mem.language import OpenAIChatModel, RecordedChatModel
-
-    from .wording.text import put_command
-
-    limit = config.max_total_tokens
-    model: Any = OpenAIChatModel(config.server, config.model, max_total_tokens=limit) if config.server else None
-    if config.record:
-        model = RecordedChatModel(model, config.record, name=config.model)
-
-    def parts() -> dict[str, Any]:
-        planner = ChatPlanner(model, put=put_command("THING", "PLACE", config.grammar))
-        return {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}
-
-    return parts, model

@@ -25,7 +25,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.readers.reading import STATE_AFTER
 from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs, AlfworldRules
 from embodied_mem.worlds.alfworld.search_prior import SearchPrior
-from embodied_mem.worlds.alfworld.wording.text import Task, parse_goal, put_command, type_of
+from embodied_mem.worlds.alfworld.wording.text import Task, parse_command, parse_goal, put_command, type_of
 
 
 class SymbolicPlanner:
@@ -48,7 +48,15 @@ class SymbolicPlanner:
         steps = foreseen(imagined.next, self._max_steps)
         if not steps:  # by all that is known the task is done, and it is not: something known is wrong
             steps = [PlanStep("look", (), "nothing is left to do")]
-        return Plan(tuple(steps[: self._max_steps]), imagined.why)
+        checks = _checks(AlfworldBeliefs.of(situation).unseen)
+        return Plan(tuple([*checks, *steps][: self._max_steps]), imagined.why)
+
+
+def _checks(unseen: str) -> list[PlanStep]:
+    """What tells what came of a command that nobody saw; going there tells by itself, when it is done again."""
+    command = parse_command(unseen)
+    look = {"open": f"examine {command.receptacle}", "take": "inventory", "put": "inventory"}.get(command.verb)
+    return [PlanStep(look, (), f"nobody saw what came of '{unseen}'")] if look else []
 
 
 class _Imagined:
@@ -157,7 +165,7 @@ class _Imagined:
         needs = (("at", place), ("open", place), ("there", thing, place), ("empty hand",))
         beliefs.things.pop(thing, None)
         beliefs.held = thing
-        return [*steps, PlanStep(f"take {thing} from {place}", needs, why)]
+        return [*steps, PlanStep(f"take {thing} from {place}", needs, why, again=bool(doubted))]
 
     def _put(self, thing: str, place: str, why: str) -> list[PlanStep]:
         beliefs = self.beliefs
@@ -232,6 +240,12 @@ class SymbolicCritic(RuleCritic[AlfworldBeliefs]):
     """The critic of ALFWorld."""
 
     beliefs = AlfworldBeliefs
+
+    def review(self, step: PlanStep, situation: Situation) -> str:
+        """As `RuleCritic.review`; nothing is done before it was seen what came of the last step."""
+        if unseen := AlfworldBeliefs.of(situation).unseen:
+            return f"nobody saw what came of '{unseen}'"
+        return super().review(step, situation)
 
     def objection(self, need: tuple[str, ...], now: AlfworldBeliefs) -> str:
         """As `RuleCritic.objection`."""

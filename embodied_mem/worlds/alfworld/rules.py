@@ -30,12 +30,13 @@ class AlfworldBeliefs(Beliefs):
     Attributes:
         receptacles: of the room.
         doors: receptacles known to have a door, from any task.
-        beside: as `WorkingMemory`.
+        beside, unseen: as `WorkingMemory`.
     """
 
     receptacles: tuple[str, ...]
     doors: set[str] = dataclasses.field(default_factory=set)
     beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    unseen: str = ""
 
     def is_here(self, place: str) -> bool:
         """As `Beliefs.is_here`; places side by side are reached from each other."""
@@ -51,18 +52,6 @@ class AlfworldBeliefs(Beliefs):
         """Commands it takes to look into a receptacle, going there counted twice: one has to come back, too."""
         return 2 * (not self.is_here(receptacle)) + self.may_be_closed(receptacle)
 
-    def describe(self) -> str:
-        """The beliefs in words, for a chat model."""
-        lines = [f"You are at {self.at}." if self.at else "You are in the middle of the room."]
-        lines.append(f"You hold {self.held}." if self.held else "You hold nothing.")
-        lines += [f"{thing} is at {place}." for thing, place in self.things.items()]
-        lines += [f"{thing} is {', '.join(sorted(marks))}." for thing, marks in sorted(self.marks.items()) if marks]
-        if self.searched:
-            lines.append(f"Searched: {', '.join(r for r in self.receptacles if r in self.searched)}.")
-        if self.closed:
-            lines.append(f"Closed: {', '.join(sorted(self.closed))}.")
-        return "\n".join(lines)
-
 
 class AlfworldRules:
     """ALFWorld's texts, which the memories read as they are."""
@@ -77,8 +66,16 @@ class AlfworldRules:
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
         """As `WorldRules.note`."""
-        command = parse_command(step.command)
-        if is_refusal(observation):
+        command, status = parse_command(step.command), working.status
+        reading = read_observation(observation)
+        failed = working.failed(is_refusal(observation))
+        if failed and command.verb == "go" and working.unseen == step.command:
+            observation, status, failed = f"You arrive at {command.receptacle}.", None, False  # it is there already
+        if not failed and status is not None and not (reading.facts or reading.complete):
+            working.unseen = working.unseen or step.command
+        else:
+            working.unseen = ""
+        if failed:
             working.refuse(step.command)
             if command.verb == "go" and (at := working.before[1]):
                 working.beside.add((at, command.receptacle))  # one cannot go where one is
@@ -86,7 +83,7 @@ class AlfworldRules:
             # The world has changed: what had no effect may have one now, but places do not move.
             for key in [key for key in working.refused if not key[0].startswith(("go ", "move ", "put "))]:
                 del working.refused[key]
-        memory.observe(step.command, observation)
+        memory.observe(step.command, observation, outcome=status)
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> AlfworldBeliefs:
         """As `WorldRules.beliefs`."""
@@ -105,6 +102,7 @@ def kinds_of(goal: str) -> tuple[str, ...]:
 def beliefs_of(memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> AlfworldBeliefs:
     """What memory says is the case now about receptacles and things of these kinds."""
     beliefs = AlfworldBeliefs(working.receptacles, beside=working.beside, refused=working.refused)
+    beliefs.unseen = working.unseen
     _from_graph(beliefs, memory, working.began, kinds)
     if memory.spatial is None and memory.temporal is not None:
         _from_steps(beliefs, memory.temporal.entries, kinds)

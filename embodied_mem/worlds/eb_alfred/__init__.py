@@ -8,6 +8,7 @@ WORLD = World(
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
     parity="embodied_mem.worlds.eb_alfred.parity:PARITY",
     agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",
+    skills="embodied_mem.worlds.eb_alfred.skills:skills_of",
     benchmark="embodied_mem.worlds.eb_alfred.benchmark:BENCHMARK",
     tasks="embodied_mem.worlds.eb_alfred.tasks:EbAlfredTasks",
 )

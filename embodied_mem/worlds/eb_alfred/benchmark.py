@@ -6,7 +6,7 @@ from typing import Any
 
 from embodied_mem.evaluation.benchmark import Published
 from embodied_mem.evaluation.benchmark import embodiedbench_row as _row
-from embodied_mem.evaluation.planner_benchmark import PlannerBenchmark
+from embodied_mem.evaluation.benchmarks.planner import PlannerBenchmark
 
 from .env import load_tasks
 

@@ -139,6 +139,7 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         needs_knife: bool = False,
         shows_view: bool = True,
         max_invalid: int = MAX_INVALID,
+        ends_when_won: bool = True,
         num_threads: int | None = None,
     ):
         """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
@@ -154,6 +155,8 @@ class EbAlfredVectorEnv(NativeVectorEnv):
             needs_knife: whether `slice` needs a knife in the hand; the original asks for none.
             shows_view: whether the observation says what is in view and in the hand.
             max_invalid: invalid actions that end an episode, at most 60,000.
+            ends_when_won: whether an episode ends when the goal holds, as in the original; if not, the agent has to
+                stop by itself, and `won` is whether the goal holds now.
 
         Raises:
             DataNotFoundError: the data is not installed.
@@ -163,7 +166,7 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
         words = checked_text("reach", reach), checked_text("instance", instance)
         max_invalid = checked_count("max_invalid", max_invalid, 60_000)
-        options = (*words, bool(needs_knife), bool(shows_view), max_invalid)
+        options = (*words, bool(needs_knife), bool(shows_view), max_invalid, bool(ends_when_won))
         super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 
 

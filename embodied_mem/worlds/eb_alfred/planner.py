@@ -6,7 +6,7 @@
 Nothing has to be searched for: `find` walks to a thing wherever it is. What is hard is the instruction: each slot of
 the goal holds several kinds (`instruction`), and a reading picks one for each. The planner tries readings in the
 order of their likelihood; a home that is remembered from earlier tasks tells which kinds it holds. That the task goes
-on when a reading was carried out tells that another one is meant.
+on when a reading was carried out tells that another one is meant, for an agent that retries.
 
 Needs of steps: ("visible", thing), ("holding", kind), ("empty hand",), ("at", place), ("open", place), ("shut", place).
 """
@@ -20,7 +20,7 @@ from typing import Any
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
-from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
 from embodied_mem.memory.readers.reading import STATE_AFTER, class_of
 from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, SLICEABLE, TOOLS, actions_of_change
 from embodied_mem.worlds.eb_alfred.rules import EbAlfredBeliefs, EbAlfredRules
@@ -72,18 +72,24 @@ def readings_of(scene: EbAlfredBeliefs) -> list[Reading]:
 
 
 class EbAlfredPlanner:
-    """Plans by rules."""
+    """Plans by rules; `retries` as of `PlannerCriticConfig`."""
+
+    def __init__(self, *, retries: bool = True):
+        self._retries = retries
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         scene = EbAlfredBeliefs.of(situation)
 
-        def steps_of(reading: Reading) -> list[PlanStep]:
+        def steps_of(reading: Reading) -> list[PlanStep] | None:
+            if _Imagined(reading, scene).holds():
+                return []
             steps = foreseen(_Imagined(reading, scene.copy()).next)
-            return [] if steps and scene.times_refused(steps[0].command) else steps
+            return None if not steps or scene.times_refused(steps[0].command) else steps
 
-        idle = Plan((PlanStep(_idle(scene), (), "nothing is understood"),))
-        return plan_untried(readings_of(scene), scene.working.tried, steps_of) or idle
+        idle = PlanStep(_idle(scene), (), "nothing is understood") if self._retries else COMPLETE
+        readings, tried = readings_of(scene), scene.working.tried
+        return plan_untried(readings, tried, steps_of, retries=self._retries) or Plan((idle,))
 
 
 def _idle(scene: EbAlfredBeliefs) -> str:
@@ -99,6 +105,12 @@ class _Imagined:
         self._mark = STATE_AFTER.get(reading.change, "")
         self._place = BASINS.get(reading.place, reading.place)
         self._finished = False
+
+    def holds(self) -> bool:
+        """Whether all that the reading asks for is the case."""
+        if class_of(self.scene.held) == self.reading.thing:
+            return bool(self.reading.lamp) and "on" in self.scene.marks.get(self.reading.lamp, ())
+        return self._is_done()
 
     def next(self) -> list[PlanStep]:
         """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
@@ -330,4 +342,4 @@ class EbAlfredCritic(RuleCritic[EbAlfredBeliefs]):
 
 def agent_parts(config: PlannerCriticConfig) -> dict[str, Any]:
     """New parts of `PlannerCriticAgent` for this world, by rules."""
-    return {"planner": EbAlfredPlanner(), "critic": EbAlfredCritic(), "rules": EbAlfredRules()}
+    return {"planner": EbAlfredPlanner(retries=config.retries), "critic": EbAlfredCritic(), "rules": EbAlfredRules()}

@@ -142,7 +142,7 @@ class EbAlfredRules:
         """As `WorldRules.note`."""
         held, at = working.before
         text = sentences(observation)
-        if not observation.startswith(SUCCESS):
+        if working.failed(not observation.startswith(SUCCESS)):
             working.refuse(step.command)
             if step.command.startswith("put down") and held:
                 working.full.add(at)
@@ -158,7 +158,7 @@ class EbAlfredRules:
             if step.effect:
                 text += f"\n{step.effect}"
         working.keep(text)
-        memory.observe(step.command, text)
+        memory.observe(step.command, text, outcome=working.status)
 
     def beliefs(self, memory: LifelongMemory, working: AlfredWorking) -> EbAlfredBeliefs:
         """As `WorldRules.beliefs`."""

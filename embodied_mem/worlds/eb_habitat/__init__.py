@@ -8,6 +8,7 @@ WORLD = World(
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
     parity="embodied_mem.worlds.eb_habitat.parity:PARITY",
     agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",
+    skills="embodied_mem.worlds.eb_habitat.planner:skills_of",
     benchmark="embodied_mem.worlds.eb_habitat.benchmark:BENCHMARK",
     tasks="embodied_mem.worlds.eb_habitat.tasks:EbHabitatTasks",
 )

@@ -60,6 +60,7 @@ class EbHabitatVectorEnv(NativeVectorEnv):
         data: str | os.PathLike[str] | None = None,
         reach: str = "group",
         max_invalid: int = MAX_INVALID,
+        ends_when_won: bool = True,
         num_threads: int | None = None,
     ):
         """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
@@ -72,13 +73,19 @@ class EbHabitatVectorEnv(NativeVectorEnv):
             reach: `group`: what the place navigated to serves is near, nothing else is; `geometry`: the original's
                 distances and angles, from an estimated standing point.
             max_invalid: invalid actions that end an episode.
+            ends_when_won: whether an episode ends when the goal holds, as in the original; if not, the agent has to
+                stop by itself, and `won` is whether the goal holds now.
 
         Raises:
             DataNotFoundError: the data is not installed.
             GameFileError: a data file is malformed.
             InvalidInputError: any other argument is out of range.
         """
-        options = (checked_text("reach", reach), checked_count("max_invalid", max_invalid, 2**31 - 1))
+        options = (
+            checked_text("reach", reach),
+            checked_count("max_invalid", max_invalid, 2**31 - 1),
+            bool(ends_when_won),
+        )
         loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
         super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 

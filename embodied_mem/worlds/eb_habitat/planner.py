@@ -5,7 +5,8 @@
 
 All apartments look alike in the texts, so what earlier tasks teach is where such things are found in general
 (semantic memory): it orders the search. A reading of the instruction picks a kind and a place for each thing that is
-to be brought; that the task goes on when a reading was carried out tells that another one is meant.
+to be brought; that the task goes on when a reading was carried out tells that another one is meant, for an agent that
+retries.
 
 Needs of steps: ("there", thing, place), ("holding", kind), ("empty hand",), ("sought", kind), ("unsearched", place).
 """
@@ -19,7 +20,8 @@ from typing import Any
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
-from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.agents.robot.skills import Skill
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.eb_habitat.kinds import DOORS
 from embodied_mem.worlds.eb_habitat.rules import ALIASES, COMMON_NAMES, EbHabitatBeliefs, EbHabitatRules, Errand
@@ -33,7 +35,10 @@ def _go(place: str) -> str:
 
 
 class EbHabitatPlanner:
-    """Plans by rules."""
+    """Plans by rules; `retries` as of `PlannerCriticConfig`."""
+
+    def __init__(self, *, retries: bool = True):
+        self._retries = retries
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
@@ -42,17 +47,28 @@ class EbHabitatPlanner:
         if meant.go:
             place = ALIASES.get(meant.go, meant.go)
             again = now.at == place  # it is the wrong place, or one that goes by another name
+            if again and not self._retries:
+                return Plan((COMPLETE,))
             options = [p for p in now.working.receptacles if p != place] if again else [place]
             return Plan((PlanStep(_go(options[0]), (), "the goal is to be there"),))
         if meant.close or meant.open:
             stand, door = DOORS[meant.close or meant.open]
             verb = "close" if meant.close else "open"
-            return Plan((PlanStep(_go(stand), (), f"to {verb} it"), PlanStep(f"{verb} the {door}", (), "the goal")))
+            last = PlanStep(f"{verb} the {door}", (), "the goal")
+            if now.working.action == last.command and not self._retries:
+                return Plan((COMPLETE,))
+            return Plan((PlanStep(_go(stand), (), f"to {verb} it"), last))
         order = _search_order(situation)
-        if plan := plan_untried(
-            _readings(now), now.working.tried, lambda reading: foreseen(_Imagined(reading, now.copy(), order).next)
-        ):
+
+        def steps_of(reading: tuple[Errand, ...]) -> list[PlanStep] | None:
+            if _Imagined(reading, now, order).holds():
+                return []
+            return foreseen(_Imagined(reading, now.copy(), order).next) or None
+
+        if plan := plan_untried(_readings(now), now.working.tried, steps_of, retries=self._retries):
             return plan
+        if not self._retries:
+            return Plan((COMPLETE,))
         left = [p for p in order if p not in now.searched] or list(now.working.receptacles)
         return Plan((PlanStep(_go(next(p for p in left if p != now.at)), (), "nothing else is to be done"),))
 
@@ -90,6 +106,10 @@ class _Imagined:
     def __init__(self, reading: tuple[Errand, ...], now: EbHabitatBeliefs, order: list[str]):
         self.reading, self.now, self.order = reading, now, order
         self._finished = False
+
+    def holds(self) -> bool:
+        """Whether all that the reading asks for is the case."""
+        return not self.now.held and all(map(self._is_done, self.reading))
 
     def next(self) -> list[PlanStep]:
         """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
@@ -186,4 +206,27 @@ class EbHabitatCritic(RuleCritic[EbHabitatBeliefs]):
 
 def agent_parts(config: PlannerCriticConfig) -> dict[str, Any]:
     """New parts of `PlannerCriticAgent` for this world, by rules."""
-    return {"planner": EbHabitatPlanner(), "critic": EbHabitatCritic(), "rules": EbHabitatRules()}
+    return {"planner": EbHabitatPlanner(retries=config.retries), "critic": EbHabitatCritic(), "rules": EbHabitatRules()}
+
+
+_NEAR = "being at {place}"
+
+
+def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
+    """EB-Habitat's actions as skills, the same whatever the configuration.
+
+    Source: RoboMemory, table 3; the wording of the actions is EmbodiedBench's.
+    """
+    return (
+        Skill("navigate", ("place",), "Goes to a place.", (), "navigate to the {place}"),
+        Skill(
+            "pick",
+            ("thing",),
+            "Takes a thing of this kind.",
+            ("it is in reach", "an empty hand"),
+            "pick up the {thing}",
+        ),
+        Skill("place", ("place",), "Puts what is held there.", (_NEAR, "holding something"), "place at the {place}"),
+        Skill("open", ("place",), "Opens a door.", (_NEAR,), "open the {place}"),
+        Skill("close", ("place",), "Closes a door.", (_NEAR,), "close the {place}"),
+    )

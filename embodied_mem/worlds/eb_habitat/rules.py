@@ -103,14 +103,14 @@ class EbHabitatRules:
     def note(self, memory: LifelongMemory, working: HabitatWorking, step: PlanStep, observation: str) -> None:
         """As `WorldRules.note`."""
         text = sentences(observation, working.receptacles)
-        if not observation.startswith(SUCCESS):
+        if working.failed(not observation.startswith(SUCCESS)):
             working.refuse(step.command)
         elif (name := step.command.removeprefix("navigate to the ")) != step.command:
             text += f"\nYou arrive at {ALIASES.get(name, name)}."
         else:
             working.refused.clear()
         working.keep(text)
-        memory.observe(step.command, text)
+        memory.observe(step.command, text, outcome=working.status)
 
     def beliefs(self, memory: LifelongMemory, working: HabitatWorking) -> EbHabitatBeliefs:
         """As `WorldRules.beliefs`."""

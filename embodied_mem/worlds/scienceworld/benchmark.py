@@ -25,9 +25,9 @@ from embodied_mem.agents.rollout import rollout
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.benchmarks.planner import cost_cells
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.evaluation.planner_benchmark import cost_cells
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, percent, rate

@@ -7,12 +7,14 @@ import json
 import pytest
 from text_room import TextRoom, play
 
-from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
-from embodied_mem.agents.planner_critic.chat import MAX_UNUSABLE_PLANS, ChatCritic, ChatPlanner, ChatPreprocessor
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.planner_critic.chat import MAX_UNUSABLE_PLANS, ChatCritic, ChatPlanner, chat_parts
+from embodied_mem.agents.robot.skills import read_command
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.prompt_files import prompt
+from embodied_mem.worlds.alfworld.skills import skills_of
 
 PLACES = {"desk 1": ["pen 1"], "bed 1": ["mug 1"], "shelf 1": []}
 COMMANDS = ["go to desk 1", "go to bed 1", "take mug 1 from bed 1", "go to shelf 1", "move mug 1 to shelf 1"]
@@ -31,17 +33,19 @@ class Clerk:
         self.asked.append((system, told))
         if system.startswith("You are the planner"):
             done = told.count("did ")
-            steps = [{"action": command, "why": "it is next"} for command in COMMANDS[done : done + 2]]
+            calls = [read_command(SKILLS, command) for command in COMMANDS[done : done + 2]]
+            steps = [{"skill": skill, **arguments, "why": "it is next"} for skill, arguments in calls]
             return ChatReply(json.dumps({"steps": steps}), Usage(10, 5))
         if system.startswith("You are the critic"):
             return ChatReply(json.dumps({"ok": True, "reason": ""}), Usage(10, 5))
         return ChatReply("did it" if "short sentence" in system else "mug", Usage(10, 5))
 
 
+SKILLS = skills_of(PlannerCriticConfig())
+
+
 def agent_of(model) -> PlannerCriticAgent:
-    planner = ChatPlanner(model, put="move THING to PLACE", max_steps=3)
-    parts = {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}
-    return PlannerCriticAgent.for_world("alfworld", **parts)
+    return PlannerCriticAgent.for_world("alfworld", **chat_parts(model, SKILLS, max_steps=3))
 
 
 def test_a_task_is_won_by_a_model_and_repeats_from_its_recording(tmp_path):
@@ -63,8 +67,9 @@ def test_the_model_is_told_what_is_known():
     play(agent, TextRoom(PLACES))
     system, told = next(asked for asked in clerk.asked[first:] if asked[0].startswith("You are the planner"))
     assert "at most 3" in system
-    assert "move THING to PLACE" in system
-    assert "put THING in/on PLACE" in ChatPlanner(clerk, put="put THING in/on PLACE")._instruction
+    for skill in SKILLS:
+        assert skill.render() in system
+    assert "put(thing, place): Puts what is held in or on a place. Needs: being at place; place is open" in system
     for line in ("Task: put a mug in shelf.", "you see a desk 1, a bed 1, a shelf 1.", "Remembered:", "won in 5 steps"):
         assert line in told
     told = next(told for system, told in reversed(clerk.asked) if system.startswith("You are the critic"))
@@ -105,7 +110,7 @@ def test_unusable_answers_do_no_harm_and_are_counted(model):
 @pytest.mark.parametrize("model", [Broken(), Broken(kind="late")], ids=["text", "late"])
 def test_a_model_without_a_usable_plan_ends_the_run(model):
     """Not the first few times: one usable plan and the count begins again."""
-    planner = ChatPlanner(Clerk(), put="move THING to PLACE")
+    planner = ChatPlanner(Clerk(), SKILLS)
     agent = PlannerCriticAgent.for_world("alfworld", planner=planner)
     agent.begin("t", "put a mug in shelf.", TextRoom(PLACES).text())
     situation = agent._look(True)
@@ -134,6 +139,6 @@ def test_a_used_up_budget_ends_the_run():
 
 def test_prompts_are_data():
     package = "embodied_mem.agents.planner_critic"
-    assert "commands" in prompt(package, "plan")
+    assert "{skills}" in prompt(package, "plan")
     with pytest.raises(InvalidInputError, match=r"expected one of critic, .*plan, query, summarise, got 'dream'"):
         prompt(package, "dream")

@@ -256,11 +256,11 @@ def test_summary_and_query_are_made_side_by_side():
     barrier = threading.Barrier(2, timeout=10)
 
     class Both:
-        def summarise(self, goal, action, observation):
+        def summarise(self, goal, action, observation, images):
             barrier.wait()
             return f"did {action}"
 
-        def query(self, goal, action, observation):
+        def query(self, goal, action, observation, images):
             barrier.wait()
             return "where are mugs"
 

@@ -1,5 +1,7 @@
 """What a bank gives under another setting."""
 
+import re
+
 import pytest
 
 from embodied_mem import envs
@@ -94,11 +96,20 @@ def test_of_several_settings_each_episode_draws_one(played):
     assert 15 < empty < 45
 
 
-def test_numbers_stand_in_the_text(played):
+def test_numbers_stand_in_the_text_and_do_not_tell_the_rank(played):
     bank, episodes = played
-    text = render_experiences(retrieved(BankView(bank, numbered=True), episodes[0]))
-    assert [line.split(" ")[0] for line in text.split("\n")] == ["1", "2", "3", "4"]
-    assert not render_experiences(retrieved(BankView(bank), episodes[0])).startswith("1")
+    numbered = BankView(bank, numbered=True)
+    orders = set()
+    for episode in episodes:
+        found, plain = retrieved(numbered, episode), retrieved(BankView(bank), episode)
+        assert [one.index for one in found] == [one.index for one in plain if one.brief()]
+        told = [line.split(" ")[0] for line in render_experiences(found).split("\n")]
+        assert told == [str(one.number) for one in found]
+        assert sorted(told) == [str(1 + i) for i in range(len(found))]
+        assert [one.number for one in found] == [one.number for one in retrieved(numbered, episode)]
+        orders.add(tuple(told))
+        assert not re.match(r"\d", render_experiences(plain))
+    assert len(orders) > 10
 
 
 @pytest.mark.parametrize("name", ["", "noisy", "noisy:2", "noisy:-1", "noisy:x", "empty:1", "poor"])

@@ -12,6 +12,7 @@ from played import played
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.memory.modules.episodic import EpisodicMemory, how_far
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
@@ -130,3 +131,44 @@ def test_bad_events_and_states():
         EpisodicMemory().restore(memory.state())
     with pytest.raises(InvalidInputError, match=r"expected embodied_mem\.episodic_memory version 1"):
         memory.restore(memory.state().replace(b"episodic", b"semantic"))
+
+
+def test_a_writer_says_what_happened_and_which_task_it_was():
+    """Another wording of a known task is one more source of it; by rules it would be another entry."""
+    answers = [
+        '{"summary": "The pen was on the desk."}',
+        '{"summary": "It was on the desk again."}',
+        '{"same": 0, "delete": []}',
+        '{"summary": "On the desk."}',
+        '{"same": null, "delete": [0]}',
+        '{"summary": "Twice."}',
+        '{"same": 9, "delete": []}',
+    ]
+    writer, events = ChatWriter(lambda messages: answers.pop(0)), []
+    memory = EpisodicMemory(writer=writer, record=lambda event: (events.append(event), memory.apply(event)))
+    seen = []
+    for number, goal in enumerate(("put a pen in bin", "put the pen in bin", "put a pen in the bin", "put pen in bin")):
+        steps = (Step("You are in a room.", "go to desk 1"),)
+        memory.learn(Episode("t", goal, steps, True, "You arrive at desk 1."), number=number, time=number)
+        seen.append([(entry.text, [row.episode for row in entry.support]) for entry in memory.entries.values()])
+    assert seen[0] == [("put a pen in bin: won in 1 steps; The pen was on the desk.", [0])]
+    assert seen[1] == [("put a pen in bin: won in 1 steps; It was on the desk again.; 2 times", [0, 1])]
+    assert seen[2] == [("put a pen in the bin: won in 1 steps; On the desk.", [2])]
+    assert len(seen[3]) == 2, "an id that was not shown is no answer"
+    assert (writer.calls, writer.malformed) == (7, 1)
+    replayed = EpisodicMemory()
+    for event in events:
+        replayed.apply(json.loads(json.dumps(event)))
+    assert replayed.state() == memory.state()
+    memory.remove(Selector(episode=2))
+    assert "On the desk" not in memory.state().decode()
+
+
+def test_without_a_usable_answer_rules_write():
+    writer = ChatWriter(lambda messages: "well")
+    episode = Episode("t", "put a pen in bin", (Step("You are in a room.", "go to desk 1"),), True, "You arrive.")
+    memory, by_rules = EpisodicMemory(writer=writer), EpisodicMemory()
+    for one in (memory, by_rules):
+        one.learn(episode, number=0, time=0)
+    assert memory.state() == by_rules.state()
+    assert (writer.calls, writer.malformed) == (1, 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played import played
 
-from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory import LifelongMemory, Scope, Selector
 from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.memory.modules.semantic import SemanticMemory, plain
 from embodied_mem.types import Episode, Step
@@ -162,6 +162,61 @@ def test_a_writer_adds_updates_and_deletes():
     for event in events:
         replayed.apply(json.loads(json.dumps(event)))
     assert replayed.state() == memory.state()
+
+
+def test_a_lesson_said_again_is_evidence_and_no_copy():
+    turns = episode(("open desk 1", "Nothing happens."))
+    script = [
+        '{"lessons": ["Desks cannot be opened.", "A desk cannot be opened"]}',
+        '{"changes": [{"do": "add", "text": "Desks cannot be opened."}, {"do": "add", "text": "desk cannot be opened"}'
+        "]}",
+        '{"lessons": ["The desk cannot be opened."]}',
+        '{"lessons": ["Desks can be opened.", "desks cannot be opened"]}',
+        '{"changes": [{"do": "add", "text": "Desks can be opened."}]}',
+    ]
+    writer = scripted(*script)
+    memory = SemanticMemory(writer=writer)
+    for number in range(3):
+        memory.learn(turns, number=number, time=number)
+    written = {
+        e.text: [row.episode for row in e.support] for e in memory.entries.values() if e.data["kind"] == "written"
+    }
+    assert written == {"Desks cannot be opened.": [0, 1, 2], "Desks can be opened.": [2]}
+    assert (writer.calls, writer.fallbacks) == (5, 0)
+    memory.remove(Selector(episode=0))
+    assert "cannot" not in memory.state().decode(), "its text came from the forgotten episode"
+
+
+COMMANDS = ("open desk 1", "open desk 2", "go to desk 1", "use lamp 1")
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from(COMMANDS), st.booleans()), min_size=1, max_size=9), max_size=3))
+def test_actions_teach_what_their_task_teaches(tasks):
+    """After the end of each task, lessons learned action by action are those of whole tasks, with the same sources."""
+    by_action, by_task = SemanticMemory(), SemanticMemory()
+    for number, task in enumerate(tasks):
+        turns = [(action, "You did." if works else "Nothing happens.") for action, works in task]
+        for count, (_, works) in enumerate(task, 1):
+            event = by_action.propose_action(turns[:count], not works, number=number, time=count, outcomes={})
+            if event["changes"]:
+                by_action.apply(json.loads(json.dumps(event)))
+        for memory in (by_action, by_task):
+            memory.learn(episode(*turns), number=number, time=10 * number + 10)
+        lessons = [
+            {e.key: (e.text, sorted(e.support)) for e in memory.entries.values() if e.data["kind"] == "lesson"}
+            for memory in (by_action, by_task)
+        ]
+        assert lessons[0] == lessons[1]
+
+
+def test_a_lesson_is_there_before_the_task_ends():
+    memory = LifelongMemory()
+    memory.begin_task("t", "put a pen in desk.", "You are in a room. You see a desk 1.")
+    memory.observe("open desk 1", "Nothing happens.")
+    assert "'open desk' had no effect (once)" in memory.retrieve("open desk").render()
+    memory.observe("go to desk 1", "You arrive at desk 1. The desk 1 is closed.")
+    memory.observe("open desk 1", "You open the desk 1. The desk 1 is open. In it, you see nothing.")
+    assert "'go to desk' comes before 'open desk'" in memory.retrieve("open desk").render()
 
 
 @pytest.mark.parametrize(

@@ -127,3 +127,31 @@ def test_bad_arguments():
         TemporalMemory().apply({"op": "x"})
     with pytest.raises(InvalidInputError, match="expected the scope"):
         TemporalMemory().restore(TemporalMemory(Scope(user="ann")).state())
+
+
+def test_a_step_is_summarised_where_no_rule_reads_it():
+    asked, events = [], []
+
+    def short(action, text):
+        asked.append(text)
+        return None if "dark" in text else "The gripper\nholds a cup."
+
+    memory = TemporalMemory(
+        capacity=4, step_summarizer=short, record=lambda event: (events.append(event), memory.apply(event))
+    )
+    raw = "<cam> cup 0.93 at 0.31 0.22 1.05 <grip> closed 0.8 N <base> 1.2 0.4 0.0 <arm> idle"
+    texts = ["You arrive at desk 1. On the desk 1, you see a pen 1, a mug 1, a cup 2, a book 3, and a cellphone 1."]
+    texts += [f"light {raw}", f"dark {raw}", "beep"]
+    for step, text in enumerate(texts, 1):
+        memory.observe("grasp cup", text, episode=0, step=step, time=step)
+    assert asked == texts[1:3], "what a rule reads, or what is short, needs no model"
+    assert memory.render().splitlines() == [
+        f"step 1: grasp cup -> {texts[0]}",
+        "step 2: grasp cup -> The gripper holds a cup.",
+        f"step 3: grasp cup -> {texts[2]}",
+        "step 4: grasp cup -> beep",
+    ]
+    replayed = TemporalMemory(capacity=4)
+    for event in events:
+        replayed.apply(json.loads(json.dumps(event)))
+    assert replayed.state() == memory.state(), "a replay asks nobody"

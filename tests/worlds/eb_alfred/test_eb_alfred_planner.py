@@ -106,6 +106,32 @@ def test_another_reading_is_tried_when_the_first_one_does_not_end_the_task():
     assert "find a CounterTop" in found.record.actions
 
 
+def test_without_retries_the_first_reading_is_carried_out_and_the_agent_ends_the_task():
+    task = told(
+        "Put the phone near the soap.", "pick_and_place_simple", object_target="CellPhone", parent_target="Fridge"
+    )
+    first = outcome(task, PlannerCriticConfig(retries=False))
+    actions = first.record.actions
+    assert (first.won, first.cut, actions[-1]) == (False, False, "put down the object in hand")
+    assert actions == outcome(task).record.actions[: len(actions)]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_agent_that_is_not_told_of_the_end_stops_with_the_goal_reached(name):
+    world = envs.make("eb_alfred", tasks=[kitchen_task(name)], num_envs=1, ends_when_won=False)
+    [found] = rollout(world, [agent(PlannerCriticConfig(retries=False))], [[0]], lists_actions=True)
+    assert found.won, found.record.actions
+    assert found.record.actions == outcome(kitchen_task(name)).record.actions
+    [late] = rollout(world, [agent()], [[0]], lists_actions=True)
+    assert late.cut  # who retries goes on for ever
+
+
+def test_what_is_not_understood_is_ended_at_once():
+    task = told("Hum a song.", "pick_and_place_simple", object_target="CellPhone", parent_target="Fridge")
+    found = outcome(task, PlannerCriticConfig(retries=False))
+    assert (found.won, found.actions) == (False, ())
+
+
 def test_a_remembered_home_decides_between_kinds():
     player = agent()
     outcome(kitchen_task("hidden"), player=player)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 
@@ -65,7 +66,8 @@ def test_measures():
 
 
 def test_the_command_line_ends_with_recall(data, tmp_path, capsys):
-    report = main(["--config=locomo", "--data", str(data), "--result", str(tmp_path / "r.json")])
+    contenders = ["--contenders", "ours", "bm25", "embedder", "fusion"]
+    report = main(["--config=locomo", "--data", str(data), *contenders, "--result", str(tmp_path / "r.json")])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert list(line["recall"]) == ["ours", "bm25", "embedder", "fusion", "mem0", "langmem"]
     assert line["recall"]["mem0"] is line["recall"]["langmem"] is None
@@ -74,6 +76,18 @@ def test_the_command_line_ends_with_recall(data, tmp_path, capsys):
     assert report["costs"]["ours"]["turns_kept"] == report["turns"] == 8  # one said three times, too
     assert json.loads((tmp_path / "r.json").read_text())["costs"] == line["costs"]
     assert "8 of 8 turns are kept" in BENCHMARK.table(report)
+
+
+@pytest.mark.parametrize("name", ["mem0", "langmem"])
+def test_a_baseline_answers_or_is_left_out(data, name, capsys):
+    """Eight turns, so that the first ten have all that is wanted."""
+    report = BENCHMARK.evaluate(LocomoConfig(str(data), ("embedder", name)))
+    recall = BENCHMARK.line(report)["recall"]
+    if importlib.util.find_spec(name) is None:
+        assert recall[name] is None
+        assert 'pip install -e ".[baselines]"' in capsys.readouterr().out
+    else:
+        assert recall[name]["10"] == recall["embedder"]["10"] == 1
 
 
 def test_it_needs_its_data():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from embodied_mem.worlds.memento.agent.goals import kind_score, moves_of
-from embodied_mem.worlds.memento.agent.grammar import sentence_kind, things_in
+from embodied_mem.worlds.memento.agent.grammar import is_description, things_in
 from embodied_mem.worlds.memento.agent.house import HouseView
 from embodied_mem.worlds.memento.agent.instruction import read_instruction
 from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
+from embodied_mem.worlds.memento.agent.requests import request_in
+from embodied_mem.worlds.memento.evaluation.rewordings import HALVES, bare, reworded, templates
 
 HOUSE = """Task: x
 
@@ -21,6 +23,9 @@ kitchen_1: floor_kitchen_1, counter_9, cabinet_10, cabinet_11
 The following furnitures have a faucet: counter_9
 Objects:
 No objects found yet"""
+
+LOST = {"own": 0, "blind": 6}
+"""Rewordings of each list that are read as something else."""
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +114,53 @@ def test_names_of_objects_may_have_blanks():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "kind"),
+    ("sentence", "wanted", "describes"),
     [
-        ("Can we move the candle to the couch?", "command"),
-        ("Then, please place it on the bed.", "command"),
-        ("The can is part of my favorite collection.", "description"),
-        ("It's a family heirloom.", "description"),
-        ("I usually have the jug on the table for tea.", "preference"),
-        ("When tidying, I prefer to have the book on the couch.", "preference"),
+        ("Can we move the candle to the couch?", "move the candle to the couch", False),
+        ("Then, please place it on the bed.", "Then, place it on the bed", False),
+        ("The can is part of my favorite collection.", "", True),
+        ("It's a family heirloom.", "", True),
+        ("The book can stay where it is.", "", True),
+        ("I usually have the jug on the table for tea.", "", False),
+        ("When tidying, I prefer to have the book on the couch.", "", False),
+        ("I moved the cup and put it away.", "", False),
+        ("Don't move the cup.", "", False),
+        ("I put the kettle on the table, so could you bring the cup?", "bring the cup", False),
+        ("When you get a chance, would you mind bringing the cup?", "bringing the cup", False),
     ],
 )
-def test_kinds_of_sentences(sentence, kind):
-    assert sentence_kind(sentence) == kind
+def test_kinds_of_sentences(sentence, wanted, describes):
+    found = request_in(sentence)
+    assert found.rstrip(".?") == wanted
+    if not found:
+        assert bool(is_description(sentence)) == describes
+
+
+REQUEST = "Move the jug and my red cup to the bedroom table and place them next to each other"
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_a_request_is_the_same_whatever_stands_around_it(words, half):
+    plain = read(f"{REQUEST}.", words)
+    lost = []
+    for template in templates(half):
+        text = reworded({"instruction": f"{REQUEST}."}, template)["instruction"]
+        lost += [text] * (read(text, words) != plain)
+    assert len(lost) <= LOST[half], lost
+
+
+def test_small_letters_without_punctuation_say_the_same(words):
+    text = bare(
+        {"instruction": "Please move the jug, the red cup, and my lamp to the bedroom table. Put them together."}
+    )
+    assert text["instruction"] == "please move the jug the red cup and my lamp to the bedroom table put them together"
+    assert read(text["instruction"], words) == [(["the jug", "the red cup", "my lamp"], ("table", "bedroom"), True)]
+
+
+def test_talk_is_no_knowledge_of_things(words):
+    text = "I have guests tonight. Could you move my lamp to the bedroom table? The house is a mess. Thank you so much!"
+    asked = read_instruction(text, words)
+    assert (asked.descriptions, asked.preferences, len(asked.placements)) == ((), (), 1)
 
 
 def test_lists_keep_pairs_of_adjectives_together():

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from memento_play import play
 
-from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.worlds.memento.agent.house import HouseView
+from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
 from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.agent.profile_goals import told_of
 from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.env import MementoVectorEnv
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
@@ -128,6 +131,43 @@ def test_a_profile_alone_says_what_a_pattern_is(tmp_path):
     profile.tell(TOLD, episode=1, step=0, time=0)
     _, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], profile=profile)
     assert won
+
+
+def test_what_a_memory_at_hand_tells_the_profile_does_not_tell_again(tmp_path):
+    """The profile has a routine from the same task, with less: beside the memory it changes nothing."""
+    memory = acquired(tmp_path)
+    asked = "Could you set up my calm evening?"
+    profile = UserProfile()
+    profile.tell(TOLD, episode=1, step=0, time=0)
+    alone, _ = run(tmp_path, asked, [on("Vase", "bed_6")], [memory])
+    both, _ = run(tmp_path, asked, [on("Vase", "bed_6")], [memory], profile)
+    assert both == alone
+    words = PlaceWords(HouseView(MementoVectorEnv(load_tasks("acquisition", tmp_path)).reset()[0][0], asked))
+    assert told_of(asked, words, profile, [memory]).patterns == ()
+    assert [one.label for one in told_of(asked, words, profile, []).patterns] == ["the user's calm evening"]
+    profile = UserProfile()  # what was told elsewhere stands behind the memory
+    profile.tell("I keep the cup on the cabinet for my calm evening.", episode=7, step=0, time=0)
+    assert run(tmp_path, asked, [on("Vase", "bed_6")], [memory], profile)[1]
+
+
+@pytest.mark.parametrize("called", ["the gift from my aunt", "my gift vase from my aunt"])
+def test_a_name_says_which_thing_is_meant_and_not_what_to_do(tmp_path, called):
+    profile = UserProfile()
+    profile.tell("Put the vase on the cabinet. The vase is a gift from my aunt.", episode=7, step=0, time=0)
+    profile.tell("I keep the cup on the cabinet for my calm evening.", episode=8, step=0, time=1)
+    turns, won = run(tmp_path, f"Please put {called} on the bed.", [on("Vase", "bed_6")], profile=profile)
+    assert won
+    assert not any("cup" in action for action in actions(turns))
+
+
+def test_one_name_of_several_things(tmp_path):
+    profile = UserProfile()
+    text = "Move the cup and the book to the bed. The cup and the book are part of my reading set."
+    profile.tell(text, episode=7, step=0, time=0)
+    asked = "Put my reading set on the bed, next to each other."
+    turns, won = run(tmp_path, asked, [on("Cup", "bed_6"), on("Book", "bed_6")], profile=profile)
+    assert won
+    assert "Place[book_1, on, bed_6, next_to, cup_0]" in actions(turns)
 
 
 TWO_CUPS = {

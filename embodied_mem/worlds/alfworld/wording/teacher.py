@@ -123,8 +123,8 @@ class RuleTeacher(TeacherNoise):
         return remembered_places(self.task, experiences, self.room)
 
     def _sources_of(self, experiences: Sequence[Experience]) -> dict[tuple[str, str], int]:
-        """(kind of thing, place) -> number of the first experience that found one there; empty if none has numbers."""
-        numbered = sorted((e for e in experiences if e.number), key=lambda e: (not e.same_room, e.number))
+        """(kind of thing, place) -> number of the best experience that found one there; empty if none has numbers."""
+        numbered = sorted((e for e in experiences if e.number), key=lambda e: not e.same_room)
         sources: dict[tuple[str, str], int] = {}
         for experience in numbered:
             for key, places in self._remember([experience]).items():

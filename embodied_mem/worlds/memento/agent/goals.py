@@ -98,6 +98,14 @@ def kind_score(phrase: str, kind: str) -> float:
     return 0.6 if set(core) & set(words) else 0.0
 
 
+def fit(thing: Thing, other: Thing) -> float:
+    """How well a phrase fits a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
+    kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
+    own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
+    has = set(content(other.text()))
+    return kind + (len(own & has) / len(own) if own else 0.0)
+
+
 def same_thing(a: str, b: str) -> bool:
     """Whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
     x, y = (" ".join(stem(w) for w in re.findall(r"\w+", core_of(p))) for p in (a, b))

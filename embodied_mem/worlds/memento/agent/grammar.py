@@ -1,6 +1,6 @@
 """A small English grammar: kinds of sentences, verbs of requests, lists of things.
 
-sentences("Move the jug. It is green."), sentence_kind("It is green.")      # ..., "description"
+sentences("Move the jug. It is green."), is_description("It is green.")      # ..., True
 things_in("the jug, the black and white cup, and then a plate")             # three phrases
 """
 
@@ -11,7 +11,7 @@ import re
 from .lexicon import TABLES, alternatives, content
 
 _BE = "is|are|was|were|has|have"
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _PREFERENCE = re.compile(
     r"(?:I\b(?!'d like you|\s+(?:want|need|would like) you)"
     r"|(?:when|while|during|every|almost|each|usually|after|before|in the|on)\b[^?]*?\bI\b)",
@@ -29,15 +29,9 @@ _DESCRIBED_PART = re.compile(
     re.IGNORECASE,
 )
 _VERBS = alternatives("verbs")
-_COMMAND = re.compile(
-    r"\s*(?:(?:then|also|and|after that|next|finally|first|please|ok|okay|hey|hi|so|now|once[^,]*|afterwards|lastly|"
-    r"additionally)\b,?\s+)*"
-    rf"(?:(?:can|could|would|will|may|let|help|i'd|i would|i want|i need)\b|(?:{_VERBS})\b)",
-    re.IGNORECASE,
-)
 VERB = re.compile(
     r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)"
-    r"\s+,?\s*)"
+    rf"\s+,?\s*|\b(?=(?:{_VERBS})\s+(?:them|it|both)\b))"
     rf"(?P<verb>(?:{_VERBS})\b(?:\s+(?:up|away|out|down|over|aside|off|together)\b(?!\s+(?:to|on)\s+each))*)"
     r"(?P<change>\s+(?:the\s+)?positions?\s+of)?",
     re.IGNORECASE,
@@ -72,6 +66,16 @@ VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
 AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
 _ADJECTIVES = frozenset(TABLES["adjectives"].split())
 _LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
+_FUNCTION = frozenset(
+    word
+    for title in ("function words", "before a noun", "before a gerund", "before an imperative", "who is not asked")
+    for word in TABLES[title].split()
+)
+_GAP = re.compile(
+    r"\b([a-z]+)\s+(?=(?:the|my|our|a|an)\s+\w)(?!\w+\s+\w+\s+(?:gave|got|bought|made|brought|sent|left|found|\w+ed)\b)",
+    re.IGNORECASE,
+)
+"""Where a list that is written without commas may go on: at an article behind a noun."""
 _LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
 _MODIFIED = re.compile(
@@ -92,17 +96,10 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
 
-def sentence_kind(sentence: str) -> str:
-    """What a sentence is: "command", "description" (of things), or "preference" (of the user)."""
-    if _COMMAND.match(sentence):
-        return "command"
-    if _PREFERENCE.match(sentence):
-        return "preference"
-    if _DESCRIPTION.match(sentence) and not sentence.endswith("?"):
-        return "description"
-    if sentence.endswith("?") or VERB.search(sentence):
-        return "command"
-    return "preference"
+def is_description(sentence: str) -> bool:
+    """Whether a sentence that asks for nothing says what things are like; else it speaks of the user."""
+    told = _DESCRIPTION.match(sentence) and not _PREFERENCE.match(sentence)
+    return bool(told) and not sentence.endswith("?")
 
 
 def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
@@ -126,6 +123,8 @@ def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
 def things_in(text: str) -> list[str]:
     """The things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
     parts: list[str] = []
+    if "," not in text:
+        text = _GAP.sub(lambda m: m[0] if m[1].lower() in _FUNCTION else f"{m[1]}, ", text)
     for chunk in _LIST_COMMA.split(text.strip(" ,;.")):
         chunk = re.sub(r"\A(?:and|then)\s+", "", chunk.strip(" ,;."), flags=re.IGNORECASE)
         if not chunk:

@@ -4,7 +4,8 @@
     asked.placements      # the pen to the shelves; the pen to the floor
     asked.descriptions    # (("the pen", "It is my lucky pen"),)
 
-A sentence is a command, a description of things, or a preference of the user. A command is cut at its verbs, each part
+A sentence is a command (`requests` finds what it asks for), a description of the things asked for, a preference of the
+user, or none of these and passed over. A command is cut at its verbs, each part
 at the places it names, and what stands before a place is a list of things.
 """
 
@@ -15,6 +16,7 @@ import re
 
 from . import grammar
 from .lexicon import PlaceMention, PlaceWords, content
+from .requests import HABIT, request_in
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +75,14 @@ class _Reader:
         self.source: PlaceMention | None = None
         self.then = False
         self.number = -1
+
+    def names(self, phrase: str) -> bool:
+        """Whether a phrase shares a word with a thing that was asked for, where something was."""
+        if not self.placements:
+            return True
+        words = {grammar.bare(phrase), *content(phrase)}
+        things = (thing for one in self.placements for thing in (*one.things, one.beside) if thing)
+        return any(words & {grammar.bare(thing), *content(thing)} for thing in things)
 
     def sentence(self, text: str) -> None:
         matches = list(grammar.VERB.finditer(text))
@@ -289,15 +299,19 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
     commands: list[str] = []
     requests: list[str] = []
     for sentence in grammar.sentences(text):
-        kind = grammar.sentence_kind(sentence)
-        if kind == "command":
-            reader.sentence(sentence)
-            commands.append(sentence)
-            requests.append(sentence)
-        elif kind == "preference":
+        if request := request_in(sentence):
+            reader.sentence(request)
+            commands.append(request)
+            requests.append(request)
+            continue
+        found = grammar.described(sentence, reader.last) if grammar.is_description(sentence) else []
+        descriptions += found
+        if not found and HABIT.search(sentence):
             preferences.append(sentence)
-        else:
-            descriptions += grammar.described(sentence, reader.last)
-        if kind != "command" and requests:
+        tells = any(reader.names(name) for name, _ in found) or HABIT.search(sentence)
+        if requests and (
+            tells or all(map(grammar.VAGUE.match, reader.last))
+        ):  # "get things ready": for what, is to come
             requests[-1] += f" {sentence}"
+    descriptions = [(name, what) for name, what in descriptions if reader.names(name)]
     return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands), tuple(requests))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import HELD, Trace, parse_action

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from embodied_mem.language.chat import ChatError, ChatModel, Message
 from embodied_mem.language.prompt_files import prompt
-from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.profile.profile import UserProfile
 
 from ..traces.trace import Trace, parse_action
 from .agent import Reply
@@ -58,7 +58,7 @@ class ReActAgent:
             )
             for number, memory in enumerate(memories[: self._max_examples], 1):
                 parts.append(f"Example {number}:\n{memory.render()}")
-        known = profile.retrieve(instruction, 5) if profile is not None else []
+        known = profile.recall(instruction, 5) if profile is not None else []
         if known:
             parts.append("What is known of the user:\n" + "\n".join(f"- {item.text}" for item in known))
         parts += [observation.strip(), prompt(_PACKAGE, "household_actions")]

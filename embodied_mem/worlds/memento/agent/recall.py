@@ -19,13 +19,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import Trace
-from .goals import Move, Thing, core_of, kind_score, moves_of
-from .instruction import Asked, read_instruction
+from .goals import Move, Thing, core_of, fit, kind_score, moves_of
+from .instruction import Asked
 from .lexicon import PlaceMention, PlaceWords, content, stem
+from .profile_goals import SURE, Told, told_of
 from .trace_goals import Remembered, remembered
 
 _OPEN = re.compile(
@@ -43,6 +44,7 @@ _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
 _LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
+_MAX_UNKNOWN = 2
 _SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
 
 
@@ -82,16 +84,16 @@ def recall(
     known = [remembered(trace, words) for trace in memories]
     for rank, one in enumerate(known):
         one.prior = -0.01 * rank
-    known += _from_profile(instruction, words, profile)
-    known = [one for one in known if one.moves]
+    user = told_of(instruction, words, profile, memories)
+    known = [one for one in [*known, *user.patterns] if one.moves]
     if not known or not asked.commands:
-        return [Part(plain, [_unknown(move.thing) for move in plain if _PERSONAL.search(move.thing.phrase)][:2])]
+        return [_Request(asked, range(len(asked.commands)), words, [], user).by_words()]
     scores = _likeness(asked.requests, known, words, embedder)
     chosen = _assign(scores, asked.commands)
     parts = []
     for best, group in itertools.groupby(range(len(chosen)), key=chosen.__getitem__):
         numbers = list(group)
-        request = _Request(asked, numbers, words, known)
+        request = _Request(asked, numbers, words, known, user)
         total = [sum(scores[i][j] for i in numbers) / len(numbers) for j in range(len(known))]
         first, *others = sorted(range(len(known)), key=lambda j: (j != best, -total[j]))
         part = request.resolve(known[first])
@@ -103,27 +105,6 @@ def recall(
 def _unknown(thing: Thing) -> str:
     thing.known = False
     return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
-
-
-def _from_profile(instruction: str, words: PlaceWords, profile: UserProfile | None) -> list[Remembered]:
-    """What the user's profile says, as memories without steps, behind those of tasks."""
-    known = []
-    for item in profile.retrieve(instruction, 5) if profile is not None else ():
-        data, alias = item.data, item.data["alias"]
-        placed, looks = [], []
-        for name, relation, location in data["steps"]:
-            bare, _, look = name.partition(" (")
-            placed.append(f"Place the {bare} {relation if relation in ('next to', 'in') else 'on'} the {location}.")
-            looks += [f"The {bare} is {look.rstrip(')')}."] if look else []
-        for name in data["things"]:
-            bare, _, look = name.partition(" (")
-            told = f" The {bare} is {alias}." if data["subtype"] == "object_semantics" else ""
-            looks.append(f"The {bare} is {look.rstrip(')') or 'meant'}.{told}")
-        asked = read_instruction(" ".join(dict.fromkeys([*placed, *looks])), words)
-        moves = moves_of(asked)
-        moves = moves or [Move(Thing(name.partition(" (")[0], (name, alias)), None) for name in data["things"]]
-        known.append(Remembered(f"the user's {alias}", (alias, data["description"]), moves, asked, prior=-0.1))
-    return known
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
@@ -210,12 +191,15 @@ def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
 class _Request:
     """Some sentences of an instruction that are about one memory."""
 
-    def __init__(self, asked: Asked, numbers: Sequence[int], words: PlaceWords, known: list[Remembered]):
+    def __init__(self, asked: Asked, numbers: Sequence[int], words: PlaceWords, known: list[Remembered], user: Told):
         placements = tuple(p for p in asked.placements if p.sentence in numbers)
         self.text = " ".join(asked.requests[i] for i in numbers)
         self.words = words
         self.known = known
-        self.moves = moves_of(dataclasses.replace(asked, placements=placements))
+        self.user = user
+        asked = dataclasses.replace(asked, placements=placements)
+        self.moves = moves_of(asked)
+        self.named = user.named(asked)
         self.mentions = [m for m in words.find(self.text) if m.relation != "from" and self._exists(m)]
 
     def _exists(self, mention: PlaceMention) -> bool:
@@ -223,12 +207,14 @@ class _Request:
 
     def resolve(self, one: Remembered) -> Part:
         """Moves and notes, with what one memory says."""
+        if not one.has_steps and self._is_complete():
+            return self.by_words()
         pairs = [(thing, _aligned(thing, one)) for thing in dict.fromkeys(move.thing for move in self.moves)]
         placed = [move for move in self.moves if move.place is not None]
         named = {move.thing for move in placed}
         strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
         if placed and strange and not any(found for _, found in pairs):
-            return self._plain()
+            return self.by_words()
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
             return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
@@ -262,18 +248,28 @@ class _Request:
         return extra
 
     def _look_up(self, thing: Thing) -> bool:
-        """Tell a thing what any memory says of one that is called so."""
+        """Tell a thing what any memory, or else the user, says of one that is called so."""
         others = [other for one in self.known for other in one.things()]
-        best = max(others, key=lambda other: _fit(thing, other), default=None)  # the first of equals
-        if best is None or _fit(thing, best) < 1.2:
+        best = max(others, key=lambda other: fit(thing, other), default=None)  # the first of equals
+        if best is None or fit(thing, best) < SURE:
+            best = self.user.look_up(thing)
+        if best is None:
             return False
         _enrich(thing, best)
         return True
 
-    def _plain(self) -> Part:
-        things = dict.fromkeys(move.thing for move in self.moves)
+    def by_words(self) -> Part:
+        """What the words say by themselves, with what is known of the things that they name."""
+        moves = moves_of(self.named)
+        things = dict.fromkeys(move.thing for move in moves)
         lost = [thing for thing in things if not self._look_up(thing) and _PERSONAL.search(thing.phrase)]
-        return Part(self.moves, [_unknown(thing) for thing in lost])
+        return Part(moves, [_unknown(thing) for thing in lost][:_MAX_UNKNOWN])
+
+    def _is_complete(self) -> bool:
+        """Whether the words say of each thing where it goes, and name no arrangement that only memory knows."""
+        moves = moves_of(self.named)
+        placed = all((move.place is not None or move.beside is not None) and not move.arrange for move in moves)
+        return bool(moves) and placed and (bool(self.named.descriptions) or not _OPEN.search(self.text))
 
     def _elsewhere(self, one: Remembered) -> list[Move]:
         """The remembered moves with the place named now, as far as it is another one."""
@@ -295,18 +291,10 @@ class _Request:
         return any(self.words.view.room_of(piece) in rooms for piece in self.words.pieces(place))
 
 
-def _fit(thing: Thing, other: Thing) -> float:
-    """How well a phrase fits a remembered thing: its category, and its words among what is known of the thing."""
-    kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
-    own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
-    has = set(content(other.text()))
-    return kind + (len(own & has) / len(own) if own else 0.0)
-
-
 def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
     """The remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
     others = one.things()
-    scores = {other: _fit(thing, other) for other in others}
+    scores = {other: fit(thing, other) for other in others}
     exact = [other for other in others if kind_score(thing.phrase, other.kind or core_of(other.phrase)) >= 3]
     if exact:
         return [max(exact, key=lambda other: scores[other])]

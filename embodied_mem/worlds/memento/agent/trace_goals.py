@@ -33,6 +33,7 @@ class Remembered:
         asked: the instruction, read.
         kinds: categories of the objects that were seen.
         prior: added to its likeness with a request.
+        has_steps: whether it was done once; what the user's profile says was only told.
     """
 
     label: str
@@ -41,6 +42,7 @@ class Remembered:
     asked: Asked
     kinds: frozenset[str] = frozenset()
     prior: float = 0.0
+    has_steps: bool = True
 
     def words(self) -> list[str]:
         """Stems of all its words."""

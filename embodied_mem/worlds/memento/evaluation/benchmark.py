@@ -2,6 +2,7 @@
 
     --data DIR         another folder of the same format
     --tables NAME ...  other tables besides the main one; none for the main one alone
+    --agents react --server http://localhost:8000/v1 --model NAME --record calls.jsonl     # a chat model acts
 
 The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single,
 joint, and 3-joint tasks drawn anew) with k memories of the same house. With --result the tables go beside the report as
@@ -21,13 +22,16 @@ from typing import Any
 from embodied_mem.atomic_file import write_text
 from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory.vectors.lexical import LexicalEmbedder
 from embodied_mem.memory.vectors.text_index import CachedEmbedder
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.memento import instruction_variants as variants
+from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
 from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.agent.react import ReActAgent
 from embodied_mem.worlds.memento.data import (
     find_episodes,
     load_captions,
@@ -36,7 +40,7 @@ from embodied_mem.worlds.memento.data import (
     related_ids,
     tasks_of,
 )
-from embodied_mem.worlds.memento.evaluation import protocol, tables
+from embodied_mem.worlds.memento.evaluation import protocol, rewordings, tables
 from embodied_mem.worlds.memento.evaluation.published import beside, published_scores
 from embodied_mem.worlds.memento.joint_tasks import triples
 from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged
@@ -50,12 +54,13 @@ LONG = 80
 """Actions of the table `limits`."""
 
 
+AGENTS = ("planner", "react")
 EMBEDDERS = ("auto", "minilm", "lexical")
-TABLES = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants")
+TABLES = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants", "rewordings")
 
 
 @dataclasses.dataclass(frozen=True)
-class MementoConfig:
+class MementoConfig(ChatOptions):
     """What is played, as the options say."""
 
     data: str = option("", "folder with scenes.json, captions.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
@@ -64,16 +69,28 @@ class MementoConfig:
     k: int = option(5, "memories given")
     max_steps: int = option(40, "actions of a run")
     triples_per_scene: int = option(5, "3-joint tasks drawn per house")
+    draws: int = option(2, "rewordings drawn for each single task from each list of them")
     seed: int = option(0, "of the world's chance and of every draw")
-    tables: tuple[str, ...] = option(TABLES, "tables besides the main one; none for the main one alone", choices=TABLES)
+    num_tasks: int = option(0, "of each utilisation stage, the first so many; 0 takes all")
+    agents: tuple[str, ...] = option(("planner",), "who plays: the planner, or a chat model (react)", choices=AGENTS)
+    tables: tuple[str, ...] = option(
+        TABLES,
+        "tables besides the main one; none for the main one alone, which is all that react plays",
+        choices=TABLES,
+    )
 
     def __post_init__(self) -> None:
         for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
-        for name, least in (("k", 1), ("max_steps", 1), ("triples_per_scene", 0), ("seed", 0)):
+        least_of = {"k": 1, "max_steps": 1, "num_tasks": 0, "triples_per_scene": 0, "draws": 1, "seed": 0}
+        for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise InvalidInputError(f"{name}: expected >= {least}, got {getattr(self, name)}")
+        if len(self.agents) != 1 or self.agents[0] not in AGENTS:
+            raise InvalidInputError(
+                f"agents: expected one of {', '.join(AGENTS)}, got {', '.join(self.agents) or 'none'}"
+            )
         if unknown := [name for name in self.tables if name not in TABLES]:
             raise InvalidInputError(f"tables: expected some of {', '.join(TABLES)}, got {unknown[0]!r}")
 
@@ -100,11 +117,14 @@ class Evaluation:
         self.embedder = embedder_of(options.embedder)
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
         self._check()
+        self.model = chat_model(options, "react") if options.agents == ("react",) else None
         self._played: dict[tuple[Any, ...], list[protocol.Run]] = {}
         categories = {template: category for template, category, _ in load_captions(self.root)}
         self.records["joint3"] = triples(
             self.records["single"], categories, per_scene=options.triples_per_scene, seed=options.seed
         )
+        if options.num_tasks:
+            self._take_first(options.num_tasks)
         asked = [record["instruction"] for stage in STAGES for record in self.records[stage]]
         clauses = [clause for instruction in asked for clause in clauses_of(instruction)]
         self.embedder.embed([*asked, *clauses, *(text for clause in clauses for text in expansions_of(clause))])
@@ -112,6 +132,16 @@ class Evaluation:
         runs = self.play(self.records["acquisition"], lambda record: protocol.Given())
         self.acquired = {run.episode_id: run for run in runs}
         self.memory = self.memory_of([run.trace for run in runs])
+
+    def _take_first(self, count: int) -> None:
+        """Keeps so many entries of each utilisation stage, and the acquisition episodes that they need."""
+        for stage in STAGES:
+            self.records[stage] = self.records[stage][:count]
+        needed = {number for stage in STAGES for record in self.records[stage] for number in related_ids(record)}
+        self.records["acquisition"] = [r for r in self.records["acquisition"] if str(r["episode_id"]) in needed]
+
+    def _agent(self, limit: int) -> HouseholdAgent:
+        return MemoryPlanner(self.embedder, max_actions=limit) if self.model is None else ReActAgent(self.model)
 
     def _check(self) -> None:
         """Raises InvalidInputError for a stage without episodes, or one that needs an episode that is not there."""
@@ -144,7 +174,7 @@ class Evaluation:
             self._played[key] = protocol.play_stage(
                 tasks_of(records, self.root),
                 records,
-                lambda: MemoryPlanner(self.embedder, max_actions=limit),
+                lambda: self._agent(limit),
                 lambda record: gifts[str(record["episode_id"])],
                 seed=self.options.seed,
                 max_steps=limit,
@@ -286,6 +316,18 @@ class Evaluation:
                 result[name] = {"original": self.row(self.use(originals)), "changed": self.row(self.use(changed))}
         return result
 
+    def rewordings(self) -> dict[str, Any]:
+        """The single stage with other lead-ins and endings, drawn for each task, and in small letters alone."""
+        singles = self.records["single"]
+        result = {
+            "original": self.row(self.use(singles)),
+            "bare": self.row(self.use(list(map(rewordings.bare, singles)))),
+        }
+        for half in rewordings.HALVES:
+            draws = (rewordings.drawn(singles, half, draw, self.options.seed) for draw in range(self.options.draws))
+            result[half] = self.row([run for records in draws for run in self.use(records)])
+        return result
+
 
 class MementoBenchmark:
     """A `Benchmark`; what the paper reports stands in its own tables."""
@@ -299,11 +341,12 @@ class MementoBenchmark:
     ) -> dict[str, Any]:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
-        with Progress("tables", 1 + len(config.tables), unit="table") as progress:
+        others = config.tables if config.agents == ("planner",) else ()
+        with Progress("tables", 1 + len(others), unit="table") as progress:
             evaluation = Evaluation(config)
             report: dict[str, Any] = {"stages": evaluation.main_table()}
             progress.update()
-            for name in config.tables:
+            for name in others:
                 report[name] = getattr(evaluation, name)()
                 progress.update()
         memory, singles = evaluation.memory, evaluation.records["single"]
@@ -314,7 +357,7 @@ class MementoBenchmark:
             line[f"missing_at_{k}"] = round(100 * protocol.missing_rates(memory, singles, config.strategy, k)["all"], 2)
         report["line"] = line
         report |= manifest(
-            config=dataclasses.asdict(config), embedder=evaluation.embedder.name,
+            config=dataclasses.asdict(config), embedder=evaluation.embedder.name, **usage_of(evaluation.model),
             seconds=round(time.perf_counter() - started, 1),
         )  # fmt: skip
         episodes = [episode_of(stage, run, config) for stage, runs in evaluation.stages().items() for run in runs]
@@ -343,6 +386,7 @@ BENCHMARK = MementoBenchmark()
 def episode_of(stage: str, run: protocol.Run, config: MementoConfig) -> EpisodeResult:
     """The result of a run of the main table."""
     more = {"sim_steps": run.sim_steps, "missing": int(run.missing)}
+    agent = config.strategy if config.agents == ("planner",) else "react"
     return EpisodeResult(
-        config.strategy, run.episode_id, run.won, run.progress, run.cycles, subset=stage, seed=config.seed, more=more
+        agent, run.episode_id, run.won, run.progress, run.cycles, subset=stage, seed=config.seed, more=more
     )

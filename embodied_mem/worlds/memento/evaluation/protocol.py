@@ -24,7 +24,8 @@ from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.memory.modules.profile import UserProfile
+from embodied_mem.memory.chat_writer import ChatWriter
+from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.worlds.memento.data import DEVELOPMENT_SCENES, related_ids
 from embodied_mem.worlds.memento.engine import Task
 from embodied_mem.worlds.memento.env import MAX_ACTIONS, MementoVectorEnv
@@ -217,11 +218,16 @@ def missing_rates(memory: TraceMemory, records: Sequence[Record], strategy: str,
     return {name: float(np.mean(values)) for name, values in missing.items() if values or name == "all"}
 
 
-def build_profiles(records: Iterable[Record], embedder: Any = None) -> dict[str, UserProfile]:
-    """The user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1)."""
+def build_profiles(
+    records: Iterable[Record], embedder: Any = None, writer: ChatWriter | None = None
+) -> dict[str, UserProfile]:
+    """The user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1).
+
+    A writer reads and resolves them, and puts into words what is recalled; None for rules.
+    """
     profiles: dict[str, UserProfile] = {}
     for time, record in enumerate(records):
-        profile = profiles.setdefault(record["scene_id"], UserProfile(embedder=embedder))
+        profile = profiles.setdefault(record["scene_id"], UserProfile(embedder=embedder, writer=writer))
         number = int(record["episode_id"]) if str(record["episode_id"]).isdigit() else time
         profile.tell(record["instruction"], episode=number, step=0, time=time)
     return profiles
@@ -229,6 +235,8 @@ def build_profiles(records: Iterable[Record], embedder: Any = None) -> dict[str,
 
 def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> dict[str, Any]:
     """The metrics of table 1, rates and differences in [0, 1] with 95 % intervals.
+
+    Runs of one episode are not independent: the interval of success counts episodes.
 
     Args:
         runs: of one stage or a part of it; at least one.
@@ -240,7 +248,7 @@ def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> d
     row: dict[str, Any] = {
         "episodes": len(runs),
         "sr": float(won.mean()),
-        "sr_interval": list(wilson(float(won.mean()), len(runs))),
+        "sr_interval": list(wilson(float(won.mean()), len({run.episode_id for run in runs}))),
         "pc": float(progress.mean()),
         "pc_interval": list(paired_difference(progress, np.zeros(len(runs)))[1:]),
         "cycles": float(np.mean([run.cycles for run in runs])),

@@ -203,6 +203,20 @@ def variant_table(report: Row) -> str:
     return _plain("instructions", _flat(report["variants"]), _flat(PAPER_VARIANTS))
 
 
+REWORDED = {
+    "original": "as written",
+    "bare": "small letters, no punctuation",
+    "own": "reworded, list written before the parser",
+    "blind": "reworded, list written by somebody who never saw the parser",
+}
+"""Rows of the rewordings."""
+
+
+def rewordings_table(report: Row) -> str:
+    """The single stage with other lead-ins and endings."""
+    return _plain("instructions, single", {REWORDED[name]: row for name, row in report["rewordings"].items()})
+
+
 def limit_table(report: Row) -> str:
     """The longer stages with more actions."""
     rows = {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
@@ -218,6 +232,7 @@ TABLES: dict[str, Callable[[Row], str]] = {
     "damage": damage_table,
     "profile": profile_table,
     "variants": variant_table,
+    "rewordings": rewordings_table,
 }
 """The tables that follow the main one, by the name of their part of the report."""
 

@@ -1,0 +1,1 @@
+"""What several worlds' benchmarks share: agents by text, lifelong agents, deliveries."""

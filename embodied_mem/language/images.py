@@ -1,0 +1,93 @@
+"""Pictures as parts of chat messages, and what stands for them in recordings.
+
+    content("What is on the desk?", [pixels])     # a list of parts: the text, then each picture as a data URL
+    without_images(messages)                      # the same messages with hashes instead of pictures
+
+A picture is uint8[height, width, 3], or the bytes of a PNG or JPEG file.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from .chat import Message
+
+Picture = np.ndarray | bytes
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+_HASHED = "sha256:"
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """A PNG file of uint8[height, width, 3]; the same pixels give the same bytes.
+
+    Raises:
+        InvalidInputError: another shape or type.
+    """
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        got = f"{pixels.dtype}{list(pixels.shape)}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
+        raise InvalidInputError(f"image: expected uint8[height, width, 3], or the bytes of a PNG or JPEG, got {got}")
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter, none
+    rows[:, 1:] = pixels.reshape(height, 3 * width)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # eight bits of red, green and blue
+    return _PNG + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
+
+
+def content(text: str, images: Sequence[Picture] = ()) -> str | list[dict[str, object]]:
+    """What a message says: the text alone, or with pictures after it, as OpenAI's content parts.
+
+    Raises:
+        InvalidInputError: something that is no picture.
+    """
+    if not images:
+        return text
+    parts: list[dict[str, object]] = [{"type": "text", "text": text}]
+    for image in images:
+        data = image if isinstance(image, bytes) else png(image)
+        kind = "png" if data.startswith(_PNG) else "jpeg" if data.startswith(_JPEG) else ""
+        if not kind:
+            raise InvalidInputError("image: expected the bytes of a PNG or JPEG file, got others")
+        url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+def texts_and_images(messages: Sequence[Message]) -> tuple[list[str], int]:
+    """(the texts, the number of pictures) of messages."""
+    texts, count = [], 0
+    for message in messages:
+        said = message.get("content", "")
+        for part in said if isinstance(said, list) else [{"text": said}]:
+            is_image = isinstance(part, dict) and part.get("type") == "image_url"
+            count += is_image
+            texts += [] if is_image else [str(part.get("text", "")) if isinstance(part, dict) else str(part)]
+    return texts, count
+
+
+def without_images(messages: Sequence[Message]) -> list[Message]:
+    """The messages with `sha256:...` instead of each picture that stands in them; others are as they were."""
+    return [
+        {**message, "content": [_hashed(part) for part in said]}
+        if isinstance(message, dict) and isinstance(said := message.get("content"), list)
+        else message
+        for message in messages
+    ]
+
+
+def _hashed(part: object) -> object:
+    place = part.get("image_url") if isinstance(part, dict) else None
+    url = place.get("url") if isinstance(place, dict) else None
+    if not (isinstance(part, dict) and isinstance(place, dict) and isinstance(url, str) and url.startswith("data:")):
+        return part
+    return {**part, "image_url": {**place, "url": _HASHED + hashlib.sha256(url.encode()).hexdigest()}}

@@ -1,0 +1,156 @@
+"""What each memory finds for a question, on one scale.
+
+    asked = Question("where is the blue mug?")
+    items = answers("spatial", memory.spatial, asked, weight)
+
+For the goal of the running task every memory scores by itself: its last steps and what is around the agent fit it. For
+any other question an item is scored by `relevance`: of the words of the question, each with its weight, what its text
+has, and what its memory found similar or near. How recent a step is moves its score by a tenth at most.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..modules.episodic import EpisodicMemory
+from ..modules.note import Note, labels_at, note_data
+from ..modules.notes import NoteMemory
+from ..modules.semantic import SemanticMemory
+from ..modules.temporal import TemporalMemory
+from ..profile.profile import UserProfile
+from ..recollection import Item
+from ..relevance import SIMILAR, Asked, relevance
+from ..spatial.spatial import SpatialMemory
+from ..trust import QUOTED
+from ..views.views import ViewMemory
+from .kept import kept
+
+_FOUND = 8
+_FEW = 16
+"""Of a profile, whose words and vectors then say what fits: words that both have may be lost in a sum of vectors."""
+_OF_QUOTED = 0.9
+"""Of the score of what another agent or a document says."""
+_LEAST = 0.05
+"""Below this nothing fits: two words whose hashes meet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked, and in which situation.
+
+    Attributes:
+        query: the text.
+        k: at most so many items are wanted; None for as many as each memory gives.
+        as_of: a time to look back to; None for now.
+        where: values that an item must have.
+        of_task: whether it is the goal of the running task.
+        place: of the running task.
+        hops: how far to go from what the query names.
+    """
+
+    query: str
+    k: int | None = None
+    as_of: int | None = None
+    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    of_task: bool = False
+    place: str = ""
+    hops: int = 2
+
+
+def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
+    """What a memory finds.
+
+    Args:
+        name: of the memory.
+        module: the memory.
+        asked: the question.
+        weight: how much a stem tells; None if they all tell the same.
+    """
+    if asked.where.get("module", name) != name or isinstance(module, ViewMemory):
+        return []  # views are asked by pose and time, see `Seeing.sightings`
+    if isinstance(module, NoteMemory):
+        where = _note_filter(asked.where, asked.as_of)
+        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=where)
+        return [item for item in found if item.score >= _LEAST]
+    words = None if asked.of_task else Asked(asked.query, _same if weight is None else weight)
+    if words is not None and not words.weights:
+        words = None  # such as "what did you just do?"
+    found = _found(module, asked, words)
+    if asked.where:
+        entries = [kept(name, module, item.id.partition(":")[2]) for item in found]
+        found = [item for item, entry in zip(found, entries) if entry is not None and entry.fits(asked.where)]
+    return found if words is None else _fitting(module, found, words)
+
+
+def weighed(item: Item) -> Item:
+    """The item, a little lower if it is a quotation: of two that fit about equally the more trusted one comes first."""
+    return item._replace(score=_OF_QUOTED * item.score) if item.trust in QUOTED else item
+
+
+def best_of(items: Iterable[Item], k: int) -> list[Item]:
+    """The `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
+    found: list[Item] = []
+    said: set[str] = set()
+    for item in sorted(items, key=lambda item: -item.score):
+        data = item.data if isinstance(item.data, Mapping) else {}
+        ids = {item.id or item.text, item.text.rstrip(".! "), *(f"notes:{note}" for note in data.get("notes", ())[:1])}
+        if said.isdisjoint(ids):
+            found.append(item)
+        said |= ids
+    return found[:k]
+
+
+def _same(word: str) -> float:
+    return 1.0
+
+
+def _note_filter(where: Mapping[str, Any], as_of: int | None) -> Callable[[Note], bool] | None:
+    wanted = {name: value for name, value in where.items() if name != "module"}
+    if not wanted:
+        return None
+
+    def fits(note: Note) -> bool:
+        labels = note.labels if as_of is None else labels_at(note, as_of)
+        own = {"id": f"notes:{note.id}", "trust": note.trust, **note_data(note), **labels}
+        return all(name in own and own[name] == value for name, value in wanted.items())
+
+    return fits
+
+
+def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
+    """What a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
+    if isinstance(module, SpatialMemory):
+        options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
+        if words is None:
+            return module.retrieve(asked.query, **options)
+        named = module.retrieve(asked.query, agent=False, **options)
+        around = module.retrieve(asked.query, **options)
+        texts = {item.text for item in named}
+        return named + [item for item in around if item.text not in texts and words.share(item.text)]
+    if isinstance(module, TemporalMemory):
+        return module.retrieve(asked.query, as_of=asked.as_of)
+    if isinstance(module, UserProfile):
+        near = module.retrieve(asked.query, max(asked.k or 0, _FEW), as_of=asked.as_of, above=-1.0)
+        if words is not None:
+            return near
+        same = Asked(asked.query, _same)
+        return [item for item in near if item.score > SIMILAR or same.share(item.text)][: max(asked.k or 0, 5)]
+    if isinstance(module, EpisodicMemory):  # of the place of the running task only for that task
+        return module.retrieve(asked.query, place=asked.place if asked.of_task else "", as_of=asked.as_of)
+    assert isinstance(module, SemanticMemory)
+    return module.retrieve(asked.query, as_of=asked.as_of)
+
+
+def _fitting(module: Any, found: Iterable[Item], words: Asked) -> list[Item]:
+    """The items that fit the question, on the scale of `relevance`."""
+    items = []
+    for item in found:
+        share = words.share(item.text)
+        score = relevance(share, item.score)
+        if isinstance(module, TemporalMemory):
+            score = relevance(share, share) * (0.9 + 0.1 * item.score) if share else 0.0
+        if score >= _LEAST:
+            items.append(item._replace(score=score))
+    return items

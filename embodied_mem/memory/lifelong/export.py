@@ -1,0 +1,200 @@
+"""All that a memory holds as lines of JSON, and back: ids, history, times, sources and trust included.
+
+    text = exported(memory.state())
+    state = imported(text)                   # the same bytes
+
+The first line names the format. Every other one is a value, a row of a list, or a row of a part: {"module": "notes",
+"field": "notes", "row": {...}}. The module of what is no module's is "lifelong".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import struct
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import InvalidInputError
+from ..arguments import shown
+from ..graph.graph_json import bytes_of, rows_of
+from ..modules import entries, temporal
+from ..modules.note import Note, note_of
+from ..profile.graph import Edge
+from ..store.module import read_state, write_state
+
+_FORMAT, _VERSION = "embodied_mem.export", 1
+_OWN = "lifelong"
+_STATE = "embodied_mem.lifelong_memory"
+_PARTS: dict[str, tuple[tuple[str, int], ...]] = {
+    "spatial": (("graph", 0), ("node_rows", 4), ("fact_rows", 4), ("confidence_rows", 1)),
+    "views": (("rows", 11),),
+}
+"""Module -> its parts: names, and numbers in a row; 0 for a knowledge graph."""
+
+_ROWS: dict[tuple[str, str], type] = {
+    ("notes", "notes"): Note, ("profile", "edges"): Edge, ("episodic", "entries"): entries.Entry,
+    ("semantic", "entries"): entries.Entry, ("temporal", "entries"): temporal.Entry,
+}  # fmt: skip
+
+
+def exported(state: bytes) -> str:
+    """The lines of what `LifelongMemory.state` returned."""
+    own, parts = read_state(_STATE, state)
+    lines: list[dict[str, Any]] = [{"format": _FORMAT, "version": _VERSION}]
+    lines += ({"module": _OWN, **line} for line in _fields(own))
+    for name, part in zip(own["modules"], parts):
+        data, pieces = read_state(json.loads(part[: part.index(b"\n")])["format"], part)
+        lines += ({"module": name, **line} for line in _fields(data))
+        for piece, (kind, width) in zip(pieces, _PARTS.get(name, ()), strict=False):
+            lines += ({"module": name, "part": kind, **line} for line in _piece(piece, width))
+        if len(pieces) > len(_PARTS.get(name, ())):
+            raise InvalidInputError(f"export: expected {_PARTS.get(name, ())} as parts of {name}, got {len(pieces)}")
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _fields(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, list) and value:
+            yield from ({"field": name, "row": row} for row in value)
+        else:
+            yield {"field": name, "value": value}
+
+
+def _piece(data: bytes, width: int) -> Iterator[dict[str, Any]]:
+    if not width:
+        yield from ({"field": kind, "row": row} for kind, row in rows_of(data))
+    elif data:
+        yield from ({"row": row} for row in np.frombuffer(data, "<i8").reshape(-1, width).tolist())
+    else:
+        yield {"value": []}
+
+
+def imported(text: str) -> bytes:
+    """The state that was exported. Raises InvalidInputError that names line and field for anything else."""
+    fields: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[str, list[Any]]] = {}
+    lines = text.splitlines() if "\n" not in text else text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip() and number > 1:
+            continue
+        row = _line(number, line)
+        if number == 1:
+            if (row.get("format"), row.get("version")) != (_FORMAT, _VERSION):
+                raise _problem(1, "format", f"{_FORMAT} version {_VERSION}", line)
+            continue
+        module, field, part = (row.get(name) for name in ("module", "field", "part"))
+        if not isinstance(module, str):
+            raise _problem(number, "module", "the name of one", module)
+        if ("row" in row) == ("value" in row):
+            raise _problem(number, "row", "either a row or a value", line)
+        if part is not None:
+            if part not in dict(_PARTS.get(module, ())):
+                raise _problem(number, "part", f"one of {list(dict(_PARTS.get(module, ())))}", part)
+            rows = parts.setdefault(module, {}).setdefault(part, [])
+            rows += [_part_row(number, dict(_PARTS[module])[part], field, row["row"])] if "row" in row else []
+            continue
+        if not isinstance(field, str):
+            raise _problem(number, "field", "the name of one", field)
+        of_module = fields.setdefault(module, {})
+        if "value" in row:
+            of_module[field] = row["value"]
+            continue
+        if (kind := _ROWS.get((module, field))) is not None:
+            _check_row(number, kind, row["row"])
+        if not isinstance(of_module.setdefault(field, []), list):
+            raise _problem(number, "field", f"one {field} of {module}, or rows of it", line)
+        of_module[field].append(row["row"])
+    return _state(fields, parts)
+
+
+def _state(fields: dict[str, dict[str, Any]], parts: dict[str, dict[str, list[Any]]]) -> bytes:
+    own = fields.pop(_OWN, {})
+    modules = own.get("modules")
+    if not isinstance(modules, list) or set(modules) != set(fields):
+        raise InvalidInputError(f"export: expected lines of the modules {shown(modules)}, got {sorted(fields)}")
+    states = []
+    for name in modules:
+        pieces = []
+        for kind, width in _PARTS.get(name, ()):
+            if kind in parts.get(name, {}):
+                pieces.append(_packed(f"{name}: {kind}", width, parts[name][kind]))
+        states.append(_written(name, fields[name], pieces))
+    return _written(_OWN, own, states)
+
+
+def _written(name: str, data: dict[str, Any], pieces: list[bytes]) -> bytes:
+    if not isinstance(data.get("format"), str) or "version" not in data:
+        raise InvalidInputError(f"export: expected the fields format and version of {name}, got {sorted(data)}")
+    return write_state(data["format"], data, *pieces)
+
+
+def _packed(where: str, width: int, rows: list[Any]) -> bytes:
+    try:
+        return np.array(rows, "<i8").tobytes() if width else bytes_of(rows)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, struct.error) as error:
+        raise InvalidInputError(f"export: {where}: expected what export_json wrote, got {shown(error)}") from error
+
+
+def _part_row(number: int, width: int, field: Any, row: Any) -> Any:
+    if width:
+        if not isinstance(row, list) or len(row) != width or not all(type(value) is int for value in row):
+            raise _problem(number, "row", f"{width} whole numbers", row)
+        return row
+    try:
+        bytes_of([("scope", ""), (field, row)] if field != "scope" else [(field, row)])
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, struct.error) as error:
+        raise _problem(number, str(field), f"a row of a graph ({shown(error)})", row) from error
+    return field, row
+
+
+def _line(number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _problem(number, "JSON", "an object", line) from error
+    if not isinstance(row, dict):
+        raise _problem(number, "JSON", "an object", line)
+    return row
+
+
+@functools.cache
+def _types(kind: type) -> dict[str, tuple[type, ...]]:
+    """Field of a row -> the types that JSON has for it."""
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        options = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
+        kinds = [str if typing.get_origin(one) is typing.Literal else typing.get_origin(one) or one for one in options]
+        found[name] = tuple(kinds)
+    return found
+
+
+def _check_row(number: int, kind: type, row: Any) -> None:
+    """Raise InvalidInputError unless a row has the fields of a class."""
+    if not isinstance(row, dict):
+        raise _problem(number, "row", "an object", row)
+    types = _types(kind)
+    needed = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
+    if missing := needed - row.keys():
+        raise _problem(number, min(missing), "it to be there", sorted(row))
+    for name, value in row.items():
+        if name not in types:
+            raise _problem(number, name, f"one of {', '.join(types)}", value)
+        if type(value) not in types[name]:
+            expected = " or ".join("null" if one is type(None) else one.__name__ for one in types[name])
+            raise _problem(number, name, expected, value)
+    if kind is Note:
+        try:
+            note_of(row)
+        except (InvalidInputError, TypeError, ValueError) as error:
+            raise _problem(number, "row", f"a note ({error})", row) from error
+
+
+def _problem(number: int, field: str, expected: str, got: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"expected lines of export_json: line {number}, field {field!r}: expected {expected}, got {shown(got)}"
+    )

@@ -1,0 +1,111 @@
+"""Removes what was remembered from all memories of a `LifelongMemory`, and from its files.
+
+memory.forget(object="mug 1")           # or user="ann", or episode=3
+memory.delete("notes:12")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..readers.once import ReadOnce
+from ..recollection import Recollection
+from ..store.module import Selector
+from ..store.store import MemoryStore
+from .kept import kept, module_and_number
+from .parts import MemoryParts
+from .references import Recent, References
+
+STORED_AS = "lifelong"
+"""Name of the memory in its store."""
+
+
+class Forgetting(MemoryParts):
+    """The part of `LifelongMemory` that forgets."""
+
+    goal: str
+    place: str
+    episode: int
+    store: MemoryStore | None
+    reader: ReadOnce
+    _turns: list[tuple[str, str]]
+    _outcomes: dict[int, bool]
+    _task_ids: list[str]
+    _cache: dict[tuple[Any, ...], Any]
+    _last: Recollection | None
+    _recent: Recent
+    _references: References
+
+    def forget(
+        self, *, user: str | None = None, object: str | None = None, episode: int | None = None
+    ) -> dict[str, int]:
+        """Remove a user, an object or an episode from everything, files included; how much of what was removed.
+
+        `memory.store.forget(...)` does the same and says which files are gone.
+        """
+        return self._forget(Selector(user, object, episode))
+
+    def _forget(self, selector: Selector) -> dict[str, int]:
+        with self._turns_taken.turn:
+            if self.store is None:
+                return self.remove(selector)
+            return self.store.forget(**dataclasses.asdict(selector)).removed[STORED_AS]
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what the selector names from this object, see `forget`.
+
+        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
+        emptied, and so they are where the running episode is forgotten.
+        """
+        with self._turns_taken.reading:
+            return self._remove(selector)
+
+    def _remove(self, selector: Selector) -> dict[str, int]:
+        self.reader.clear()
+        told = self.profile.told_by(selector) if self.profile is not None else {}
+        known = [notes for i, notes in told.items() if self.profile is not None and self.profile.is_known(i)]
+        receipt: dict[str, int] = {}
+        for one in (selector, *(Selector(entry=f"profile:{i}") for i in told)):
+            for name in self._modules:
+                for what, count in self._own(name).remove(one).items():
+                    receipt[f"{name}.{what}"] = receipt.get(f"{name}.{what}", 0) + count
+        if others := sorted({number for notes in known for number in notes}):
+            self._read_again(others)
+        everything = selector.is_all_of(self.scope)
+        turns = [turn for turn in self._turns if not any(map(selector.in_text, turn))]
+        if everything or selector.episode == self.episode:
+            turns = []
+        receipt["turns"] = len(self._turns) - len(turns)
+        if len(turns) != len(self._turns):
+            self._outcomes = {}  # their steps are others now
+        self._turns = turns
+        if everything or selector.in_text(self.goal) or selector.episode == self.episode:
+            self.goal = ""
+        if everything or selector.in_text(self.place) or selector.episode == self.episode:
+            self.place = ""
+        kept = [
+            "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
+            for number, task_id in enumerate(self._task_ids)
+        ]
+        receipt["task_ids"] = sum(a != b for a, b in zip(kept, self._task_ids))
+        self._task_ids = kept
+        if everything:
+            self._references = References()
+        receipt["references"] = self._references.remove(selector.episode, self._is_there)
+        self._cache.clear()
+        self._recent.clear()
+        self._last = None
+        return receipt
+
+    def _read_again(self, numbers: list[int]) -> None:
+        """Give the profile what notes tell of which the knowledge went with another note that told it, too."""
+        notes = [self.notes.notes[i] for i in numbers if i in self.notes.notes] if self.notes is not None else []
+        last = [(note, note.sources[-1]) for note in notes if note.ended is None and self._is_user(note.speaker)]
+        where = [{"episode": source.episode, "step": source.step, "time": source.time} for _, source in last]
+        rows = sorted(zip(last, where), key=lambda row: row[1]["time"])
+        self._own("profile").read_again((note.id, note.text, at) for (note, _), at in rows)
+
+    def _is_there(self, entry: str) -> bool:
+        name, number = module_and_number(entry, self._modules)
+        return kept(name, self._modules[name], number) is not None

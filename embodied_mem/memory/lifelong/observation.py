@@ -1,0 +1,173 @@
+"""What `LifelongMemory.observe` takes: text, facts, images, a pose, a time and an outcome, checked as they come in.
+
+    observe("look", facts=[("mug", "on", "table", 0.9)], pose=(1.2, 0.4, 0.0), time=1732.5, images=["cam.png"])
+    observe("pick(mug)", outcome=Outcome("failure", "gripper slipped"))
+
+Facts need no text. What becomes of each is said in `docs/memory.md`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+from ...errors import InvalidInputError
+from ..arguments import checked_real, checked_text, shown
+from ..modules.note import SEEN
+from ..readers.reading import NOT, Reader, Reading
+from ..trust import QUOTED, Trust, checked_trust
+from ..views.images import image_record
+from ..views.views import checked_clock, checked_pose
+
+Status = Literal["success", "failure", "unknown"]
+_FAILED: dict[str, bool | None] = {"success": False, "failure": True, "unknown": None}
+
+
+class Outcome(NamedTuple):
+    """How an action ended, as the world knows it.
+
+    Attributes:
+        status: "success", "failure" or "unknown"; of "unknown" the text says whether it failed.
+        message: what it came to, in words; it is read as a line of the text.
+        images: what is seen then, as for `observe`.
+    """
+
+    status: Status
+    message: str = ""
+    images: Sequence[Any] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+    """One observation.
+
+    Attributes:
+        said: the text and the outcome's message: what readers and the chat model get.
+        facts: [subject, relation, object, confidence]; the last is None where none was given.
+        view: pose, time and images; empty if none was given.
+        failed: None if only the text can say.
+        trust: whose word it is.
+    """
+
+    said: str
+    facts: Sequence[list[Any]] = ()
+    view: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    failed: bool | None = None
+    trust: Trust = "sensor"
+
+    @property
+    def quoted(self) -> bool:
+        """Whether no reader may read it."""
+        return self.trust in QUOTED
+
+    @property
+    def text(self) -> str:
+        """What was said, then the facts as sentences: what the running episode keeps."""
+        if not self.facts:
+            return self.said
+        return "\n".join(filter(None, [self.said, *(_sentence(*fact[:3]) for fact in self.facts)]))
+
+    def denials(self, reader: Reader, reading: Reading) -> list[tuple[str, list[Sequence[Any]]]]:
+        """(sentence, facts) of each line and each given fact that only says what is not so; `reading` is of `said`."""
+        denies = [fact for fact in reading.facts if fact[1][:4] == NOT]  # at every step: `startswith` is slower
+        if not denies and not self.facts:
+            return []
+        found: list[tuple[str, list[Sequence[Any]]]] = []
+        if denies:
+            for line in filter(str.strip, self.said.splitlines()):
+                one = reader.read(line)
+                if one.understood and not one.complete and all(fact[1].startswith(NOT) for fact in one.facts):
+                    found.append((line, list(one.facts)))
+        given = [fact for fact in self.facts if fact[1].startswith(NOT)]
+        return [row for row in found if row[1]] + [(_sentence(*fact[:3]), [fact]) for fact in given]
+
+    def status(self, reading: Reading) -> Status:
+        """How the action ended: as the world knows it, else as the text says."""
+        failed = True if self.failed is None and reading.refused else self.failed
+        return "unknown" if failed is None else "failure" if failed else "success"
+
+    def step(self, action: str, reading: Reading, unread: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Fields of the event of a step, and what each module is given.
+
+        Args:
+            action: what was done.
+            reading: of `said`; of nothing if it is quoted.
+            unread: the lines of it that no rule understands, or that change nothing.
+        """
+        failed = reading.refused if self.facts and self.failed is None else self.failed
+        event: dict[str, Any] = {"action": action, "observation": self.text}
+        given: dict[str, dict[str, Any]] = {
+            "spatial": {"action": action, "text": self.said},
+            "temporal": {"action": action, "text": self.text},
+        }
+        if self.facts:
+            given["spatial"]["given"] = self.facts
+        if failed is not None:
+            event["failed"] = given["temporal"]["failed"] = failed
+        if self.trust != "sensor":
+            event["trust"] = given["spatial"]["trust"] = given["temporal"]["trust"] = self.trust
+        if unread:
+            given["notes"] = {"text": unread, "kind": SEEN, "action": action, "trust": self.trust}
+        if self.view:
+            given["views"] = {"view": self.view}
+        return event, given
+
+
+def checked_observation(
+    text: Any, facts: Any, images: Any, pose: Any, time: Any, outcome: Any, *, trust: Any
+) -> Observation:
+    """The observation. Raises InvalidInputError for an argument of another type or out of range."""
+    said, failed = checked_text("text", text), None
+    if outcome is not None:
+        outcome = checked_outcome(outcome)
+        failed = _FAILED[outcome.status]
+        said = "\n".join(filter(None, [said, outcome.message]))
+        images = [*_items("images", images), *_items("outcome: images", outcome.images)]
+    rows = [_checked_fact(fact) for fact in _items("facts", facts)]
+    view: dict[str, Any] = {}
+    if pose is not None:
+        view["pose"] = checked_pose(pose)
+    if time is not None:
+        view["clock"] = checked_clock(time)
+    if records := [image_record(image) for image in _items("images", images)]:
+        view["images"] = records
+        names = [name for one, _, other, _ in rows for name in (one, other)]
+        view["shows"] = [text for text in dict.fromkeys([said, *names]) if text]
+    return Observation(said, rows, view, failed, checked_trust("trust", trust))
+
+
+def checked_outcome(value: Any) -> Outcome:
+    """The outcome, of one or of its status alone."""
+    status, message, images = (*value, ())[:3] if isinstance(value, tuple) and len(value) in (2, 3) else (value, "", ())
+    if not isinstance(status, str) or status not in _FAILED:
+        expected = f"Outcome of {', '.join(_FAILED)} with a message, one of these words, or None"
+        raise InvalidInputError(f"outcome: expected {expected}, got {shown(value)}")
+    return Outcome(cast(Status, status), checked_text("outcome: message", message), images)
+
+
+def _items(name: str, value: Any) -> Iterable[Any]:
+    if type(value) in (tuple, list):
+        return cast(Iterable[Any], value)
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"{name}: expected a list, got {shown(value)}")
+    return value
+
+
+def _checked_fact(fact: Any) -> list[Any]:
+    """[subject, relation, object, confidence] of what a detector or a person gives."""
+    if isinstance(fact, (str, bytes)) or not isinstance(fact, Sequence) or len(fact) not in (3, 4):
+        raise InvalidInputError(f"facts: expected (subject, relation, object, confidence), got {shown(fact)}")
+    words = [" ".join(checked_text("facts: name", word).split()) for word in fact[:3]]
+    if not all(words):
+        raise InvalidInputError(f"facts: expected a subject, a relation and an object with a name, got {shown(fact)}")
+    confidence = None if len(fact) == 3 or fact[3] is None else checked_real("facts: confidence", fact[3])
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise InvalidInputError(f"facts: confidence: expected 0 to 1, got {shown(fact[3])} of {shown(fact)}")
+    return [*words, confidence]
+
+
+def _sentence(subject: str, relation: str, object_: str) -> str:
+    said = "is" if not relation.startswith(NOT) else "is not"
+    relation = relation.removeprefix(NOT)
+    return f"{subject} {said} {object_}." if relation == "is" else f"{subject} {said} {relation} {object_}."

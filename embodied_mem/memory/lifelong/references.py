@@ -1,0 +1,100 @@
+"""References: times at which somebody told the memory again what it had recalled.
+
+    references.add("spatial:12", Reference(episode=0, step=3, time=9, trust="agent"))
+    references.of("spatial:12")
+
+An agent that reads what it recalls often hands it in again. Such a text is no news: it becomes a reference of the
+entry that it came from, never a copy, and never a way to be trusted more. A note has it among its own sources.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import InvalidInputError
+from ..arguments import checked_mapping, checked_number, checked_text, shown
+from ..recollection import Recollection
+from ..trust import Trust, checked_trust
+
+_RECENT = 16
+_PASSING = "temporal"
+"""Its entries are folded away within a few steps, so what is told of them is kept as any other text."""
+
+
+class Reference(NamedTuple):
+    """When something was told again, and by whom."""
+
+    episode: int
+    step: int
+    time: int
+    trust: Trust
+
+
+class Recent:
+    """The texts that were recalled last, to know them when they come back."""
+
+    def __init__(self) -> None:
+        self._recollections: collections.deque[Recollection] = collections.deque(maxlen=_RECENT)
+
+    def add(self, found: Recollection) -> None:
+        self._recollections.append(found)
+
+    def id_of(self, text: str) -> str | None:
+        """The entry that a text was recalled from; None for any other text."""
+        said = " ".join(text.split()).rstrip(".! ")
+        for found in reversed(self._recollections):
+            for item in found.items:
+                if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
+                    return item.id
+        return None
+
+    def clear(self) -> None:
+        self._recollections.clear()
+
+
+class References:
+    """The references of all entries but notes."""
+
+    def __init__(self, rows: Mapping[str, list[Reference]] | None = None) -> None:
+        self._rows = {entry: list(its) for entry, its in (rows or {}).items()}
+
+    def add(self, entry: str, reference: Reference) -> None:
+        self._rows.setdefault(entry, []).append(reference)
+
+    def of(self, entry: str) -> tuple[Reference, ...]:
+        return tuple(self._rows.get(entry, ()))
+
+    def remove(self, episode: int | None, is_there: Callable[[str], bool]) -> int:
+        """Forget those of an episode and those of entries that are not there any more; how many."""
+        before = sum(map(len, self._rows.values()))
+        kept = {
+            entry: [row for row in rows if row.episode != episode]
+            for entry, rows in self._rows.items()
+            if is_there(entry)
+        }
+        self._rows = {entry: rows for entry, rows in kept.items() if rows}
+        return before - sum(map(len, self._rows.values()))
+
+    def fork(self) -> References:
+        return References(self._rows)
+
+    def rows(self) -> dict[str, list[list[Any]]]:
+        """For a state."""
+        return {entry: [list(row) for row in rows] for entry, rows in self._rows.items()}
+
+    @classmethod
+    def of_rows(cls, rows: Any) -> References:
+        """What `rows` gave. Raises InvalidInputError for anything else."""
+        found = {}
+        for entry, its in checked_mapping("state: references", rows).items():
+            found[checked_text("state: references", entry)] = [_reference(row) for row in its]
+        return cls(found)
+
+
+def _reference(row: Any) -> Reference:
+    if not isinstance(row, list) or len(row) != 4:
+        raise InvalidInputError(f"state: references: expected episode, step, time and trust, got {shown(row)}")
+    episode, step, time = (checked_number("state: references", number) for number in row[:3])
+    return Reference(episode, step, time, checked_trust("state: references", row[3]))

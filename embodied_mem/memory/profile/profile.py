@@ -1,0 +1,410 @@
+"""User profile: a graph of three levels (user, knowledge, elements), built from the user's sentences.
+
+    profile = UserProfile(Scope(user="james"))
+    profile.tell("I usually keep the jug and cup on the bedroom table for my night drink.", episode=0, step=0, time=0)
+    profile.retrieve("Could you set up my night drink?")[0].text
+    # "night drink: place jug on bedroom table; then place cup on bedroom table"
+    profile.nodes(), profile.edges()            # MEMENTO's tables 8 and 7
+
+Nodes: user; knowledge (subtype object_semantics or user_pattern, alias, description); pattern (name, args); object
+(name, granularity); location (name, expression). Hierarchical edges: user refers_to knowledge, knowledge entails
+pattern, knowledge composed_of object, pattern target object or location. Temporal edges: pattern before pattern.
+Objects and locations are in the graph once; an edge that is no longer true has an end. Rules read the sentences
+(`text`), or a chat writer, with the rules behind it. What the user denies later has an end, too (`claims`).
+
+Source: MEMENTO D.1, algorithms 1 (`propose`) and 2 (`recall`); `chat` has what the writer is asked. Where there
+is no writer, or it has no usable answer, rules decide whether something is new or an update. A pattern of the same
+alias is an update. So is object semantics of the same alias about the very same things, or about the same class if the
+user calls it "my ..." (there is one favourite mug, but there can be two gifts from a friend). So is what is at least
+`similar` and about the same things. What is about no things at all is an update of the same words alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from ...errors import InvalidInputError
+from ..arguments import (
+    checked_flag,
+    checked_number,
+    checked_real,
+    checked_text,
+    shown,
+)
+from ..chat_writer import ChatWriter, checked_writer
+from ..claims import claims_in
+from ..graph.records import Scope
+from ..recollection import Item
+from ..relevance import SIMILAR
+from ..store.module import RecordedModule, Selector
+from ..vectors.lexical import Embedder
+from ..vectors.text_index import QueryEmbedder, TextIndex
+from .chat import extracted, referred, reformulated, resolved
+from .events import EVENT, check_told
+from .graph import ProfileGraph
+from .text import (
+    OBJECT_SEMANTICS,
+    SUBTYPES,
+    USER_PATTERN,
+    Action,
+    Knowledge,
+    Thing,
+    about,
+    full_name,
+    knowledge_in,
+    normal,
+    sentences_of,
+)
+
+_MAX_CANDIDATES = 5
+_MAX_DENIED = 16
+"""How much of what is most similar to a denial is looked at."""
+
+
+class UserProfile(RecordedModule):
+    """The graph of one scope's user."""
+
+    format_name = "embodied_mem.user_profile"
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        embedder: Embedder | None = None,
+        writer: ChatWriter | None = None,
+        similar: float = 0.8,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make a graph that holds the user's node alone.
+
+        Args:
+            scope, record: as for `RecordedModule`; the scope's `user` names the user.
+            embedder: None for word vectors, or the lexical one where their table is not installed.
+            writer: reads what the user says; None for rules alone.
+            similar: cosine from which on a description about the same things is an update.
+        """
+        if not 0 < checked_real("similar", similar) <= 1:
+            raise InvalidInputError(f"similar: expected a cosine in (0, 1], got {similar}")
+        super().__init__(scope, record)
+        self.embedder = QueryEmbedder.of(embedder)
+        self._writer = checked_writer(writer)
+        self._similar = similar
+        self._clear()
+
+    def _clear(self) -> None:
+        self._graph = ProfileGraph(self.scope.user or "user")
+        self._text_index = TextIndex(self.embedder)
+        self.changed: list[tuple[str, str]] = []  # by the last event: what was done, and the knowledge
+
+    # Changing.
+
+    def tell(self, text: str, *, episode: int, step: int, time: int) -> None:
+        """Take note of what a user said."""
+        self._record(self.propose(text, episode=episode, step=step, time=time))
+
+    def propose(self, text: str, *, episode: int, step: int, time: int, note: int | None = None) -> dict[str, Any]:
+        """The event that `tell` records; nothing changes. The writer is asked here, never on replay.
+
+        Args:
+            text: what the user said.
+            episode, step, time: when.
+            note: number of the note that holds the text; None for none.
+        """
+        text = checked_text("text", text)
+        event: dict[str, Any] = {"op": "tell", "time": time, "episode": episode, "step": step, "changes": []}
+        read = None if self._writer is None else extracted(self._writer, text)
+        if read is None:
+            resolutions = [(knowledge, self._resolve(knowledge)) for knowledge in knowledge_in(text)]
+        else:
+            resolutions = self._resolved(text, read)
+        for knowledge, target in resolutions:
+            event["changes"].append({"target": target, "knowledge": dataclasses.asdict(knowledge)})
+        if ended := self._denied(text):
+            event["changes"] += [{"target": target, "ended": True} for target in ended]
+        if note is not None:
+            event["note"] = note
+        return event
+
+    def _resolved(self, text: str, found: Sequence[Knowledge]) -> list[tuple[Knowledge, str | None]]:
+        """What the writer read, each with the knowledge that it changes: as the writer says, else as rules say."""
+        near: dict[str, None] = {}
+        for knowledge in found:
+            elements = [full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))]
+            for words in dict.fromkeys([self._about(knowledge), *elements]):
+                for number, _ in self._text_index.search(words, _MAX_CANDIDATES, above=SIMILAR):
+                    node = self._graph.nodes[f"k{number}"]
+                    if node["subtype"] == knowledge.subtype and self._graph.is_known(node["id"]):
+                        near.setdefault(node["id"])
+        known = [self._expanded(number) for number in itertools.islice(near, _MAX_CANDIDATES)]
+        said = resolved(self._writer, text, found, known) if known and self._writer is not None else None
+        if said is None:
+            return [(knowledge, self._resolve(knowledge)) for knowledge in found]
+        return [(dataclasses.replace(k, extends=do == "extend"), target) for k, (do, target) in zip(found, said)]
+
+    def _expanded(self, number: str) -> dict[str, Any]:
+        """Knowledge with all below it, as the writer is shown it."""
+        node = self._graph.nodes[number]
+        steps = self._graph.steps_of(number)
+        things = self._graph.names_of(number)
+        return {key: node[key] for key in ("id", "subtype", "alias", "description")} | {
+            "objects": things, "patterns": steps,
+        }  # fmt: skip
+
+    def _denied(self, text: str) -> list[str]:
+        """Ids of the knowledge of which a text says that it is not so any more."""
+        denials = [claim for claim in claims_in(text) if claim.denied]
+        if not denials:
+            return []
+        found = []
+        for number, _ in self._text_index.search(text, _MAX_DENIED, above=0.0):
+            node = self._graph.nodes[f"k{number}"]
+            said = claims_in(node["description"])
+            if self._graph.is_known(node["id"]) and said and all(any(new.ends(old) for new in denials) for old in said):
+                found.append(node["id"])
+        return found
+
+    def _resolve(self, knowledge: Knowledge) -> str | None:
+        """Id of the knowledge that this updates; None if it is new."""
+        alias = normal(knowledge.alias)
+        if not knowledge.things and not knowledge.actions and not knowledge.extends:
+            return self._same_words(knowledge, alias)
+        things = {normal(full_name(t)) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))}
+        kinds = {normal(thing.name) for thing in knowledge.things}
+        definite = knowledge.subtype == USER_PATTERN or knowledge.alias.lower().startswith("my ")
+        for node in [self._graph.nodes[i] for i in self._graph.called(knowledge.subtype, alias)]:
+            known = self._graph.names_of(node["id"])
+            known_kinds = {normal(name.partition(" (")[0]) for name in known}
+            one_kind = knowledge.subtype == USER_PATTERN or known_kinds == kinds
+            if (definite and one_kind) or {normal(name) for name in known} == things:
+                return str(node["id"])
+        for number, cosine in self._text_index.search(self._about(knowledge), 5):
+            node = self._graph.nodes[f"k{number}"]
+            if cosine < self._similar or node["subtype"] != knowledge.subtype:
+                continue
+            if {normal(name) for name in self._graph.names_of(node["id"])} == things:
+                return str(node["id"])
+        return None
+
+    def _same_words(self, knowledge: Knowledge, alias: str) -> str | None:
+        """Id of what says the same in the same words about no things: else nothing tells that it is the same."""
+        for number in self._graph.called(knowledge.subtype, alias):
+            words = normal(self._graph.nodes[number]["description"])
+            if words == normal(knowledge.description) and not self._graph.things_of(number):
+                return number
+        return None
+
+    @staticmethod
+    def _about(knowledge: Knowledge) -> str:
+        things = dict.fromkeys(full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions)))
+        return about(knowledge.alias, knowledge.description, things)
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`. Raises InvalidInputError for unknown nodes."""
+        for change in event["changes"]:
+            target = change["target"]
+            if target not in self._graph.known and (target is not None or change.get("ended")):
+                raise InvalidInputError(f"{EVENT}: expected known nodes, got {shown(target)}")
+        source = [event["episode"], event["step"]]
+        self.changed = []
+        for change in event["changes"]:
+            if change.get("ended"):
+                self._graph.end(change["target"], event["time"])
+                self.changed.append(("end", change["target"]))
+                continue
+            said = change["knowledge"]
+            things = tuple(Thing(**thing) for thing in said.get("things", ()))
+            actions = tuple(
+                Action(**{**action, "thing": Thing(**action["thing"])}) for action in said.get("actions", ())
+            )
+            knowledge = Knowledge(**{**said, "things": things, "actions": actions})
+            number = self._graph.write(change["target"], knowledge, source, event["time"])
+            self._text_index.add(int(number[1:]), self._about_node(self._graph.nodes[number]))
+            self.changed.append(("add" if change["target"] is None else "update", number))
+            if (note := event.get("note")) is not None:
+                notes = self._graph.nodes[number].setdefault("notes", [])
+                notes += [note] if note not in notes else []
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        check_told(event)
+
+    def _about_node(self, node: Mapping[str, Any]) -> str:
+        return about(node["alias"], node["description"], self._graph.names_of(node["id"]))
+
+    # Reading.
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """All nodes, as in MEMENTO's table 8."""
+        return [{k: v for k, v in node.items() if k not in ("origin", "notes")} for node in self._graph.nodes.values()]
+
+    def edges(self, ended: bool = False) -> list[dict[str, Any]]:
+        """The edges that are true, as in MEMENTO's table 7, or with `ended` all, with times and sources."""
+        if checked_flag("ended", ended):
+            return [dict(vars(edge)) for edge in self._graph.edges]
+        keys = ("source", "target", "type", "relation")
+        return [{key: getattr(edge, key) for key in keys} for edge in self._graph.edges if edge.invalid_at is None]
+
+    def knowledge(self, number: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A node of knowledge, and the edges by which the user refers to it, with times and sources."""
+        return dict(self._graph.nodes[number]), [dict(vars(edge)) for edge in self._graph.known[number]]
+
+    def retrieve(
+        self,
+        query: str,
+        k: int = 5,
+        subtype: str | None = None,
+        *,
+        as_of: int | None = None,
+        above: float = SIMILAR,
+    ) -> list[Item]:
+        """What the user's words refer to: each sentence of the query is compared with all knowledge of the subtype.
+
+        Args:
+            query: an instruction.
+            k: at most so many.
+            subtype: "object_semantics" or "user_pattern"; None for both.
+            as_of: None for what the user refers to now; else what the user referred to at this time.
+            above: cosine below which nothing is similar; -1 for whoever judges by other means.
+        """
+        query, k = checked_text("query", query), checked_number("k", k, least=0)
+        if subtype is not None and (not isinstance(subtype, str) or subtype not in SUBTYPES):
+            raise InvalidInputError(f"subtype: expected one of {', '.join(SUBTYPES)} or None, got {shown(subtype)}")
+        parts = dict.fromkeys([query, *sentences_of(query)])
+        return self._nearest([(subtype, part) for part in parts], k, as_of, above)
+
+    def _nearest(
+        self, parts: Iterable[tuple[str | None, str]], k: int, as_of: int | None, above: float = SIMILAR
+    ) -> list[Item]:
+        """The `k` most similar to any of (subtype or None, text), each once."""
+        best: dict[int, tuple[float, str]] = {}
+        for subtype, part in parts:
+            for number, cosine in self._text_index.search(part, 2 * k if as_of is None else len(self._graph.known)):
+                node = self._graph.nodes[f"k{number}"]
+                if not self._graph.is_known(node["id"], as_of):
+                    continue
+                if subtype in (None, node["subtype"]) and cosine > max(above, best.get(number, (-1.0, ""))[0]):
+                    best[number] = (cosine, part)
+        chosen = sorted(best, key=lambda number: (-best[number][0], number))[:k]
+        return [self._item(self._graph.nodes[f"k{number}"], *best[number]) for number in chosen]
+
+    def recall(self, request: str, k: int = 5) -> list[Item]:
+        """What a request refers to, told in plain words by the writer: once before a task, not at every step.
+
+        Without a writer, or where it has no usable answer, as `retrieve`.
+
+        Source: MEMENTO D.1, algorithm 2.
+        """
+        references = None if self._writer is None else referred(self._writer, checked_text("request", request))
+        if self._writer is None or references is None:
+            found = self.retrieve(request, k)
+        else:
+            found = self._nearest(references, checked_number("k", k, least=0), None)
+        if self._writer is None or not found:
+            return found
+        texts = reformulated(self._writer, request, [self._expanded(_number_of(item)) for item in found]) or {}
+        return [item._replace(text=texts.get(_number_of(item), item.text)) for item in found]
+
+    def text_of(self, knowledge: str) -> str:
+        """What the user calls it, and what it is: one line."""
+        node = self._graph.nodes[knowledge]
+        steps = self._graph.steps_of(node["id"])
+        things = self._graph.names_of(node["id"])
+        if node["subtype"] == OBJECT_SEMANTICS:
+            told = ", ".join(things) or node["description"]
+        else:
+            told = "; then ".join(f"place {' '.join(args)}" for args in steps) or node["description"]
+            extra = [
+                self._graph.nodes[e.target]["name"] for e in self._graph.out(node["id"]) if e.relation == "composed_of"
+            ]
+            told += f"; with {', '.join(extra)}" if extra and steps else ""
+        return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
+
+    def _item(self, node: dict[str, Any], cosine: float, part: str) -> Item:
+        steps = self._graph.steps_of(node["id"])
+        things = self._graph.names_of(node["id"])
+        rows = self._graph.known[node["id"]][-1].sources
+        episode, step = rows[-1]
+        sources = tuple(dict.fromkeys(row[0] for row in rows))
+        data = {key: node[key] for key in ("subtype", "alias", "description")} | {"things": things, "steps": steps}
+        why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
+        data["notes"] = tuple(node.get("notes", ()))
+        found_in = episode, step, sources, data, f"profile:{node['id']}"
+        return Item(self.text_of(node["id"]), "profile", min(cosine, 1.0), why, *found_in, "user")
+
+    # Keeping.
+
+    def _state(self) -> tuple[Any, ...]:
+        return ({"embedder": self.embedder.name, **self._graph.state()},)
+
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        self.embedder.check(state)
+        self._graph = ProfileGraph.of_state(state)
+        self._index()
+
+    def fork(self) -> Self:
+        other = super().fork()
+        other._graph, other._text_index, other.changed = self._graph.fork(), self._text_index.fork(), []
+        return other
+
+    def _index(self) -> None:
+        self.changed = []
+        self._text_index = TextIndex(self.embedder)
+        nodes = self._graph.of_type("knowledge")
+        self._text_index.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
+
+    def told_by(self, selector: Selector) -> dict[str, list[int]]:
+        """Ids of the knowledge that a note told, each with the numbers of the other notes that told it."""
+        if not (number := selector.number_in("notes")).isdecimal():
+            return {}
+        told = {node["id"]: node.get("notes", []) for node in self._graph.of_type("knowledge")}
+        return {i: [note for note in notes if note != int(number)] for i, notes in told.items() if int(number) in notes}
+
+    def is_known(self, knowledge: str) -> bool:
+        """Whether the user still refers to this knowledge."""
+        return self._graph.is_known(knowledge)
+
+    def read_again(self, said: Iterable[tuple[int, str, Mapping[str, int]]]) -> None:
+        """Take the knowledge that is in no node from notes, by rules; nothing is recorded.
+
+        Args:
+            said: number, text and episode, step and time of each note, oldest first.
+        """
+        made: set[str | None] = {None}
+        for note, text, where in said:
+            read = [(knowledge, self._resolve(knowledge)) for knowledge in knowledge_in(text)]
+            changes = [{"target": i, "knowledge": dataclasses.asdict(one)} for one, i in read if i in made]
+            self.apply_checked({"op": "tell", **where, "changes": changes, "note": note})
+            made.update(number for _, number in self.changed)
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove an object, what an episode said, or, for the scope's user, all; then what hangs on nothing any more.
+
+        Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.
+        """
+        self.embedder.clear()
+        before = (len(self._graph.nodes), len(self._graph.edges))
+        if selector.is_all_of(self.scope):
+            self._clear()
+        doomed = {
+            node["id"]
+            for node in self._graph.nodes.values()
+            if (selector.episode is not None and node.get("origin") == selector.episode)
+            or selector.is_entry("profile", node["id"])
+            or any(selector.in_text(text) for text in _texts(node))
+        } - {"u1"}
+        self._graph.remove(doomed, selector.episode)
+        self._index()
+        return {"nodes": before[0] - len(self._graph.nodes), "edges": before[1] - len(self._graph.edges)}
+
+
+def _number_of(item: Item) -> str:
+    return item.id.partition(":")[2]
+
+
+def _texts(node: Mapping[str, Any]) -> Iterable[str]:
+    for key in ("name", "alias", "description", "expression"):
+        if key in node:
+            yield node[key].replace("_", " ")
+    yield " ".join(node.get("args", ()))

@@ -1,0 +1,420 @@
+"""Reads plain English about where things are and how they are, in whatever words a world, a robot or a person says it.
+
+    ENGLISH.read("I see a red mug on the counter, next to the sink. The fridge is closed. Grasp failed.")
+    # facts: ("red mug", "on", "counter"), ("red mug", "next to", "sink"), ("fridge", "is", "closed"); refused
+
+A small grammar over words, not a list of phrases: a sentence says what is seen or there ("there is", "I see"), what
+something is ("the fridge is not closed"), what the agent did or holds ("I put the cup in the sink"), or is a thing with
+a preposition alone ("mug on table"). Things stand in lists, places in chains: after a comma a preposition goes on about
+the same thing, without one about the place before it. A sentence with any other word in a grammatical position is not
+understood: questions, conditions, guesses and reports of failure say nothing about where things are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..mentions import normal
+from ..words import IRREGULAR
+from .outcome import SENTENCE_END, says_failure
+from .plain import PlainReader
+from .reading import AGENT, NOT, ROOM, Reading
+
+_TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
+_SHORT = (("n't", " not"), ("n’t", " not"), ("'s ", " is "), ("’s ", " is "), ("i'm ", "i am "), ("i’m ", "i am "),
+          ("'re ", " are "), ("’re ", " are "), ("'ve ", " have "), ("no longer", "not"), ("cannot", "can not"),
+          ("any more ", " "), ("any longer ", " "))  # fmt: skip
+_PREPOSITIONS = {
+    tuple(words.split()): relation
+    for words, _, relation in (pair.partition(":") for pair in (
+        "in front of:in front of", "on top of:on", "to the left of:left of", "to the right of:right of",
+        "left of:left of", "right of:right of", "next to:next to", "close to:near", "inside of:inside", "in:in",
+        "inside:inside", "into:in", "within:inside", "on:on", "onto:on", "upon:on", "atop:on", "under:under",
+        "underneath:under", "beneath:under", "below:below", "above:above", "over:above", "behind:behind",
+        "beside:next to", "near:near", "by:near", "at:at", "against:against", "between:between", "among:among",
+    ))
+}  # fmt: skip
+_LONGEST = max(map(len, _PREPOSITIONS))
+_WORDS_OF_PREPOSITIONS = {word for words in _PREPOSITIONS for word in words} - {"front", "top", "left", "right", "of"}
+_TABLE = """
+    article: a an the some another this that these those my our your his her their one both all two three four five
+    article: six seven eight nine ten several many few only
+    adverb: also now still currently just already again then finally carefully anymore back
+    there: there here visible
+    be: is are am be
+    was: was were been
+    stand: stands stand lies lie sits sit rests rest hangs hang remains remain stays stay standing lying sitting resting
+    stand: hanging located placed found seen left kept put stored parked positioned rolled fell slid landed ended
+    self: i we you robot agent
+    see: see sees saw notice noticed spot spotted detect detected observe observed find found perceive perceived
+    hold: holding carrying grasped grabbed took picked lifted gripped hold holds carry carries take pick grasp grab
+    put: put placed moved set left dropped released brought laid stored place move leave drop bring
+    go: reached entered arrived went walked moved navigated drove came returned reach enter arrive go walk
+    switch: turned switched turn switch
+    contain: contains contain holds hold
+    list: visible seen detected objects object items things see detections
+    hand: hand gripper arm claw hands grippers arms
+    no: no nothing
+    guess: if unless would should could may might must maybe perhaps probably possibly likely think believe guess want
+    guess: need try trying will shall going please let used whether or apparently gone missing
+    hour: noon midnight morning night evening once least most first last present today tomorrow tonight
+    hour: monday tuesday wednesday thursday friday saturday sunday
+    other: not and or but with from to for as than so because it he she they them him me us who which what when where
+    other: has have had do does did can say says said reads shows looks look seems seem goes gets get makes made takes
+    other: too very away out up down
+"""
+_ROWS = [line.strip().split(": ") for line in _TABLE.strip().splitlines()]
+_OF = {kind: frozenset(" ".join(words for name, words in _ROWS if name == kind).split()) for kind, _ in _ROWS}
+_BE, _WAS, _STAND, _THERE, _SELF, _NO = (_OF[kind] for kind in ("be", "was", "stand", "there", "self", "no"))
+_SEE, _HOLD, _PUT, _GO, _CONTAIN = (_OF[kind] for kind in ("see", "hold", "put", "go", "contain"))
+_VERBS = (_BE | _WAS | _STAND | _CONTAIN) - {"left"}
+_MAKE = {
+    "opened": "open", "closed": "closed", "shut": "closed", "cleaned": "clean", "washed": "clean", "heated": "hot",
+    "warmed": "hot", "cooled": "cool", "sliced": "sliced", "locked": "locked", "unlocked": "unlocked", "filled": "full",
+    "emptied": "empty", "open": "open", "close": "closed", "clean": "clean", "heat": "hot", "cool": "cool",
+}  # fmt: skip
+_DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
+"""Words that report what was done by themselves; "pick" without a subject asks for it."""
+
+_NO_NAME = (
+    (_BE | _WAS | _SEE | _PUT | _STAND | _SELF | _NO | _THERE | _OF["guess"] | _OF["other"] | _WORDS_OF_PREPOSITIONS)
+    - {"left", "set", "going", "used", "missing"}
+)  # fmt: skip
+_MAX_WORDS = 5
+
+
+class _Placed(NamedTuple):
+    """Things, and (relation, place) of where they are, of one part of a sentence."""
+
+    things: list[str]
+    places: list[tuple[str, str]]
+
+
+def read_english(text: str) -> Reading:
+    """What a text says; understood if every sentence of it is."""
+    found = [_read_sentence(sentence) for sentence in SENTENCE_END.split(text.strip()) if sentence.strip()]
+    known = [reading for reading in found if reading is not None]
+    return Reading(
+        tuple(dict.fromkeys(fact for reading in known for fact in reading.facts)),
+        tuple(container for reading in known for container in reading.complete),
+        understood=bool(found) and len(known) == len(found),
+        refused=says_failure(text),
+    )
+
+
+def _read_sentence(sentence: str) -> Reading | None:
+    """The reading of a sentence; None if it is not understood."""
+    if sentence.rstrip().endswith("?") or says_failure(sentence):
+        return None
+    plain = f"{normal(sentence).strip().rstrip('.!;')} "
+    for short, full in _SHORT:
+        plain = plain.replace(short, full)
+    words = [word for word in _TOKEN.findall(plain) if word not in _OF["adverb"]]
+    while words and words[0] in ("and", "ok", "okay", ","):
+        words = words[1:]
+    if not words or _OF["guess"] & set(words) or any(not (word[0].isalnum() or word in ",:&") for word in words):
+        return None
+    return _read_clauses(words)
+
+
+def _read_clauses(words: list[str]) -> Reading | None:
+    """One clause, or two that stand beside each other."""
+    whole = _read_words(words)
+    for i in range(2, len(words) - 2) if whole is None else ():
+        if words[i] not in (",", "and", "but", "with"):
+            continue
+        left, rest = _read_words(words[:i]), words[i + 1 :]
+        if left is None or (words[i] == "with" and left.facts[:1] and left.facts[0][0] != AGENT):
+            continue
+        rest = rest[1:] if rest[0] in ("and", "but") else rest
+        right = _there(rest) if words[i] == "with" else _read_clauses(rest)
+        if right is not None:
+            return Reading(left.facts + right.facts, left.complete + right.complete)
+    return whole
+
+
+def _read_words(words: list[str]) -> Reading | None:
+    subject = 2 if words[:2] in (["the", "robot"], ["the", AGENT]) else 1 if words[0] in _SELF else 0
+    if (found := _read_self(words[subject:], told=subject > 0)) is not None:
+        return found
+    if subject:
+        return None
+    if words[0] == "there" and len(words) > 2 and words[1] in _BE:
+        return _there(words[2:])
+    if ":" in words:
+        label, rest = words[: words.index(":")], words[words.index(":") + 1 :]
+        if (place := _fronted(label)) is not None:
+            return _in_place(place, rest)
+        if _preposition(rest) is not None:
+            return _read_copula(label, ["is", *rest])
+        seen = not _OF["list"].isdisjoint(label)
+        return _there(rest, bare=not seen) if len(label) <= 3 and (seen or _name(label) is not None) else None
+    if _preposition(words) is not None:
+        return _read_fronted(words)
+    verb = next((i for i, word in enumerate(words) if word in _VERBS and i), None)
+    return _there(words, bare=True) if verb is None else _read_copula(words[:verb], words[verb:])
+
+
+def _read_self(words: list[str], told: bool) -> Reading | None:
+    """What the agent says of itself; without a subject, a report such as "Picked up the mug"."""
+    while words and words[0] in ("can", "have", "has", "had", "see,"):
+        words = words[1:]
+    if told and words and words[0] in _BE:
+        words = words[1:]
+        if words and words[0] not in _HOLD | _GO:
+            return _here([word for word in words if word not in _STAND])
+    if told and words and words[0] in ("stand", "stands", "sit", "sits"):
+        return _here(words[1:])
+    if not words or not (told or (_DONE.fullmatch(words[0]) and not (_BE | _CONTAIN) & set(words))):
+        return None
+    verb, rest = words[0], words[1:]
+    rest = rest[1:] if rest[:1] == [":"] else rest
+    if verb in _SEE:
+        return _there(rest)
+    if verb in _HOLD:
+        return _hold([word for word in rest if word != "up"])
+    if verb in _OF["switch"]:
+        state = next((word for word in rest[:1] + rest[-1:] if word in ("on", "off")), "")
+        name = _name([word for word in rest if word not in ("on", "off")])
+        return Reading(((name, "is", state),)) if name is not None and state else None
+    if verb in _MAKE and (name := _name(rest)) is not None:
+        return Reading(((name, "is", _MAKE[verb]),))
+    if verb in _PUT and (found := _placed([word for word in rest if word != "down"])) is not None:
+        if not any(part.places for part in found):
+            return Reading(tuple((AGENT, f"{NOT}holds", thing) for part in found for thing in part.things))
+        return _facts(found, needed=True)
+    return _here(rest) if verb in _GO else None
+
+
+def _here(words: list[str]) -> Reading | None:
+    """Where the agent is: "at the stove", "to the kitchen", "the stove"."""
+    found = _preposition(words)
+    relation, rest = ("at", words[1:]) if words[:1] == ["to"] else ("at", words) if found is None else found
+    parts = _placed(rest)
+    if not parts or len(parts[0].things) != 1:
+        return None
+    place = parts[0].things[0]
+    rest_of = [part for part in parts if part.places]
+    more = _facts(rest_of, needed=True) if rest_of else Reading()
+    relation = "at" if relation in ("in", "inside", "on") else relation
+    return None if more is None else Reading(((AGENT, relation, place), *more.facts))
+
+
+def _hold(words: list[str]) -> Reading | None:
+    words = words[: words.index("from")] if "from" in words else words
+    if words == ["nothing"]:
+        return Reading(complete=((AGENT, ()),))
+    found = _placed(words)
+    if not found:
+        return None
+    return Reading(tuple((AGENT, "holds", thing) for thing in found[0].things))
+
+
+def _there(words: list[str], bare: bool = False) -> Reading | None:
+    """What is seen or there; `bare`: only things with a place, such as "mug on table"."""
+    words = [word for word in words if word not in _THERE]
+    if words and words[0] in _NO:
+        parts = _placed(words[1:] if words[0] == "no" else ["thing", *words[1:]])
+        if not parts or len(parts) != 1 or not parts[0].places:
+            return None
+        if words[0] == "nothing":
+            return Reading(complete=tuple((place, ()) for _, place in parts[0].places))
+        return _facts(parts, denied=True)
+    found = _placed(words)
+    if bare and found and any(_ends_in_verb(thing) for part in found for thing in part.things):
+        return None  # "the dog chased a cat", "a kettle hums on the stove": a verb that is not known
+    return None if not found else _facts(found, needed=bare)
+
+
+def _ends_in_verb(thing: str) -> bool:
+    """Whether the last of several words may be a verb rather than a noun."""
+    first, _, last = thing.rpartition(" ")
+    if not first:
+        return False
+    return _DONE.fullmatch(last) is not None or last in IRREGULAR or (last[-1] == "s" and last[-2:] not in ("ss", "us"))
+
+
+def _read_fronted(words: list[str]) -> Reading | None:
+    """ "On the counter there is a mug": a place, then what is there."""
+    for i in range(2, len(words)):
+        if words[i] in _BE | _STAND | _THERE | _SELF and (place := _fronted(words[:i])) is not None:
+            rest = words[i:]
+            while rest and rest[0] in _BE | _STAND | _SEE | _SELF | _THERE | {"can", ","}:
+                rest = rest[1:]
+            return _in_place(place, rest)
+    return None
+
+
+def _fronted(words: list[str]) -> tuple[str, str] | None:
+    """(relation, place) of "on the counter"."""
+    found = _preposition(words)
+    name = None if found is None else _name([word for word in found[1] if word != ","])
+    return None if found is None or name is None else (found[0], name)
+
+
+def _in_place(place: tuple[str, str], words: list[str]) -> Reading | None:
+    if words == ["nothing"]:
+        return Reading(complete=((place[1], ()),))
+    denied = words[:1] == ["no"]
+    found = _placed(words[1:] if denied else words)
+    if not found or len(found) > 1 or found[0].places:
+        return None
+    return _facts([_Placed(found[0].things, [place])], denied=denied)
+
+
+def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
+    """ "The mug is (not) on the table", "the fridge is closed", "the box contains a cup"."""
+    verb, rest = rest[0], rest[1:]
+    none = subject[:1] == ["no"]
+    subjects = _placed(subject[1:] if none else ["thing"] if subject == ["nothing"] else subject)
+    if not subjects or len(subjects) > 1:
+        return None
+    things = subjects[0].things
+    known = tuple((thing, *place) for thing in things for place in subjects[0].places)
+    if verb in _CONTAIN:
+        found = _placed(rest)
+        if rest == ["nothing"] and len(things) == 1:
+            return Reading(complete=((things[0], ()),))
+        if not found or len(found) > 1 or found[0].places or len(things) > 1:
+            return None
+        if verb.startswith("hold") and _OF["hand"] & set(things[0].split()):
+            return Reading((*known, *((things[0], "holds", thing) for thing in found[0].things)))
+        return Reading((*known, *((thing, "in", things[0]) for thing in found[0].things)))
+    denied, here = none, rest[-1:] == ["here"]
+    while rest and rest[0] in _BE | _WAS | _STAND | _THERE | {"not", "both", "all", "being"}:
+        denied ^= rest[0] == "not"
+        verb = rest[0] if rest[0] in _STAND else verb
+        rest = rest[1:]
+    if not rest and here and not denied:
+        return _facts([_Placed(things, [])])
+    if not rest or (subject == ["nothing"] and len(rest) < 2) or (verb in _WAS and verb not in _STAND):
+        return None  # what was so may be so no more
+    mark = NOT if denied else ""
+    if len(rest) > 1 and _preposition(rest) is not None:
+        found = _placed(["thing", *rest], places_end=True)
+        if found and subject == ["nothing"]:
+            return Reading(complete=tuple((place, ()) for _, place in found[0].places))
+        if not found or not found[0].places or (denied and len(found) > 1):
+            return None
+        return _facts([_Placed(things, found[0].places), *found[1:]], denied=denied)
+    states = [word for word in rest if word not in ("and", ",")]
+    if verb not in _BE or len(states) > 2 or not all(map(_is_state, states)):
+        return None
+    complete = tuple((thing, ()) for thing in things if "empty" in states and not denied)
+    facts = tuple((thing, f"{mark}is", _MAKE.get(state, state)) for thing in things for state in states)
+    return Reading((*known, *facts), complete)
+
+
+def _is_state(word: str) -> bool:
+    return word in ("on", "off") or not (
+        word in _NO_NAME | _OF["article"] | _OF["hour"] or word.endswith(("ly", "ing")) or not word.isalpha()
+    )
+
+
+def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
+    """(relation, what follows) of words that begin with a preposition."""
+    for length in range(min(_LONGEST, len(words)), 0, -1):
+        relation = _PREPOSITIONS.get(tuple(words[:length]))
+        if relation is not None:
+            return relation, list(words[length:])
+    return None
+
+
+def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
+    """Things with their places, in parts: a list of things, and a chain of prepositions about them.
+
+    Args:
+        words: "a red mug on the counter, next to the sink and a plate on the table".
+        places_end: whether a list at the end names places, rather than more things.
+    """
+    segments = list(_segments(words))
+    first = _names(segments[0][1])
+    if first is None or segments[0][2]:
+        return None
+    parts = [_Placed(first, [])]
+    follows_comma = False
+    for position, (relation, inside, comma) in enumerate(segments[1:], 1):
+        names = _names(inside)
+        if names is None or names[0] in _OF["hour"] or inside[0].isdigit():
+            return None  # "at noon", "at 80 percent"
+        last = position == len(segments) - 1
+        many = names if relation in ("between", "among") or (places_end and last) else names[:1]
+        if parts[-1].places and not follows_comma:
+            parts.append(_Placed([parts[-1].places[-1][1]], []))  # "on the table in the kitchen"
+        elif parts[-1].places and follows_comma and len(parts) > 1 and parts[-2].places[-1:] and not parts[-1].things:
+            parts.pop()
+        parts[-1].places.extend((relation, name) for name in many)
+        if more := names[len(many) :]:
+            parts.append(_Placed(more, []))
+            comma = False
+        follows_comma = comma
+    return parts
+
+
+def _segments(words: list[str]) -> Iterator[tuple[str, list[str], bool]]:
+    """(preposition before, words up to the next one, whether they end in a comma); no preposition before the first."""
+    relation, inside = "", list[str]()
+    position = 0
+    while position < len(words):
+        found = _preposition(words[position:])
+        if found is None or (not inside and not position):
+            inside.append(words[position])
+            position += 1
+            continue
+        yield relation, _stripped(inside), inside[-1:] == [","]
+        relation, rest = found
+        inside, position = [], len(words) - len(rest)
+    yield relation, _stripped(inside), False
+
+
+def _stripped(words: list[str]) -> list[str]:
+    return words[:-1] if words[-1:] in ([","], ["and"]) else words
+
+
+def _names(words: list[str]) -> list[str] | None:
+    """Names of a list "a mug, two plates and the cup of tea"; None if one of them is none."""
+    groups: list[list[str]] = [[]]
+    for word in words:
+        if word in (",", "and", "&"):
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    names = [_name(group) for group in groups if group]
+    known = [name for name in names if name is not None]
+    return known if known and len(known) == len(names) else None
+
+
+def _name(words: Sequence[str]) -> str | None:
+    """The name in "the two red mugs"; None for what is no name."""
+    words = words[3:] if words[1:3] == ["couple", "of"] else words
+    while words and (words[0] in _OF["article"] or words[0].isdigit()):
+        words = words[1:]
+    if not 0 < len(words) <= _MAX_WORDS or words[0] == "of" or words[-1] == "of":
+        return None
+    return None if any(word in _NO_NAME or not word[0].isalnum() for word in words) else " ".join(words)
+
+
+def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False) -> Reading | None:
+    """The facts of parts; without a place, a thing is in the room, or `needed` makes it no reading."""
+    if needed and not all(part.places for part in parts):
+        return None
+    mark = NOT if denied else ""
+    facts = []
+    for part in parts:
+        places = part.places or [("in room", ROOM)]
+        facts += [(thing, f"{mark}{relation}", place) for thing in part.things for relation, place in places]
+    return Reading(tuple(facts))
+
+
+class EnglishReader(PlainReader):
+    """Plain English, as `reading.Reader`; it names no rooms and reads no goals."""
+
+    name = "english"
+
+    def read(self, text: str) -> Reading:
+        return read_english(text)
+
+
+ENGLISH = EnglishReader()

@@ -1,0 +1,363 @@
+"""Says which nodes of the graph the things in facts are, and what the relations between them are called.
+
+    found = Entities(index, relations, theta).of([("red mug", "is on top of", "desk 1")], "home", {})
+    found.facts          # [("home/mug", "on", "home/desk 1")]: the mug that is known to be on the desk
+
+Things of different places are different nodes, called "place/name". The agent is one node, and goes from place to place
+with its hands. A name with a number at its end names one thing. A name without one describes it: the thing in the place
+that is stated comes first, then the thing of this name, then a new one; two names in one list are two things.
+`identity` has the measure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph.relations import Relations
+from ..graph.snapshot import Snapshot
+from ..readers.reading import AGENT, PLACED, class_of
+from .identity import name_of, same_name, score
+from .index import SpatialIndex
+from .records import HOLDS, STATE, joined, split
+
+_HAND = re.compile(
+    r"(?:(?:the|my|agent|agent's|robot|robot's)[\s_]+)?(?:(left|right)[\s_]+)?(hand|gripper|arm|end[\s_]effector)"
+    r"(?:[\s_]*(left|right|\d+))?\Z",
+    re.IGNORECASE,
+)
+_BODY = ("d", "r", "m", "t", "D", "R", "M", "T")  # how the words for a hand end, and "left" and "right"
+_ENDS = "0123456789 _"
+_MAX_NESTED = 8  # things in one another
+_MAX_COMPARED = 64  # things in one place that a mention is compared with
+_MAX_ALIKE = 8  # things that look like a mention
+_FIRST = ("0", "1")  # numbers that a thing may get that was called by its class before
+
+Fact = tuple[str, str, str]
+
+
+def node_of(place: str, name: str) -> str:
+    """The node of a thing in a place, of the agent or of its hand, by the name alone."""
+    if name == AGENT:
+        return name
+    found = _HAND.match(name) if name.rstrip(_ENDS).endswith(_BODY) else None
+    if found is None:
+        return joined(place, name)
+    before, hand, after = found.groups()
+    return joined(AGENT, " ".join(word.lower() for word in (before or after, hand) if word))
+
+
+def is_body(node: str) -> bool:
+    """Whether it is the agent or its hand."""
+    return node.startswith(AGENT) and (node == AGENT or split(node)[0] == AGENT)
+
+
+def is_described(node: str) -> bool:
+    """Whether its name is more than a class of one word in small letters and a number."""
+    name = split(node)[1]
+    return not name[-1:].isdigit() or " " in class_of(name) or name != name.lower()
+
+
+@dataclasses.dataclass
+class Found:
+    """Facts between nodes, and what was found out about the nodes.
+
+    Attributes:
+        facts: as they were given, with nodes and declared relations.
+        nodes: name -> the nodes that it names in this list.
+        known_as: node that a name stands for, where it is another one: node of the name -> node.
+        merged: nodes that turned out to be another one, and that one.
+        looks: node -> its vector.
+    """
+
+    facts: list[Fact] = dataclasses.field(default_factory=list)
+    nodes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    known_as: dict[str, str] = dataclasses.field(default_factory=dict)
+    merged: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    looks: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+
+class Entities:
+    """Links names to nodes of an index; changes nothing."""
+
+    def __init__(self, index: SpatialIndex, relations: Relations, theta: float):
+        self._index, self._relations, self._theta = index, relations, theta
+        self._placing, self._holding = frozenset((*relations.placing, PLACED)), frozenset(relations.holding)
+
+    def node(self, place: str, name: str) -> str:
+        """The node of a name, also in another spelling; that of a new thing if none is known."""
+        with self._index.graph.snapshot() as now:
+            return self.found(node_of(place, name), now)[0]
+
+    def found(self, node: str, now: Snapshot) -> tuple[str, bool]:
+        """What a node is, if it goes by another name or spelling, and whether it is known."""
+        if self._index.known_as and (known := self._index.known_as.get(node)) is not None:
+            return known[0], True
+        if now.find(node) is not None:
+            return node, True
+        place, name = split(node)
+        low = name.lower()
+        for spelling in (low, low.replace("_", " "), low.replace(" ", "_")):
+            if spelling != name and now.find(other := joined(place, spelling)) is not None:
+                return other, True
+        return node, False
+
+    def of(self, facts: Iterable[Sequence[Any]], place: str, vectors: Mapping[str, np.ndarray]) -> Found:
+        """The facts with their nodes.
+
+        Something put down is in what has a door and on what has none. What is in or on the agent or its hand is held.
+        What says less than is known is what is known: a spoon in a cup that is in the kitchen is in the kitchen.
+        """
+        rows = [self._relations.read(*fact[:3]) for fact in facts]
+        if not rows:
+            return Found()
+        with self._index.graph.snapshot() as now:
+            linking = _Linking(self, place, vectors, now)
+            if vectors or self._index.has_described or not self._are_numbered(rows):
+                linking.link(rows)
+                return self._linked(rows, linking)
+            found = self._linked(rows, linking)
+            found.nodes = {name: [node] for name, node in linking.plain.items()}
+            return found
+
+    def _are_numbered(self, rows: Sequence[Fact]) -> bool:
+        """Whether every thing whose place is told has a number at its end: such names alone say the nodes."""
+        placing, holding = self._placing, self._holding
+        for subject, relation, object_ in rows:
+            if (relation in placing and not subject[-1:].isdigit()) or (
+                relation in holding and not object_[-1:].isdigit()
+            ):
+                return False
+        return True
+
+    def _linked(self, rows: Sequence[Fact], linking: _Linking) -> Found:
+        plain = None if linking.found.nodes else linking.plain
+        for subject, relation, object_ in rows:
+            one = linking.node(subject, relation, object_, "subject") if plain is None else plain[subject]
+            if relation == STATE:
+                linking.found.facts.append((one, relation, object_))
+                continue
+            other = linking.node(object_, relation, subject, "object") if plain is None else plain[object_]
+            if relation == PLACED:
+                relation = "in" if {"open", "closed"} & set(self._index.states(other)) else "on"
+            if relation in self._relations.placing and is_body(other):
+                one, relation, other = other, HOLDS, one
+            elif relation in self._relations.transitive and (known := self._place_within(one, other)) is not None:
+                one, relation, other = known
+            linking.found.facts.append((one, relation, other))
+        return linking.found
+
+    def _place_within(self, thing: str, container: str) -> Fact | None:
+        """What is known of the place of a thing, where that place is, by other facts, in the container itself."""
+        place = outer = self._index.place_of(thing)
+        for _ in range(_MAX_NESTED):
+            if outer is None or outer[1] not in self._relations.transitive:
+                return None
+            if outer[2] == container:
+                return None if outer is place else place
+            outer = self._index.place_of(outer[2])
+        return None
+
+    def holder(self, subject: str, relation: str, object_: str) -> tuple[str, str] | None:
+        """(thing, where it is) of a fact about a place; None of another."""
+        if relation in self._placing:
+            return subject, object_
+        return (object_, subject) if relation in self._holding else None
+
+    def best(self, name: str, near: Sequence[str], look: np.ndarray | None, used: set[str]) -> str | None:
+        """The known thing that a mention is most likely, above theta; None if there is none.
+
+        Args:
+            name: as mentioned.
+            near: nodes of the places where it may be.
+            look: its appearance.
+            used: nodes that are other mentions.
+        """
+        with self._index.graph.snapshot() as now:
+            here = self._contents(near, now)
+            alike = {} if look is None else self._index.looks.alike(look, _MAX_ALIKE)
+            best, most = None, self._theta
+            mention = name_of(name)
+            for number in (*here, *(n for n in alike if n not in here)):
+                node = self._index.name(number, now)
+                if node in used or (look is None and mention.number and not is_described(node)):
+                    continue
+                looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
+                fits = same_name(mention, name_of(split(node)[1]))
+                if (sure := score(fits, float(number in here), looks, self._theta)) > most:
+                    best, most = node, sure
+        return best
+
+    def _contents(self, near: Sequence[str], now: Snapshot) -> list[int]:
+        """Ids of what is now in, on, under or held by these nodes, the latest first."""
+        found = []
+        for node in near:
+            number = now.find(node)
+            for fact in () if number is None else now.facts_of(number, "both").tolist()[: -_MAX_COMPARED - 1 : -1]:
+                known = self._index.known(fact, now)
+                if known.object_id == number and known.relation in self._relations.placing:
+                    found.append(known.subject_id)
+                elif known.subject_id == number and known.relation in self._relations.holding:
+                    found.append(known.object_id)
+        return found
+
+    @property
+    def index(self) -> SpatialIndex:
+        """What is known."""
+        return self._index
+
+    @property
+    def links(self) -> bool:
+        """Whether names are linked at all to things of other names."""
+        return self._theta < 1
+
+
+class _Plain(dict[str, str]):
+    """Name -> node, by the name alone; each is worked out when it is asked for first.
+
+    Attributes:
+        known: the nodes that were there before.
+    """
+
+    def __init__(self, entities: Entities, place: str, now: Snapshot):
+        super().__init__()
+        self._entities, self._place, self._now = entities, place, now
+        self.known: set[str] = set()
+
+    def __missing__(self, name: str) -> str:
+        kept = self._entities.index.nodes_called(self._place)
+        node, is_known = kept.get(name), True
+        if node is None:
+            node, is_known = self._entities.found(node_of(self._place, name), self._now)
+            if is_known:
+                kept[name] = node
+        self[name] = node
+        if is_known:
+            self.known.add(node)
+        return node
+
+
+class _Linking:
+    """The names of one list of facts."""
+
+    def __init__(
+        self,
+        entities: Entities,
+        place: str,
+        vectors: Mapping[str, np.ndarray],
+        now: Snapshot,
+    ):
+        self._entities, self._vectors = entities, vectors
+        self.plain = _Plain(entities, place, now)
+        self._mentions: dict[tuple[str, str], str] = {}  # (name, where it is said to be) -> node
+        self._used: set[str] = set()
+        self._own: dict[str, str] = {}  # name of a thing whose place is told -> node, by the name alone
+        self.found = Found()
+
+    def link(self, rows: Sequence[Fact]) -> None:
+        """Find out which things the names are whose place is told; without this a name alone says the node."""
+        entities, vectors = self._entities, self._vectors
+        places = [(held, row[1]) for row in rows if (held := entities.holder(*row)) is not None]
+        relation_of = dict(places)
+        self._own = {name: self.plain[name] for name, _ in relation_of}
+        repeated = entities.links and len(self._own) < len(relation_of)
+        waiting, arrived = [], []
+        for name, where in relation_of:
+            own = self._own[name]
+            plain = name[-1:].isdigit() and not (entities.index.has_described or name in vectors)
+            if not entities.links or plain or (own in self.plain.known and name[-1:].isdigit()):
+                if entities.links and not plain and relation_of[name, where] != PLACED:
+                    arrived.append((name, where))
+                self._take(name, where, own)
+            elif not (repeated and own not in self._used and self._is_at(own, where)):
+                waiting.append((name, where))
+            else:
+                self._take(name, where, own)
+        for name, where in waiting:
+            self._link(name, where, relation_of[name, where] == PLACED)
+        for name, where in arrived:
+            if not self._is_at(self._own[name], where):
+                self._link_described(name, where)
+
+    def node(self, name: str, relation: str, other: str, end: str) -> str:
+        """The node of one end of a fact."""
+        row = (name, relation, other) if end == "subject" else (other, relation, name)
+        held = None if relation == STATE else self._entities.holder(*row)
+        if held is not None and held[0] == name and (node := self._mentions.get(held)) is not None:
+            return node
+        nodes = self.found.nodes.get(name)
+        return nodes[0] if nodes else self.plain[name]
+
+    def _take(self, name: str, where: str, node: str) -> None:
+        self._mentions[name, where] = node
+        self._used.add(node)
+        self.found.nodes.setdefault(name, []).append(node)
+        if name in self._vectors:
+            self.found.looks[node] = self._vectors[name]
+
+    def _link(self, name: str, where: str, moves: bool) -> None:
+        own, look = self._own[name], self._vectors.get(name)
+        if is_body(own) or (own not in self._used and self._is_at(own, where)):
+            self._take(name, where, own)
+            return
+        others = {node for other, node in self._own.items() if other != name} | self._used
+        best = self._entities.best(name, self._near(where, moves), look, others)
+        numbered = name[-1:].isdigit()
+        if best is not None and best != own and numbered and not split(best)[1][-1:].isdigit():
+            self._merge(best, own)
+            self._take(name, where, own)
+        elif best is not None:
+            if best != own and own not in self.plain.known:
+                self.found.known_as[own] = best
+            self._take(name, where, best)
+        elif own in self._used and not numbered and not self._is_one(name, where):
+            self._take(name, where, self._another(own))
+        else:
+            self._take(name, where, own)
+
+    def _link_described(self, name: str, where: str) -> None:
+        """Let a thing that is known by its number be what stands, by another name, where it is seen now."""
+        best = self._entities.best(name, [self.plain[where]], self._vectors.get(name), self._used)
+        if best is not None and not split(best)[1][-1:].isdigit():
+            self._merge(best, self._own[name])
+
+    def _merge(self, described: str, numbered: str) -> None:
+        """A thing that was described is one with a number; not if it may be the first, and this the second, of some."""
+        one, two = name_of(split(described)[1]), name_of(split(numbered)[1])
+        if one.words != two.words or two.number in _FIRST:
+            self.found.merged.append((described, numbered))
+
+    def _is_at(self, node: str, where: str) -> bool:
+        known = self._entities.index.place_of(node)
+        return known is not None and known[2] == self.plain[where]
+
+    def _near(self, where: str, moves: bool) -> list[str]:
+        """Where a thing is that is now said to be somewhere: what is put down was held, what is held was at hand."""
+        if moves:
+            return [AGENT, *self._entities.index.names_in(AGENT)]
+        node = self.plain[where]
+        position = self._entities.index.position() if is_body(node) else None
+        return [node] if position is None else [node, position]
+
+    def _is_one(self, name: str, where: str) -> bool:
+        """Whether the places of a name in this list can be those of one thing: one of them in the other."""
+        place, index = self.plain[where], self._entities.index
+        for other, there in self._mentions:
+            if other != name:
+                continue
+            outer = self.plain[there]
+            inner = {known[2] for end in (place, outer) if (known := index.place_of(end)) is not None}
+            if {place, outer} & inner:
+                return True
+        return False
+
+    def _another(self, node: str) -> str:
+        """A name for a second thing of the same name."""
+        number = 2
+        while self._entities.index.find(f"{node} {number}") is not None or f"{node} {number}" in self._used:
+            number += 1
+        return f"{node} {number}"

@@ -1,0 +1,488 @@
+"""Indexes a graph of things: when each fact was last seen, and the place and class of each node.
+
+    index = SpatialIndex(KnowledgeGraph(rules=HOUSEHOLD_RULES))
+    index.note([("home/mug 1", "on", "home/desk 1")], Seen(time=3, episode=0, step=2))
+    index.of_kind("home", "mug")              # node ids
+    index.known(0, now).seen                  # of a fact: Seen(3, 0, 2)
+
+Texts are in the graph alone; beside it are rows of numbers, by node and by fact, so that saving, restoring and forking
+cost little. What is asked for often is kept in dictionaries that can be made anew at any time.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InvalidInputError
+from ..graph.graph import KnowledgeGraph
+from ..graph.records import Applied, Change, NewFact, Scope, Triple
+from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
+from ..graph.snapshot import Snapshot
+from ..modules.paged_rows import PAGE, PagedRows, Words
+from ..readers.reading import AGENT, ROOM, class_of
+from ..store.module import Selector
+from ..vectors.looks import Looks
+from .records import AT, SEPARATOR, STATE, Known, Seen, joined, split
+
+_PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fact that said last where it is, time
+_TIME, _EPISODE, _STEP, _THING = range(4)  # columns of facts: last sighting, and the node whose place it tells
+_NONE = -1
+_EMPTY = (_NONE,) * 4
+_MICRO = 1_000_000
+_MAX_KNOWN, _DROPPED = 16384, 128
+"""Limit of the caches of facts and of names, and how many entries are dropped at a time."""
+
+_NONE_SURE: Mapping[int, float] = types.MappingProxyType({})
+
+_new_triple = functools.partial(tuple.__new__, Triple)
+"""Makes a triple from its fields in order, in half the time of `Triple(...)`."""
+
+
+class SpatialIndex:
+    """The graph and its rows. `graph` is to read."""
+
+    def __init__(self, graph: KnowledgeGraph, relations: Relations = HOUSEHOLD_RELATIONS):
+        self.graph, self._relations = graph, relations
+        self._nodes, self._facts = PagedRows(4), PagedRows(4)
+        self._sure = PagedRows(1)  # millionths of a confidence by fact, as far as any fact has one
+        self._places, self._kinds = Words(), Words()
+        self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
+        self.known_as: dict[str, tuple[str, int]] = {}  # name of a node that is another one -> that one, the episode
+        self.looks = Looks()
+        self.has_described = False  # whether names of things may be more than a class and a number
+        self._forget_caches()
+
+    def _forget_caches(self) -> None:
+        self._known: dict[int, Known] = {}
+        self._names: dict[int, str] = {}
+        self._here: tuple[str, dict[str, list[int]]] | None = None  # place, class -> nodes
+        self._called: tuple[str, dict[str, str]] = "", {}  # place, name -> node that is known, as `Entities` found it
+        self._asked: tuple[str, Sequence[tuple[str, str]], dict[int, None]] | None = None  # place, phrases -> nodes
+
+    # Changing.
+
+    def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen, sure: Mapping[int, float] = _NONE_SURE) -> Change:
+        """Write facts between nodes, and when they were seen, to the graph and the rows; what changed in the graph.
+
+        Args:
+            facts: (node, relation, node).
+            seen: when.
+            sure: position of a fact -> its confidence.
+        """
+        time, episode, _ = seen
+        kinds: dict[str, str] = {}  # of the nodes that have one, each worked out once
+        triples = []
+        placing, holding = self._relations.placing, self._relations.holding
+        for subject, relation, object_ in facts:
+            kind = kinds.get(subject)
+            if kind is None:
+                kind = kinds[subject] = _kind(subject)
+            other = "" if relation == STATE else kinds.get(object_)
+            if other is None:
+                other = kinds[object_] = _kind(object_)
+            triples.append(_new_triple((subject, relation, object_, time, episode, kind, other, (), ())))
+        change = self.graph.update(triples, extract=False)
+        first_new = len(self._facts)
+        self._nodes.lengthen(max(*change.subjects, *change.objects) + 1, _EMPTY)
+        self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
+        numbers: dict[str, int] = {}
+        last: dict[int, int] = {}
+        for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
+            thing = s if relation in placing else o if relation in holding else _NONE
+            if (known := self._known.get(fact)) is None:
+                self._known[fact] = Known(subject, relation, object_, s, o, seen)
+            else:
+                known.seen = seen
+            if fact < first_new:
+                self._facts.put(fact, (*seen, thing))
+            elif thing != _NONE:
+                self._facts.set(fact, _THING, thing)
+            numbers[subject] = s
+            if relation != STATE:
+                numbers[object_] = o
+            if thing != _NONE:
+                last[thing] = fact
+        if sure or len(self._sure):
+            self._note_sure(change.facts, sure)
+        self._register((node, number, kinds[node]) for node, number in numbers.items())
+        for thing, fact in last.items():
+            self._nodes.set(thing, _LAST, fact)
+        _shorten(self._known)
+        _shorten(self._names)
+        return change
+
+    def _note_sure(self, facts: Sequence[int], sure: Mapping[int, float]) -> None:
+        """Keep how sure facts are that were just written; one that came without a confidence has none any more."""
+        for position, fact in enumerate(facts):
+            confidence = sure.get(position)
+            if confidence is not None:
+                self._sure.lengthen(fact + 1, (_NONE,))
+            if fact < len(self._sure):
+                self._sure.set(fact, 0, _NONE if confidence is None else round(confidence * _MICRO))
+            if (known := self._known.get(fact)) is not None and known.sure != confidence:
+                known.sure, known.text, known.data = self.confidence(fact), "", None
+
+    def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
+        """End facts at times, and add others that ended too early, as they were seen before."""
+        add = [NewFact(*fact) for fact in new]
+        applied = self.graph.apply(invalidate=[(fact, time) for fact, time in ended], add=add)
+        with self.graph.snapshot() as now:
+            for number, (s, relation, o, time, _) in zip(applied.facts, add):
+                past = [(f, now.fact(f)) for f in now.facts_of(s, "out", time - 1).tolist()]
+                before = next((f for f, one in past if (one.relation, one.object) == (relation, o)), None)
+                self._facts.lengthen(number + 1, _EMPTY)
+                if before is not None:
+                    self._facts.put(number, self._facts[before])
+                    self._note_sure([number], {} if (sure := self.confidence(before)) is None else {0: sure})
+                if (thing := self._facts.get(number, _THING)) != _NONE:
+                    self._nodes.set(thing, _LAST, number)
+        return applied
+
+    def confidence(self, fact: int) -> float | None:
+        """How sure a fact is; None where nobody said."""
+        kept = self._sure.get(fact, 0) if fact < len(self._sure) else _NONE
+        return None if kept == _NONE else kept / _MICRO
+
+    def _register(self, nodes: Iterable[tuple[str, int, str]]) -> None:
+        """Give the (name, id, class) that are new their place and class."""
+        last, code, here = None, _NONE, None
+        for node, number, kind in nodes:
+            if self._nodes.get(number, _PLACE) != _NONE:
+                continue
+            place, kind, odd = node.rpartition(SEPARATOR)[0], kind.lower(), kind != kind.lower()
+            self.has_described |= bool(place) and kind != ROOM and (not node[-1].isdigit() or " " in kind or odd)
+            if place != last:
+                last, code = place, self._places.code(place)
+                if code == len(self._place_pages):
+                    self._place_pages.append(0)
+                    self._here = place, {}  # the first thing of a place: nobody has to look for others
+                here = self._here[1] if self._here is not None and self._here[0] == place else None
+            self._asked = None
+            self._place_pages[code] |= 1 << (number // PAGE)
+            self._nodes.put(number, (code, self._kinds.code(kind)))  # the first columns
+            self._names[number] = node
+            if here is not None:
+                its = here.setdefault(kind, [])
+                if its and its[-1] > number:
+                    self._here = here = None  # they stand in the order of their numbers
+                else:
+                    its.append(number)
+
+    def end(self, facts: Iterable[int], time: int) -> None:
+        """These facts are no longer true from `time` on."""
+        ended = [(fact, time) for fact in dict.fromkeys(facts)]
+        if ended:
+            self.graph.apply(invalidate=ended)
+
+    def link(self, names: Mapping[str, str], episode: int) -> None:
+        """These names of nodes, which no node has, mean other nodes from now on."""
+        if names:
+            self.known_as.update((name, (node, episode)) for name, node in names.items())
+            self._asked, self._called = None, ("", {})
+
+    def merge(self, old: str, node: str, seen: Seen) -> list[int]:
+        """A node turned out to be another one; the facts that end with it."""
+        with self.graph.snapshot() as now:
+            number = now.find(old)
+            facts = [] if number is None else now.facts_of(number, "both").tolist()
+        self.end(facts, seen.time)
+        self.link(
+            {name: node for name, (known, _) in self.known_as.items() if known == old} | {old: node}, seen.episode
+        )
+        return facts
+
+    def looked(self, node: str, time: int) -> None:
+        """All that is in or on a node was seen. Nothing is kept about what no fact was ever about."""
+        number = self.find(node)
+        if number is not None:
+            self._nodes.set(number, _LOOKED, time)
+
+    # Reading.
+
+    def find(self, node: str) -> int | None:
+        """Id of the node of this name."""
+        with self.graph.snapshot() as now:
+            return now.find(node)
+
+    def known(self, fact: int, now: Snapshot) -> Known:
+        """All about a fact of a version of the graph."""
+        known = self._known.get(fact)
+        return self._read(now, fact) if known is None else known
+
+    def all_known(self, facts: Iterable[int], now: Snapshot) -> list[Known]:
+        """As `known`, of each of several facts."""
+        kept = self._known
+        return [kept.get(fact) or self._read(now, fact) for fact in facts]
+
+    def _read(self, now: Snapshot, fact: int) -> Known:
+        found = now.fact(fact)
+        ends = self.name(found.subject, now), found.relation, self.name(found.object, now)
+        _shorten(self._known)
+        _shorten(self._names)
+        seen = Seen(*self._facts[fact][:_THING])
+        known = self._known[fact] = Known(*ends, found.subject, found.object, seen, self.confidence(fact))
+        return known
+
+    def name(self, node: int, now: Snapshot) -> str:
+        """The name of a node."""
+        name = self._names.get(node)
+        if name is None:
+            name = self._names[node] = now.name(node)
+        return name
+
+    def names_in(self, place: str) -> list[str]:
+        """Names of the nodes of a place, the oldest first."""
+        with self.graph.snapshot() as now:
+            return [self.name(node, now) for node in self.of_place(place)]
+
+    def position(self) -> str | None:
+        """The node that the agent is at; None if it is not known."""
+        with self.graph.snapshot() as now:
+            facts = [] if (agent := now.find(AGENT)) is None else now.facts_of(agent, "out").tolist()
+            return next((known.object for fact in facts if (known := self.known(fact, now)).relation == AT), None)
+
+    def nodes_called(self, place: str) -> dict[str, str]:
+        """Name -> known node that it was found to be, for whoever finds one to keep: of one place at a time."""
+        if self._called[0] != place or len(self._called[1]) > _MAX_KNOWN:
+            self._called = place, {}
+        return self._called[1]
+
+    def last_place(self, node: int) -> int | None:
+        """The fact that said last where a thing is."""
+        fact = self._nodes.get(node, _LAST)
+        return None if fact == _NONE else fact
+
+    def states(self, node: str) -> list[str]:
+        """What a thing is: "open", "clean", "hot", ..."""
+        with self.graph.snapshot() as now:
+            facts = [] if (number := now.find(node)) is None else now.facts_of(number, "out").tolist()
+            found = [self.known(fact, now) for fact in facts]
+        return [known.object for known in found if known.relation == STATE]
+
+    def place_of(self, node: str) -> tuple[str, str, str] | None:
+        """The current fact about the place of a thing; None if it is held, or nothing is known."""
+        with self.graph.snapshot() as now:
+            number = now.find(node)
+            fact = None if number is None else self.last_place(number)
+            if fact is None or now.fact(fact).invalid_at is not None:
+                return None
+            known = self.known(fact, now)
+        return (known.subject, known.relation, known.object) if known.subject_id == number else None
+
+    def looked_at(self, node: int) -> int:
+        """When all that is in or on a node was seen last; -1 for never."""
+        return self._nodes.get(node, _LOOKED)
+
+    def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
+        """The things of a place: class -> ids of nodes. The last place is cached."""
+        if self._here is None or self._here[0] != place:
+            kinds: dict[str, list[int]] = {}
+            for number, kind in self._of_place(place):
+                kinds.setdefault(self._kinds.words[kind] or "", []).append(number)
+            self._here = place, kinds
+        return self._here[1]
+
+    def of_kind(self, place: str, kind: str) -> list[int]:
+        """Ids of the things of a class in a place, the oldest first."""
+        if self._here is not None and self._here[0] == place:
+            return list(self._here[1].get(kind, ()))
+        code = self._kinds.find(kind)
+        return [number for number, its in self._of_place(place) if its == code]
+
+    def of_place(self, place: str) -> list[int]:
+        """Ids of the things of a place, the oldest first."""
+        return [] if self._places.find(place) is None else [number for number, _ in self._of_place(place)]
+
+    def _of_place(self, place: str) -> Iterator[tuple[int, int]]:
+        """(node, code of its class) of each thing of a place."""
+        code = self._places.find(place)
+        pages = 0 if code is None else self._place_pages[code]
+        while pages:
+            lowest = pages & -pages
+            pages ^= lowest
+            first, page = self._nodes.page(lowest.bit_length() - 1)
+            found = (page[_PLACE] == code).nonzero()[0]
+            yield from zip((found + first).tolist(), page[_KIND][found].tolist())
+
+    def named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
+        """Ids of the things of a place that phrases name: (phrase, class that it may name). The last are cached."""
+        if self._asked is None or self._asked[0] != place or self._asked[1] is not phrases:
+            self._asked = place, phrases, self._named(place, phrases, now)
+        return self._asked[2]
+
+    def _named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
+        things = self.in_place(place)
+        long = [kind for kind in things if " " in kind]
+        found: dict[int, None] = {}
+        for phrase, kind in phrases:
+            if kind in things and kind != phrase:
+                names = {node: split(self.name(node, now))[1] for node in things[kind]}
+                found.update((node, None) for node, name in names.items() if name.lower() == phrase)
+            elif kind == phrase:
+                one = phrase.removesuffix("s")
+                nodes = things.get(phrase) or things.get(one)
+                if nodes is None and " " not in phrase:  # "kettle" for "red kettle"
+                    nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
+                found.update(dict.fromkeys(nodes or ()))
+                if (other := self.known_as.get(joined(place, phrase))) is not None:
+                    found.update(() if (node := now.find(other[0])) is None else {node: None})
+        return found
+
+    def last_places(self, place: str, kind: str | None, times: np.ndarray | None) -> list[int]:
+        """Facts that say last where the things of a place are, the latest first.
+
+        Args:
+            place: its name.
+            kind: a class; None for all.
+            times: int64[n], ascending: only what was seen last at one of these; None for any time.
+        """
+        if kind is None:
+            facts = self._nodes.column(_LAST)[self._nodes.column(_PLACE) == self._places.find(place)]
+        else:
+            facts = np.array([self._nodes.get(node, _LAST) for node in self.of_kind(place, kind)], np.int64)
+        facts = facts[facts != _NONE]
+        seen = self._facts.column(_TIME)[facts]
+        if times is not None and len(facts):
+            fits = np.isin(seen, times)
+            facts, seen = facts[fits], seen[fits]
+        latest: list[int] = facts[np.lexsort((facts, -seen))].tolist()
+        return latest
+
+    def seen_after(self, time: int) -> list[int]:
+        """Facts about places of things that were seen later than a time: the latest first, then by number."""
+        numbers, times = [], []
+        for first, page in self._facts.pages():
+            found = np.flatnonzero((page[_TIME] > time) & (page[_THING] != _NONE))
+            numbers.append(found + first)
+            times.append(page[_TIME][found])
+        if not numbers:
+            return []
+        facts, when = np.concatenate(numbers), np.concatenate(times)
+        latest: list[int] = facts[np.lexsort((facts, -when))].tolist()
+        return latest
+
+    # Keeping.
+
+    def counts(self) -> tuple[int, int]:
+        """(nodes, facts) that were not forgotten."""
+        with self.graph.snapshot() as now:
+            return now.num_nodes - now.num_forgotten_nodes, now.num_facts - now.num_erased_facts
+
+    def remove(self, selector: Selector) -> None:
+        """Take away what names an object, and what one episode alone supports."""
+        nodes: list[int] = []
+        if selector.object is not None:
+            with self.graph.snapshot() as now:
+                nodes = [number for number in now.node_ids() if selector.in_text(now.name(number))]
+        gone = self.graph.forget(nodes, [] if selector.episode is None else [selector.episode])
+        with self.graph.snapshot() as now:
+            for fact in gone.unsourced:
+                if self._facts.get(fact, _EPISODE) == selector.episode:
+                    left = now.fact(fact)
+                    self._facts.put(fact, (left.valid_at, left.sources[-1], _NONE, self._facts.get(fact, _THING)))
+        for fact in gone.erased:
+            self._facts.put(fact, _EMPTY)
+            if fact < len(self._sure):
+                self._sure.set(fact, 0, _NONE)
+        for node in gone.nodes:
+            self._nodes.put(node, _EMPTY)
+        self.looks.remove(gone.nodes)
+        self._forget_names(selector)
+        things = self._facts.column(_THING)
+        told = np.flatnonzero(things != _NONE)
+        last = np.full(len(self._nodes), _NONE)
+        np.maximum.at(last, things[told], told)  # a later fact about the place of a thing has a higher number
+        self._nodes.set_column(_LAST, last)
+        self._places = self._places.only(np.unique(self._nodes.column(_PLACE)))
+        self._kinds = self._kinds.only(np.unique(self._nodes.column(_KIND)))
+        self._index_places()
+        self._forget_caches()
+
+    def _forget_names(self, selector: Selector) -> None:
+        """Take away other names that name an object or an episode taught, and those of nodes that are gone."""
+        with self.graph.snapshot() as now:
+            self.known_as = {
+                name: (node, episode)
+                for name, (node, episode) in self.known_as.items()
+                if episode != selector.episode and not selector.in_text(name) and now.find(node) is not None
+            }
+
+    def fork(self) -> SpatialIndex:
+        """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
+        other = SpatialIndex(self.graph.fork(), self._relations)
+        other._nodes, other._facts, other._sure = self._nodes.fork(), self._facts.fork(), self._sure.fork()
+        other._places, other._kinds = Words(self._places.words), Words(self._kinds.words)
+        other._place_pages = list(self._place_pages)
+        other.known_as, other.looks, other.has_described = dict(self.known_as), self.looks.fork(), self.has_described
+        return other
+
+    def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+        """All of it, for `write_state`."""
+        words: dict[str, Any] = {"places": self._places.words, "kinds": self._kinds.words}
+        if self.known_as:
+            words["known_as"] = [[name, *rest] for name, rest in self.known_as.items()]
+        if len(self.looks):
+            words["looks"] = self.looks.state()
+        rows = [self._nodes, self._facts, *([self._sure] if len(self._sure) else [])]
+        return words, (self.graph.to_bytes(), *(one.to_bytes() for one in rows))
+
+    @classmethod
+    def from_parts(
+        cls, words: Mapping[str, Any], parts: Sequence[bytes], scope: Scope, relations: Relations
+    ) -> SpatialIndex:
+        """What `parts` gave, with the rules of these relations.
+
+        Raises:
+            InvalidInputError: anything that does not fit together.
+        """
+        if len(parts) not in (3, 4):
+            raise InvalidInputError(f"state: expected graph, nodes and facts, got {len(parts)} parts; it is damaged")
+        other = cls(KnowledgeGraph.from_bytes(parts[0], scope), relations)
+        other.graph._set_rules(relations.rules())
+        other._nodes, other._facts = (PagedRows.from_bytes(part, 4) for part in parts[1:3])
+        other._sure = PagedRows.from_bytes(parts[3], 1) if len(parts) == 4 else PagedRows(1)
+        other._places, other._kinds = Words(words["places"]), Words(words["kinds"])
+        with other.graph.snapshot() as now:
+            sizes = now.num_nodes, now.num_facts
+        if sizes != (len(other._nodes), len(other._facts)) or len(other._sure) > sizes[1]:
+            raise InvalidInputError(f"state: expected rows for {sizes} nodes and facts; it is damaged")
+        limits = (
+            (other._nodes, _PLACE, len(other._places.words)),
+            (other._nodes, _KIND, len(other._kinds.words)),
+            (other._nodes, _LAST, sizes[1]),
+            (other._facts, _THING, sizes[0]),
+        )
+        for rows, column, limit in limits:
+            values = rows.column(column)
+            if len(values) and not (values.min() >= _NONE and values.max() < limit):
+                raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
+        other.known_as = {str(name): (str(node), int(episode)) for name, node, episode in words.get("known_as", ())}
+        other.looks = Looks.of(words.get("looks"), sizes[0])
+        other.has_described = True
+        other._index_places()
+        return other
+
+    def _index_places(self) -> None:
+        """Make `_place_pages` anew."""
+        self._place_pages = [0] * len(self._places.words)
+        for number, (_, page) in enumerate(self._nodes.pages()):
+            for code in np.unique(page[_PLACE]).tolist():
+                if code != _NONE:
+                    self._place_pages[code] |= 1 << number
+
+
+def _kind(node: str) -> str:
+    return class_of(node.rpartition(SEPARATOR)[2])
+
+
+def _shorten(kept: dict[int, Any]) -> None:
+    """Drop the oldest entries if there are too many, a few at a time: all at once would take a step 20 milliseconds."""
+    while len(kept) > _MAX_KNOWN:
+        for number in list(itertools.islice(kept, _DROPPED)):
+            del kept[number]

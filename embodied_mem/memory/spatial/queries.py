@@ -1,0 +1,303 @@
+"""What spatial memory can be asked: where things are and were, in which state, and what fits a query.
+
+spatial.last_seen("mug 1").receptacle               # "desk 1"
+spatial.of_class("mug"); spatial.seen_after(1)
+spatial.retrieve("put a mug in fridge.")            # facts within two hops of what the query names, as items
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..arguments import checked_flag, checked_number, checked_text, checked_texts
+from ..graph.graph import KnowledgeGraph
+from ..graph.relations import Relations
+from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
+from ..readers.reading import AGENT, ROOM
+from ..recollection import Item
+from ..store.module import RecordedModule
+from ..trust import Trust
+from ..views.sighting import Sighting, sighting
+from ..words import phrases
+from .entities import Entities
+from .fact_trust import FactTrust
+from .index import SpatialIndex
+from .records import HOLDS, SEPARATOR, STATE, Known, Seen, split
+
+SHOWN = ("in", "on")
+"""What a look at a receptacle shows: not what is under it."""
+
+_MAX_VISITED = 64
+_WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
+_NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
+_new_item = functools.partial(tuple.__new__, Item)
+"""Makes an item from its fields in order; half the time of `Item(...)`, and there is one for every fact found."""
+
+
+class SpatialQueries(RecordedModule):
+    """The part of `SpatialMemory` that answers; it changes nothing.
+
+    Attributes:
+        place: of the running episode.
+        time: of the last event.
+        relations: those that are declared.
+    """
+
+    place: str
+    time: int
+    relations: Relations
+    _index: SpatialIndex
+    _entities: Entities
+    _trust: FactTrust
+    _followed: tuple[str, ...]
+    _began: int
+    _asked: tuple[str, Sequence[tuple[str, str]]]
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The graph, to read. Its nodes are called "place/name"."""
+        return self._index.graph
+
+    def _node(self, name: str) -> str:
+        return self._entities.node(self.place, name)
+
+    def _of_node(self, node: str, direction: Direction, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
+        """Current facts at a node that have these relations."""
+        with self.graph.snapshot() as now:
+            number = now.find(node)
+            facts = [] if number is None else now.facts_of(number, direction).tolist()
+            found = zip(facts, self._index.all_known(facts, now))
+        return [(fact, known) for fact, known in found if known.relation in relations]
+
+    def _hands(self) -> list[str]:
+        """Nodes of the agent's hands that have a name of their own."""
+        return self._index.names_in(AGENT)
+
+    def states(self, name: str) -> set[str]:
+        """What a thing of the present place is known to be: "open", "clean", "hot", ..."""
+        return set(self._index.states(self._node(checked_text("name", name))))
+
+    def states_seen(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
+        """The states of several things of the present place, each with the time when it was seen last."""
+        found = {}
+        with self.graph.snapshot() as now:
+            for name in checked_texts("names", names):
+                if (number := now.find(self._node(name))) is not None:
+                    facts = [self._index.known(fact, now) for fact in now.facts_of(number, "out").tolist()]
+                    found[name] = {known.object: known.seen.time for known in facts if known.relation == STATE}
+        return found
+
+    def inside(self, receptacle: str) -> list[str]:
+        """Names of what is known to be in or on a receptacle of the present place now."""
+        node = self._node(checked_text("receptacle", receptacle))
+        return [split(known.subject)[1] for _, known in self._of_node(node, "in", SHOWN)]
+
+    def held(self) -> list[str]:
+        """Names of what the agent is known to hold, in whatever hand."""
+        found = [known for node in (AGENT, *self._hands()) for _, known in self._of_node(node, "out", (HOLDS,))]
+        return [split(known.object)[1] for known in found]
+
+    def position(self) -> str:
+        """Where the agent is known to be; "" if it is not known."""
+        node = self._index.position()
+        return "" if node is None else split(node)[1]
+
+    def unsearched(self) -> list[str]:
+        """Receptacles of the present place that were not looked at completely in this episode."""
+        rooms = self._of_node(self._node(ROOM), "in", ("in room",))
+        new = [known for _, known in rooms if self._index.looked_at(known.subject_id) < self._began]
+        return [split(known.subject)[1] for known in new]
+
+    def last_seen(self, name: str, place: str | None = None) -> Sighting | None:
+        """Where a thing was seen last; None if never.
+
+        Args:
+            name: of the thing.
+            place: None for the present one.
+        """
+        node = self._index.find(self._entities.node(self._place(place), checked_text("name", name)))
+        fact = None if node is None else self._index.last_place(node)
+        if fact is None:
+            return None
+        with self.graph.snapshot() as now:
+            return self._sighting(fact, now)
+
+    def of_class(self, kind: str, place: str | None = None, after: int | None = None) -> list[Sighting]:
+        """Where the things of a class were seen last, the latest first.
+
+        Args:
+            kind: e.g. "mug".
+            place: None for the present one.
+            after: only what was seen later than this time.
+        """
+        if after is not None:
+            after = checked_number("after", after)
+        nodes = self._index.of_kind(self._place(place), checked_text("kind", kind).lower())
+        facts = [fact for fact in map(self._index.last_place, nodes) if fact is not None]
+        with self.graph.snapshot() as now:
+            found = [self._sighting(fact, now) for fact in facts]
+        found = [one for one in found if after is None or one.seen > after]
+        return sorted(found, key=lambda one: -one.seen)
+
+    def kinds(self, place: str | None = None) -> frozenset[str]:
+        """Classes, in small letters, of what was ever seen in a place; None for the present one."""
+        return frozenset(self._index.in_place(self._place(place)))
+
+    def _place(self, place: str | None) -> str:
+        return self.place if place is None else checked_text("place", place)
+
+    def seen_after(self, time: int) -> list[Sighting]:
+        """What was seen later than a time, the latest first, wherever it was."""
+        facts = self._index.seen_after(checked_number("time", time))
+        with self.graph.snapshot() as now:
+            return [self._sighting(fact, now) for fact in facts]
+
+    def _sighting(self, fact: int, now: Snapshot) -> Sighting:
+        found = now.fact(fact)
+        return sighting(self._index.known(fact, now), found, self.relations, self._trust.of(fact))
+
+    def last_places(
+        self, kind: str | None = None, place: str | None = None, times: np.ndarray | None = None, k: int | None = None
+    ) -> list[Sighting]:
+        """Where things were seen last, the latest first.
+
+        Args:
+            kind: e.g. "mug"; None for all.
+            place: None for the present one.
+            times: int64[n], ascending: only what was seen last at one of these; None for any time.
+            k: at most so many.
+        """
+        kind = None if kind is None else checked_text("kind", kind).lower()
+        facts = self._index.last_places(self._place(place), kind, times)
+        with self.graph.snapshot() as now:
+            return [self._sighting(fact, now) for fact in facts[:k]]
+
+    def entities(self, query: str) -> list[str]:
+        """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
+        query = checked_text("query", query)
+        with self.graph.snapshot() as now:
+            return [self._index.name(node, now) for node in self._named(query, now)]
+
+    def _named(self, query: str, now: Snapshot) -> dict[int, None]:
+        """Ids of the nodes, in the order of `entities`."""
+        if self._asked[0] != query:
+            self._asked = query, phrases(query)
+        return self._index.named(self.place, self._asked[1], now)
+
+    def retrieve(
+        self,
+        query: str,
+        hops: int = 2,
+        max_nodes: int = _MAX_VISITED,
+        *,
+        agent: bool = True,
+        as_of: int | None = None,
+    ) -> list[Item]:
+        """Facts within `hops` of what the query names and of the agent, nearest first, and last sightings.
+
+        Args:
+            query: e.g. the goal.
+            hops: how far to go from a named entity.
+            max_nodes: nodes visited at most.
+            agent: whether to start from the agent, too.
+            as_of: None for now; what was true at this time, as far as was known later, without last sightings.
+
+        Raises:
+            InvalidInputError: an argument of another type or out of range.
+        """
+        query = checked_text("query", query)
+        with self.graph.snapshot() as now:
+            named = self._named(query, now)
+            starts = dict(named)
+            body = now.find(AGENT) if checked_flag("agent", agent) else None
+            if body is not None:
+                starts.setdefault(body)
+            if agent:
+                starts.update(dict.fromkeys(self._index.of_place(AGENT)))
+            words = now.relations
+            relations = [relation for relation in self._followed if relation in words]
+            items = []
+            if starts and relations:
+                near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
+                distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
+                facts = near.facts.tolist()
+                for fact, known in zip(facts, self._index.all_known(facts, now)):
+                    one, other = distance[known.subject_id], distance[known.object_id]
+                    items.append(self._item(fact, known, one if one < other else other))
+            others = any(word and word != STATE and word not in self._followed for word in words)
+            for node in named:
+                for fact in now.facts_of(node, "both" if others else "out", as_of).tolist():
+                    known = self._index.known(fact, now)
+                    if known.relation not in self._followed:
+                        items.append(self._item(fact, known, 0))
+                last = self._index.last_place(node)
+                if as_of is None and last is not None and now.fact(last).invalid_at is not None:
+                    items.append(self._past_item(last, self._index.known(last, now)))
+        items.sort(key=operator.attrgetter("score"), reverse=True)
+        return items
+
+    def _told(self, fact: int, known: Known) -> Known:
+        """The fact of a number, with its text, data and id."""
+        if known.data is None:
+            relation = known.relation
+            subject, object_ = known.subject.rpartition(SEPARATOR)[2], known.object.rpartition(SEPARATOR)[2]
+            known.text = self.relations.sentence(subject, relation, object_)
+            if known.sure is not None and known.sure < 1:
+                known.text += f" (confidence {known.sure:.2f})"
+            known.data, known.id = (subject, relation, object_), f"spatial:{fact}"
+        return known
+
+    def confidence(self, fact: int) -> float | None:
+        return self._index.confidence(fact)
+
+    def texts_of(self, facts: Sequence[int]) -> list[str]:
+        """Facts, past or current, each as one line."""
+        with self.graph.snapshot() as now:
+            return [self._told(*one).text for one in zip(facts, self._index.all_known(facts, now))]
+
+    def trust_of(self, fact: int) -> Trust:
+        """The level of the most trusted source of a fact, past or current."""
+        return self._trust.of(fact)
+
+    def seen(self, fact: int) -> Seen:
+        """When a fact, past or current, was seen last."""
+        with self.graph.snapshot() as now:
+            return self._index.known(fact, now).seen
+
+    def triple(self, fact: int) -> tuple[str, str, str]:
+        """Node, relation and node of a fact, past or current; nodes are called "place/name"."""
+        with self.graph.snapshot() as now:
+            known = self._index.known(fact, now)
+        return known.subject, known.relation, known.object
+
+    def _item(self, fact: int, known: Known, hop: int) -> Item:
+        seen, episode, step = known.seen
+        relation = known.relation
+        if known.data is None:
+            self._told(fact, known)
+        # Nearest first; at one distance what was seen last first; which room furniture is in says little.
+        score = _NEAR[hop] * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
+        score *= 1.0 if known.sure is None else known.sure
+        if hop:
+            why = _WHY[hop]
+        elif known.subject == AGENT:
+            why = "about the agent"
+        else:
+            why = "about what the query names"
+        trust = self._trust.levels.get(fact, "sensor")
+        return _new_item((known.text, "spatial", score, why, episode, step, (episode,), known.data, known.id, trust))
+
+    def _past_item(self, fact: int, known: Known) -> Item:
+        seen, episode, step = known.seen
+        subject, relation, object_ = split(known.subject)[1], known.relation, split(known.object)[1]
+        if relation == HOLDS:
+            text = f"{object_} was last held by {subject}"
+        else:
+            text = f"{subject} was last seen {relation} {object_}, not there now"
+        why = f"last place of what the query names, seen at time {seen}"
+        data, trust = (subject, f"was {relation}", object_), self._trust.of(fact)
+        return Item(text, "spatial", 0.2, why, episode, step, (episode,), data, f"spatial:{fact}", trust)

@@ -1,0 +1,274 @@
+"""Spatial memory: a knowledge graph of places and states, updated at each step from observations.
+
+    spatial = SpatialMemory()
+    spatial.begin(episode=0, time=0, place="kitchen 7")
+    spatial.observe("You arrive at desk 1. On the desk 1, you see a mug 1.", episode=0, step=1, time=1)
+    spatial.last_seen("mug 1").receptacle               # "desk 1"
+    spatial.of_class("mug"); spatial.seen_after(1)
+    spatial.retrieve("put a mug in fridge.")            # facts within two hops of what the query names, as items
+
+Rules read the texts (`readers`); a text that no rule knows goes to the extractor, if there is one. A receptacle
+that was looked at completely ends what was thought to be in it and is not. Entities of different places are different
+nodes; the agent is one node.
+
+All change goes through `apply(event)`; the same events give the same state. `index` keeps the graph, `queries` has what
+can be asked.
+
+Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept with their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from ...errors import InvalidInputError
+from ..arguments import checked_call, checked_real, checked_text, shown
+from ..graph.graph import KnowledgeGraph
+from ..graph.records import Ended, Scope
+from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
+from ..readers import DEFAULT, Reader
+from ..readers.reading import AGENT, NOT, class_of, unread_lines
+from ..store.module import Selector
+from ..trust import QUOTED, Trust, checked_trust
+from .entities import Entities
+from .events import EVENT, check_event, checked_place, drop_what_is_no_name
+from .fact_trust import FactTrust
+from .identity import THETA
+from .index import SpatialIndex
+from .queries import SHOWN, SpatialQueries
+from .records import AT, HOLDS, STATE, Seen
+
+Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
+"""(action, text) -> facts; for texts that no rule knows."""
+
+
+class SpatialMemory(SpatialQueries):
+    """The graph of one scope and the rules that keep it."""
+
+    format_name = "embodied_mem.spatial_memory"
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        extractor: Extractor | None = None,
+        reader: Reader = DEFAULT,
+        relations: Relations = HOUSEHOLD_RELATIONS,
+        theta: float = THETA,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make an empty memory.
+
+        Args:
+            scope, record: as for `RecordedModule`.
+            extractor: asked about lines that the reader does not understand; None for none.
+            reader: of the world's texts.
+            relations: those that are declared; facts with others are kept as they are and exclude nothing.
+            theta: how sure it must be that a mention is a thing of another name, see `identity`; from 1 on, each
+                name is a thing.
+        """
+        super().__init__(scope, record)
+        if not isinstance(relations, Relations):
+            raise InvalidInputError(f"relations: expected Relations(...), got {shown(relations)}")
+        self.relations, self._theta = relations, checked_real("theta", theta)
+        self._followed = tuple(name for name in relations.names if name != STATE)
+        self._extractor = checked_call("extractor", extractor)
+        self._reader = reader
+        self._clear()
+
+    def _clear(self) -> None:
+        self._set_index(SpatialIndex(KnowledgeGraph(self.scope, rules=self.relations.rules()), self.relations))
+        self._trust = FactTrust()
+        self.place = ""
+        self.time = 0
+        self._began = 0
+        self._episode: int | None = None  # the running one; None if it is not known
+        self.changed: list[tuple[str, int]] = []  # by the last event: what was done, and the fact
+        self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
+        self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
+
+    def _set_index(self, index: SpatialIndex) -> None:
+        self._index = index
+        self._entities = Entities(index, self.relations, self._theta)
+
+    # Changing.
+
+    def begin(self, *, episode: int, time: int, place: str = "") -> None:
+        """Start an episode: the agent's hand and position are unknown again; what is known of the place stays."""
+        self._record({"op": "begin", "episode": episode, "time": time, "place": checked_place(place)})
+
+    def observe(self, text: str = "", **where: Any) -> None:
+        """Take note of a text and of given facts; arguments as for `propose`."""
+        self._record(self.propose(text, **where))
+
+    def propose(
+        self,
+        text: str = "",
+        *,
+        episode: int,
+        step: int,
+        time: int,
+        action: str = "",
+        given: Sequence[list[Any]] = (),
+        trust: Trust = "sensor",
+        vectors: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The event that `observe` records; nothing changes. The extractor is asked here, never on replay.
+
+        Args:
+            text: what the reader reads, and the extractor where it does not understand.
+            episode, step, time: when.
+            action: what the text answers.
+            given: [subject, relation, object, confidence] as a detector gives them; a confidence may be None.
+            trust: of who says it. What another agent or a document writes is not read for facts: "you open the drawer"
+                may be an order. Facts that they give enter as `fact_trust` says.
+            vectors: name of a thing -> float32[d], what it looks like.
+        """
+        text, action = checked_text("text", text), checked_text("action", action)
+        if checked_trust("trust", trust) in QUOTED:
+            text = ""
+        reading = self._reader.read(text)
+        facts: Iterable[Sequence[str]] = reading.facts
+        if self._extractor is not None and (unread := unread_lines(self._reader, text, reading)):
+            extracted = self._extractor(action, "\n".join(unread))
+            if not isinstance(extracted, Iterable):
+                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(extracted)}")
+            facts = [*facts, *extracted]
+        event: dict[str, Any] = {
+            "op": "observe",
+            "episode": episode,
+            "step": step,
+            "time": time,
+            "facts": [list(fact) if isinstance(fact, tuple) else fact for fact in facts],
+            "complete": [[name, list(contents)] for name, contents in reading.complete],
+        }
+        if trust != "sensor":
+            event["trust"] = trust
+        if facts is reading.facts:
+            drop_what_is_no_name(event, len(text))
+        if given or facts is not reading.facts:
+            event["read"] = len(reading.facts)
+        event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in given]
+        if vectors:
+            event["vectors"] = self._index.looks.written(vectors)
+        return event
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        check_event(event)
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        op, time = event["op"], event["time"]
+        if time < self.time:
+            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
+        self.time, self._episode = time, event["episode"]
+        self.changed, self.doubtful = [], []
+        if op == "correct":
+            applied = self._index.correct(event["invalidate"], event["add"])
+            self.changed = [("end", fact) for fact, _ in event["invalidate"]] + [("add", n) for n in applied.facts]
+            return
+        if op == "begin":
+            self.place, self._began = event["place"], time
+            self._index.end(self._agent_facts(), time)
+            return
+        self._observe(event, Seen(time, event["episode"], event["step"]))
+
+    def _observe(self, event: Mapping[str, Any], seen: Seen) -> None:
+        index, time, trust = self._index, seen.time, event.get("trust", "sensor")
+        quoted = trust in QUOTED
+        looks = index.looks.read(event.get("vectors", {}))
+        said = [fact for fact in event["facts"] if not fact[1].startswith(NOT)]
+        complete = () if quoted else event["complete"]
+        found = self._entities.of(said, self.place, looks)
+        gone = [fact for name, names in complete for fact in self._gone(name, names, found.nodes)]
+        if len(said) != len(event["facts"]) and not quoted:
+            gone += [n for fact in event["facts"] if fact[1].startswith(NOT) for n in self.denied(*fact[:3])]
+        index.end(gone, time)
+        self.changed = [("end", fact) for fact in gone]
+        facts = found.facts
+        if quoted:
+            admitted = self._trust.admitted(self.graph, facts, trust)
+            said, facts = [said[i] for i in admitted], [facts[i] for i in admitted]
+        if facts:
+            sure = {position: fact[3] for position, fact in enumerate(said) if len(fact) == 4}
+            change = index.note(facts, seen, sure)
+            self.changed += [("add", fact) for fact in change.added]
+            self.changed += [("repeat", fact) for fact in change.repeated]
+            self.changed += [("end", ended.fact) for ended in change.ended]
+            if trust != "sensor" or self._trust:
+                self._trust.wrote(change, trust)
+            if change.ended and (by_rules := event.get("read")) is not None and not quoted:
+                sources = dict(zip(change.facts, (i for i, f in enumerate(event["facts"]) if not f[1].startswith(NOT))))
+                self.doubtful = [ended for ended in change.ended if sources[ended.by] >= by_rules]
+        if not quoted:
+            for old, node in found.merged:
+                self.changed += [("end", fact) for fact in index.merge(old, node, seen)]
+            index.link(found.known_as, seen.episode)
+            index.looks.put({n: look for node, look in found.looks.items() if (n := index.find(node)) is not None})
+        for name, _ in complete:
+            if name != AGENT:
+                index.looked(self._node(name), time)
+
+    def denied(self, subject: str, relation: str, object_: str) -> list[int]:
+        """Current facts that such a negative fact ends: of the thing of this name, or of all of this class."""
+        subject, relation, object_ = self.relations.read(subject, relation.removeprefix(NOT), object_)
+        node, other = self._node(subject), object_ if relation == STATE else self._node(object_)
+        here = self._of_node(other, "in", (relation,))
+        return [fact for fact, known in here if node in (known.subject, class_of(known.subject))]
+
+    def _agent_facts(self) -> list[int]:
+        hands = [fact for hand in self._hands() for fact, _ in self._of_node(hand, "out", (HOLDS,))]
+        return [fact for fact, _ in self._of_node(AGENT, "out", (AT, HOLDS))] + hands
+
+    def _gone(self, container: str, contents: Iterable[str], nodes: Mapping[str, Sequence[str]]) -> list[int]:
+        """Current facts about things in a container that is now known to hold only these; `nodes` of some names."""
+        kept = {node for name in contents for node in nodes.get(name) or (self._node(name),)}
+        if container == AGENT:
+            return [fact for fact, known in self._of_node(AGENT, "out", (HOLDS,)) if known.object not in kept]
+        inside = self._of_node(self._node(container), "in", SHOWN)
+        return [fact for fact, known in inside if known.subject not in kept]
+
+    # Keeping.
+
+    def _state(self) -> tuple[Any, ...]:
+        words, parts = self._index.parts()
+        own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
+        if self._trust:
+            own["trust"] = self._trust.rows()
+        return own | words, *parts
+
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        place, time, began = checked_text("place", state["place"]), state["time"], state["began"]
+        index = SpatialIndex.from_parts(state, parts, self.scope, self.relations)
+        with index.graph.snapshot() as now:
+            self._trust = FactTrust.of_rows(state.get("trust", ()), now.num_facts)
+        self._set_index(index)
+        self.place, self.time, self._began = place, time, began
+        self._episode = state.get("episode")  # older versions did not keep it
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
+
+        What an episode ended stays ended.
+        """
+        nodes, facts = self._index.counts()
+        if selector.is_all_of(self.scope):
+            self._clear()
+        elif selector.kind != "user":
+            self._index.remove(selector)
+            if self._trust:
+                with self.graph.snapshot() as now:
+                    self._trust.keep(now)
+            self._asked = ("", ())
+            running = selector.kind == "episode" and self._episode in (None, selector.episode)
+            self.place = "" if running or selector.in_text(self.place) else self.place
+        nodes_left, facts_left = self._index.counts()
+        return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
+
+    def fork(self) -> Self:
+        """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
+        other = super().fork()
+        other._set_index(self._index.fork())
+        other._trust = self._trust.fork()
+        return other

@@ -1,0 +1,1 @@
+"""Views: where, when and with which images something was seen."""

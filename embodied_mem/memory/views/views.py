@@ -1,0 +1,248 @@
+"""Views: from where, when on the caller's clock and with which images something was seen.
+
+    views = ViewMemory()
+    views.see({"pose": [1.2, 0.4, 0.0], "clock": 1732.5}, episode=0, step=1, time=1)
+    views.near((1.0, 0.4), within_m=0.5)              # times of the memory, ascending
+    views.at(1).pose                                  # (1.2, 0.4, 0.0)
+
+What was seen stands in the graph, with the same time: `LifelongMemory.sightings` puts both together. Numbers are kept
+to a millionth of a metre, a second and a part of a quaternion. Of images, what `images.image_record` keeps.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ...errors import InvalidInputError
+from ..arguments import (
+    WHEN,
+    Fields,
+    checked_event,
+    checked_mapping,
+    checked_real,
+    checked_rows,
+    checked_text,
+    checked_texts,
+    shown,
+)
+from ..graph.records import Scope
+from ..modules.paged_rows import PagedRows
+from ..store.module import RecordedModule, Selector
+from .images import check_record, image_text
+
+_EVENT = "view event"
+_MICRO = 1e6
+_MOST = 9e12
+"""Largest number, whose millionths fit into 64 bits."""
+
+_NONE = -(2**63)
+_TIME, _EPISODE, _STEP, _CLOCK, _X, _Y, _Z = range(7)
+_WIDTH = 11  # and a quaternion
+_EMPTY = (_NONE,) * _WIDTH
+
+
+class View(NamedTuple):
+    """Where from, when and with which images something was seen.
+
+    Attributes:
+        number: of the view; `LifelongMemory.get(f"views:{number}")`.
+        time, episode, step: on the memory's clock.
+        clock: seconds on the caller's clock; None if it was not given.
+        pose: x, y, z in metres, and a quaternion x, y, z, w if one was given; empty if none was.
+        images: what is kept of each.
+    """
+
+    number: int
+    time: int
+    episode: int
+    step: int
+    clock: float | None
+    pose: tuple[float, ...]
+    images: tuple[Mapping[str, Any], ...]
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        parts = [f"from ({', '.join(f'{value:.2f}' for value in self.pose[:3])}) m"] if self.pose else []
+        parts += [] if self.clock is None else [f"at {self.clock:.2f} s"]
+        parts += map(image_text, self.images)
+        return f"step {self.step} was seen {', '.join(parts)}"
+
+
+def checked_pose(value: Any) -> list[float]:
+    """x, y, z, and a quaternion if there is one. A pose of x and y is at height 0."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    numbers = [_checked_size("pose", one) for one in checked_rows("pose", value)]
+    if len(numbers) not in (2, 3, 7):
+        raise InvalidInputError(
+            f"pose: expected x, y or x, y, z in metres, or x, y, z and a quaternion x, y, z, w; got {shown(numbers)}"
+        )
+    return [*numbers, 0.0] if len(numbers) == 2 else numbers
+
+
+def checked_clock(value: Any) -> float:
+    """Seconds on the caller's clock."""
+    return _checked_size("time", value)
+
+
+def _checked_size(name: str, value: Any) -> float:
+    number = checked_real(name, value)
+    if abs(number) > _MOST:
+        raise InvalidInputError(f"{name}: expected -{_MOST:.0e} to {_MOST:.0e}, got {shown(value)}")
+    return number
+
+
+class ViewMemory(RecordedModule):
+    """The views of one scope, one for each observation that has a pose, a time or images."""
+
+    format_name = "embodied_mem.views"
+
+    def __init__(self, scope: Scope | None = None, *, record: Callable[[dict[str, Any]], None] | None = None):
+        """Make an empty memory. Args as for `RecordedModule`."""
+        super().__init__(scope, record)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows = PagedRows(_WIDTH)
+        self._pictures: dict[int, str] = {}  # number -> JSON of images, and of what is said of them
+        self.changed: list[tuple[str, int]] = []
+
+    def __len__(self) -> int:
+        return len(self.numbers())
+
+    # Changing.
+
+    def see(self, view: Mapping[str, Any], *, episode: int, step: int, time: int) -> None:
+        """Take note of a view."""
+        self._record(self.propose(view, episode=episode, step=step, time=time))
+
+    def propose(self, view: Mapping[str, Any], *, episode: int, step: int, time: int) -> dict[str, Any]:
+        """The event that `see` records; nothing changes.
+
+        Args:
+            view: some of "pose" (`checked_pose`), "clock" (seconds), "images" (`image_record`), and "shows", texts
+                about what is in them.
+            episode, step, time: when.
+        """
+        return {**checked_mapping("view", view), "op": "see", "episode": episode, "step": step, "time": time}
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        checked_event(_EVENT, event, {"see": Fields(WHEN)})
+        if "pose" in event and len(checked_pose(event["pose"])) != len(event["pose"]):
+            raise InvalidInputError(f"{_EVENT}: expected x, y, z of a pose, got {shown(event['pose'])}")
+        if "clock" in event:
+            checked_clock(event["clock"])
+        for record in checked_rows(f"{_EVENT}: images", event.get("images", ())):
+            check_record(f"{_EVENT}: image", record)
+        checked_texts(f"{_EVENT}: shows", event.get("shows", ()))
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        number = len(self._rows)
+        if number and self._rows.get(number - 1, _TIME) > event["time"]:
+            raise InvalidInputError(f"{_EVENT}: expected a time from the last one on, got {event['time']}")
+        clock = round(event["clock"] * _MICRO) if "clock" in event else _NONE
+        row = [event["time"], event["episode"], event["step"], clock]
+        row += [round(value * _MICRO) for value in event.get("pose", ())]
+        self._rows.lengthen(number + 1, _EMPTY)
+        self._rows.put(number, row)
+        if event.get("images"):
+            shown_there = {"images": event["images"], "shows": event.get("shows", [])}
+            self._pictures[number] = json.dumps(shown_there, ensure_ascii=False)
+        self.changed = [("add", number)]
+
+    # Reading.
+
+    def numbers(self) -> list[int]:
+        """The numbers of the views that were not forgotten."""
+        found: list[int] = np.flatnonzero(self._rows.column(_EPISODE) != _NONE).tolist()
+        return found
+
+    def view(self, number: int) -> View:
+        """The view of a number. Raises InvalidInputError if there is none."""
+        if not self.has(number):
+            raise InvalidInputError(f"view: expected the number of one, got {shown(number)}")
+        time, episode, step, clock, *pose = self._rows[number]
+        images = json.loads(self._pictures[number])["images"] if number in self._pictures else ()
+        place = tuple(value / _MICRO for value in pose if value != _NONE)
+        return View(number, time, episode, step, None if clock == _NONE else clock / _MICRO, place, tuple(images))
+
+    def text_of(self, number: int) -> str:
+        """The view as one line."""
+        return self.view(number).text
+
+    def at(self, time: int) -> View | None:
+        """The view of a time of the memory; None if there is none."""
+        number = bisect.bisect_left(range(len(self._rows)), time, key=lambda row: self._rows.get(row, _TIME))
+        return self.view(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
+
+    def has(self, number: int) -> bool:
+        """Whether there is a view of this number."""
+        return 0 <= number < len(self._rows) and self._rows.get(number, _EPISODE) != _NONE
+
+    def near(self, pose: Sequence[float] | None, within_m: float, after: float | None = None) -> np.ndarray:
+        """int64[n] times of the memory, ascending, of views from near a pose and after a time of the caller's clock.
+
+        Args:
+            pose: x, y, z in metres; None for anywhere.
+            within_m: how near.
+            after: seconds; None for any time.
+        """
+        found = [np.zeros(0, np.int64)]
+        for _, page in self._rows.pages():
+            fits = page[_EPISODE] != _NONE
+            if after is not None:
+                fits &= page[_CLOCK] > max(math.floor(after * _MICRO), _NONE + 1)
+            if pose is not None:
+                with np.errstate(over="ignore"):
+                    apart = page[_X : _Z + 1] / _MICRO - np.array(pose[:3])[:, None]
+                fits &= (page[_X] != _NONE) & ((apart**2).sum(0) <= within_m**2)
+            found.append(page[_TIME][fits])
+        return np.concatenate(found)
+
+    # Keeping.
+
+    def _state(self) -> tuple[Any, ...]:
+        return {"pictures": [[number, text] for number, text in self._pictures.items()]}, self._rows.to_bytes()
+
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        (data,) = parts
+        rows = PagedRows.from_bytes(data, _WIDTH)
+        pictures = {int(number): checked_text("state: images", text) for number, text in state["pictures"]}
+        for number, text in pictures.items():
+            if not 0 <= number < len(rows):
+                raise InvalidInputError(f"state: expected a view {number}, got {len(rows)} of them; it is damaged")
+            for record in json.loads(text)["images"]:
+                check_record("state: image", record)
+        self._clear()
+        self._rows, self._pictures = rows, pictures
+
+    def fork(self) -> Self:
+        other = super().fork()
+        other._rows, other._pictures = self._rows.fork(), dict(self._pictures)
+        return other
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove the views of an episode, the images that show an object or whose path or labels name it, or all."""
+        views, images = len(self), len(self._pictures)
+        if selector.is_all_of(self.scope):
+            self._clear()
+        for number in self.numbers():
+            if selector.is_entry("views", number) or self._rows.get(number, _EPISODE) == selector.episode:
+                self._rows.put(number, [self._rows.get(number, _TIME), *_EMPTY[1:]])  # the order of times stays
+                self._pictures.pop(number, None)
+        if selector.object is not None:
+            self._pictures = {n: text for n, text in self._pictures.items() if not _names(selector, json.loads(text))}
+        return {"views": views - len(self), "images": images - len(self._pictures)}
+
+
+def _names(selector: Selector, picture: Mapping[str, Any]) -> bool:
+    said = [*picture["shows"], *map(image_text, picture["images"])]
+    return any(map(selector.in_text, said))
