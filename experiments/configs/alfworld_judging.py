@@ -3,7 +3,7 @@
 The settings of `habits` on ALFWorld's own games. Chosen on `dev`, every tenth room of the train split, so that
 valid_seen is scored once. It takes the place of `alfworld` when three seeds of it have been trained.
 
-Result (one seed, commit bbbad4d, 73 minutes on one core beside other work): `results/alfworld_judging.json`.
+Result (one seed, `micro` models, 73 minutes on one core beside other work): `results/alfworld_judging.json`.
 """
 
 import dataclasses
