@@ -83,16 +83,24 @@ def all_kept(name: str, module: Any) -> Iterator[Kept]:
 
 
 def as_it_was(entry: Kept, module: Any, time: int) -> Kept | None:
-    """An entry as it was at a time; None if it was not there yet. Only a note keeps its earlier texts."""
+    """An entry as it was at a time; None if it was not there yet. Notes and the profile keep their earlier texts."""
     if entry.created > time:
         return None
-    ended = entry.ended if entry.ended is not None and entry.ended <= time else None
-    then = dataclasses.replace(entry, updated=min(entry.updated, time), ended=ended)
+    then = _until(entry, time)
+    if isinstance(module, UserProfile):
+        was = module.version(number := entry.id.partition(":")[2], time)
+        return _until(dataclasses.replace(_told(entry.module, module, number, was), created=entry.created), time)
     if not isinstance(module, NoteMemory):
         return then
     note = module.notes[int(entry.id.partition(":")[2])]
     sources = tuple((source.episode, source.step) for source in note.sources if source.time <= time)
     return dataclasses.replace(then, text=text_at(note, time), labels=labels_at(note, time), sources=sources)
+
+
+def _until(entry: Kept, time: int) -> Kept:
+    """An entry without what came after a time."""
+    ended = entry.ended if entry.ended is not None and entry.ended <= time else None
+    return dataclasses.replace(entry, updated=min(entry.updated, time), ended=ended)
 
 
 def kept(name: str, module: Any, number: str) -> Kept | None:
@@ -110,6 +118,8 @@ def history_of(name: str, module: Any, number: str) -> list[Kept]:
         return [_version(now, version, i, module) for i, version in enumerate(module.notes[int(number)].past)] + [now]
     if isinstance(module, SpatialMemory):
         return _places(name, module, int(number))
+    if isinstance(module, UserProfile):
+        return [_told(name, module, number, was) for was in module.versions(number)[:-1]] + [now]
     return [now]
 
 
@@ -165,14 +175,20 @@ def _version(now: Kept, version: Version, position: int, module: NoteMemory) -> 
 
 
 def _knowledge(name: str, module: UserProfile, number: str) -> Kept:
-    node, edges = module.knowledge(number)
-    times = [edge["valid_at"] for edge in edges]
-    sources = [(episode, step) for edge in edges for episode, step in edge["sources"]]
-    data = {key: node[key] for key in ("subtype", "alias", "description")} | {"notes": tuple(node.get("notes", ()))}
-    text = module.text_of(number)
-    return Kept(
-        f"{name}:{number}", name, text, times[0], times[-1], edges[-1]["invalid_at"], tuple(sources), "user", {}, data
-    )
+    _, edges = module.knowledge(number)
+    now = _told(name, module, number, module.version(number))
+    rows = dict.fromkeys((episode, step) for edge in edges for episode, step in edge["sources"])
+    return dataclasses.replace(now, created=edges[0]["valid_at"], updated=now.created, sources=tuple(rows))
+
+
+def _told(name: str, module: UserProfile, number: str, was: Mapping[str, Any]) -> Kept:
+    """A version of knowledge."""
+    node, _ = module.knowledge(number)
+    data = {"subtype": node["subtype"]} | {key: was[key] for key in ("alias", "description")}
+    sources = tuple((episode, step) for episode, step in was["sources"])
+    data["notes"] = tuple(was["notes"])
+    times = was["since"], was["since"], was["until"]
+    return Kept(f"{name}:{number}", name, was["text"], *times, sources, "user", {}, data)
 
 
 def _entry(name: str, module: EntryMemory, number: int) -> Kept:

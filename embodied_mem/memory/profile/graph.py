@@ -6,7 +6,8 @@
     graph.names_of(number)              # ["mug (red)"]
     graph.end(number, 9)
 
-Ids are "u1" for the user, and "k", "p", "o" and "l" with a number for knowledge, patterns, objects and locations.
+Ids are "u1" for the user, and "k", "p", "o" and "l" with a number for knowledge, patterns, objects and locations. What
+knowledge was before it changed is kept as its versions.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import InvalidInputError
 from ..arguments import checked_number, shown
-from .text import Knowledge, Thing, full_name, normal
+from .text import OBJECT_SEMANTICS, Knowledge, Thing, about, full_name, normal
 
 _PREFIX = {"knowledge": "k", "pattern": "p", "object": "o", "location": "l"}
 _TEXTS = {
@@ -27,6 +28,9 @@ _TEXTS = {
     "pattern": ("name",),
 }  # fmt: skip
 """Type of node -> what it has that is text."""
+
+_OWN = ("origin", "notes", "past", "since", "said")
+"""What a node of knowledge has that MEMENTO's does not."""
 
 
 @dataclasses.dataclass
@@ -79,12 +83,12 @@ class ProfileGraph:
 
     def write(self, target: str | None, knowledge: Knowledge, source: list[int], time: int) -> str:
         """Write knowledge, in place of a target's if there is one; its id."""
+        was = None if target is None else self.version(target)
         if target is None:
             node = self._new("knowledge", subtype=knowledge.subtype, alias="", description="", origin=source[0])
-            self._edge("u1", "refers_to", node["id"], source, time)
         else:
             node = self.nodes[target]
-            self._edge("u1", "refers_to", target, source, time)
+        self._edge("u1", "refers_to", node["id"], source, time)
         if not (knowledge.extends and target is not None):
             self._called.get((node["subtype"], normal(node["alias"])), {}).pop(node["id"], None)
             node |= {"alias": knowledge.alias, "description": knowledge.description, "origin": source[0]}
@@ -95,7 +99,20 @@ class ProfileGraph:
             for other, edge in before.items():
                 if other not in kept:
                     self._end_edge(edge, time)
+        if was is not None:
+            self._keep(node, was, source, time)
         return str(node["id"])
+
+    def _keep(self, node: dict[str, Any], was: dict[str, Any], source: list[int], time: int) -> None:
+        """Take note of what knowledge was, if it is something else now or had ended."""
+        now = self.version(node["id"])
+        same = all(now[name] == was[name] for name in ("alias", "description", "text"))
+        if was["since"] < time and (was["until"] is not None or not same):
+            until = time if was["until"] is None else was["until"]
+            node.setdefault("past", []).append({**was, "until": until})
+            node["since"], node["said"] = time, [list(source)]
+        elif "said" in node and source not in node["said"]:
+            node["said"].append(list(source))
 
     def end(self, knowledge: str, time: int) -> None:
         """The user does not refer to this knowledge any more, from `time` on."""
@@ -168,6 +185,40 @@ class ProfileGraph:
 
     # Reading.
 
+    def version(self, knowledge: str, as_of: int | None = None) -> dict[str, Any]:
+        """What knowledge is, or was at a time: words, things, steps, `since` and `until` when, by which sources.
+
+        `about` is what queries are compared with; `until` is None while it is so. Before it began it is what it was first.
+        """
+        node, edges = self.nodes[knowledge], self.known[knowledge]
+        past = node.get("past", ())
+        if past and as_of is not None and as_of < node["since"]:
+            return dict(next((was for was in reversed(past) if was["since"] <= as_of), past[0]))
+        sources = node["said"] if "said" in node else [row for edge in edges for row in edge.sources]
+        things = self.names_of(knowledge)
+        return {
+            "alias": node["alias"], "description": node["description"], "text": self.text_of(knowledge),
+            "about": about(node["alias"], node["description"], things), "things": things,
+            "steps": self.steps_of(knowledge), "origin": node.get("origin", -1),
+            "since": node.get("since", edges[-1].valid_at), "until": edges[-1].invalid_at,
+            "sources": [list(row) for row in sources], "notes": list(node.get("notes", ())),
+        }  # fmt: skip
+
+    def text_of(self, knowledge: str) -> str:
+        """What the user calls it, and what it is: one line."""
+        node, steps, things = self.nodes[knowledge], self.steps_of(knowledge), self.names_of(knowledge)
+        if node["subtype"] == OBJECT_SEMANTICS:
+            told = ", ".join(things) or node["description"]
+        else:
+            told = "; then ".join(f"place {' '.join(args)}" for args in steps) or node["description"]
+            extra = [self.nodes[e.target]["name"] for e in self.out(knowledge) if e.relation == "composed_of"]
+            told += f"; with {', '.join(extra)}" if extra and steps else ""
+        return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
+
+    def shown(self) -> list[dict[str, Any]]:
+        """All nodes, as MEMENTO's."""
+        return [{name: value for name, value in node.items() if name not in _OWN} for node in self.nodes.values()]
+
     def is_known(self, knowledge: str, as_of: int | None = None) -> bool:
         """Whether knowledge has no end, or had begun and not ended at a time."""
         edges = self.known[knowledge]
@@ -231,8 +282,15 @@ class ProfileGraph:
         other._find_again()
         return other
 
-    def remove(self, doomed: set[str], episode: int | None) -> None:
-        """Remove nodes and what an episode alone tells, then what hangs on nothing any more."""
+    def remove(self, doomed: set[str], episode: int | None, names_it: Callable[[str], bool]) -> None:
+        """Remove nodes, what an episode alone tells and versions that name it, then what hangs on nothing any more."""
+        for node in self.nodes.values():
+            for one in [node, *node.get("past", ())] if node.get("past") else ():
+                field = "said" if one is node else "sources"
+                one[field] = [row for row in one[field] if row[0] != episode]
+            if "past" in node:
+                was = [one for one in node["past"] if one["sources"] and one["origin"] != episode]
+                node["past"] = [one for one in was if not names_it(f"{one['about']} {one['text']}")]
         for edge in self.edges:
             edge.sources = [row for row in edge.sources if row[0] != episode]
         alive = {"u1"}
@@ -254,8 +312,13 @@ def _check_graph(nodes: Mapping[str, Mapping[str, Any]], edges: Iterable[Edge]) 
         if node["type"] == "pattern":
             thing, relation, location = node["args"]
             texts += [thing, relation, location]
+        texts += [was[name] for was in node.get("past", ()) for name in ("alias", "description", "text", "about")]
         if not all(isinstance(text, str) for text in (number, *texts)):
             raise InvalidInputError(f"state: node {shown(number)}: expected texts, got {shown(texts)}")
+        times = [was[name] for was in node.get("past", ()) for name in ("since", "until")]
+        rows = [row for was in node.get("past", ()) for row in was["sources"]] + list(node.get("said", ()))
+        for time in (*times, *([node["since"]] if "past" in node else []), *(value for row in rows for value in row)):
+            checked_number("state: version", time)
     referred = {edge.target for edge in edges if edge.relation == "refers_to"}
     if missing := [i for i, node in nodes.items() if node["type"] == "knowledge" and i not in referred]:
         raise InvalidInputError(f"state: expected an edge refers_to to every knowledge node, got none to {missing[0]}")

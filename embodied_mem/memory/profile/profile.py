@@ -46,7 +46,6 @@ from .chat import extracted, referred, reformulated, resolved
 from .events import EVENT, check_told
 from .graph import ProfileGraph
 from .text import (
-    OBJECT_SEMANTICS,
     SUBTYPES,
     USER_PATTERN,
     Action,
@@ -237,7 +236,7 @@ class UserProfile(RecordedModule):
 
     def nodes(self) -> list[dict[str, Any]]:
         """All nodes, as in MEMENTO's table 8."""
-        return [{k: v for k, v in node.items() if k not in ("origin", "notes")} for node in self._graph.nodes.values()]
+        return self._graph.shown()
 
     def edges(self, ended: bool = False) -> list[dict[str, Any]]:
         """The edges that are true, as in MEMENTO's table 7, or with `ended` all, with times and sources."""
@@ -249,6 +248,14 @@ class UserProfile(RecordedModule):
     def knowledge(self, number: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """A node of knowledge, and the edges by which the user refers to it, with times and sources."""
         return dict(self._graph.nodes[number]), [dict(vars(edge)) for edge in self._graph.known[number]]
+
+    def version(self, number: str, as_of: int | None = None) -> dict[str, Any]:
+        """What knowledge is, or was at a time, see `ProfileGraph.version`."""
+        return self._graph.version(number, as_of)
+
+    def versions(self, number: str) -> list[dict[str, Any]]:
+        """What knowledge was before, oldest first, and last what it is."""
+        return [dict(was) for was in self._graph.nodes[number].get("past", ())] + [self._graph.version(number)]
 
     def retrieve(
         self,
@@ -279,15 +286,25 @@ class UserProfile(RecordedModule):
     ) -> list[Item]:
         """The `k` most similar to any of (subtype or None, text), each once."""
         best: dict[int, tuple[float, str]] = {}
+        parts = list(parts)
+        was = {} if as_of is None else self._other_then(as_of)
+        past = TextIndex(self.embedder)
+        past.add_many(was.items())
         for subtype, part in parts:
-            for number, cosine in self._text_index.search(part, 2 * k if as_of is None else len(self._graph.known)):
+            found = self._text_index.search(part, 2 * k if as_of is None else len(self._graph.known))
+            for number, cosine in [row for row in found if row[0] not in was] + past.search(part, len(was)):
                 node = self._graph.nodes[f"k{number}"]
                 if not self._graph.is_known(node["id"], as_of):
                     continue
                 if subtype in (None, node["subtype"]) and cosine > max(above, best.get(number, (-1.0, ""))[0]):
                     best[number] = (cosine, part)
         chosen = sorted(best, key=lambda number: (-best[number][0], number))[:k]
-        return [self._item(self._graph.nodes[f"k{number}"], *best[number]) for number in chosen]
+        return [self._item(self._graph.nodes[f"k{number}"], *best[number], as_of) for number in chosen]
+
+    def _other_then(self, as_of: int) -> dict[int, str]:
+        """What queries are compared with of the knowledge that was something else at a time."""
+        changed = [node["id"] for node in self._graph.of_type("knowledge") if node.get("since", -1) > as_of]
+        return {int(number[1:]): self._graph.version(number, as_of)["about"] for number in changed}
 
     def recall(self, request: str, k: int = 5) -> list[Item]:
         """What a request refers to, told in plain words by the writer: once before a task, not at every step.
@@ -308,30 +325,18 @@ class UserProfile(RecordedModule):
 
     def text_of(self, knowledge: str) -> str:
         """What the user calls it, and what it is: one line."""
-        node = self._graph.nodes[knowledge]
-        steps = self._graph.steps_of(node["id"])
-        things = self._graph.names_of(node["id"])
-        if node["subtype"] == OBJECT_SEMANTICS:
-            told = ", ".join(things) or node["description"]
-        else:
-            told = "; then ".join(f"place {' '.join(args)}" for args in steps) or node["description"]
-            extra = [
-                self._graph.nodes[e.target]["name"] for e in self._graph.out(node["id"]) if e.relation == "composed_of"
-            ]
-            told += f"; with {', '.join(extra)}" if extra and steps else ""
-        return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
+        return self._graph.text_of(knowledge)
 
-    def _item(self, node: dict[str, Any], cosine: float, part: str) -> Item:
-        steps = self._graph.steps_of(node["id"])
-        things = self._graph.names_of(node["id"])
-        rows = self._graph.known[node["id"]][-1].sources
-        episode, step = rows[-1]
+    def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Item:
+        was = self._graph.version(node["id"], as_of)
+        rows = was["sources"]
+        episode, step = rows[-1] if rows else (None, None)
         sources = tuple(dict.fromkeys(row[0] for row in rows))
-        data = {key: node[key] for key in ("subtype", "alias", "description")} | {"things": things, "steps": steps}
+        data = {"subtype": node["subtype"]} | {name: was[name] for name in ("alias", "description", "things", "steps")}
         why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
-        data["notes"] = tuple(node.get("notes", ()))
+        data["notes"] = tuple(was["notes"])
         found_in = episode, step, sources, data, f"profile:{node['id']}"
-        return Item(self.text_of(node["id"]), "profile", min(cosine, 1.0), why, *found_in, "user")
+        return Item(was["text"], "profile", min(cosine, 1.0), why, *found_in, "user")
 
     # Keeping.
 
@@ -394,7 +399,7 @@ class UserProfile(RecordedModule):
             or selector.is_entry("profile", node["id"])
             or any(selector.in_text(text) for text in _texts(node))
         } - {"u1"}
-        self._graph.remove(doomed, selector.episode)
+        self._graph.remove(doomed, selector.episode, selector.in_text)
         self._index()
         return {"nodes": before[0] - len(self._graph.nodes), "edges": before[1] - len(self._graph.edges)}
 
