@@ -188,7 +188,7 @@ class ProfileGraph:
     def version(self, knowledge: str, as_of: int | None = None) -> dict[str, Any]:
         """What knowledge is, or was at a time: words, things, steps, `since` and `until` when, by which sources.
 
-        `about` is what queries are compared with; `until` is None while it is so. Before it began it is what it was first.
+        `about` is what queries are compared with; `until` is None while it is so. Before it began, it is the first one.
         """
         node, edges = self.nodes[knowledge], self.known[knowledge]
         past = node.get("past", ())

@@ -21,7 +21,7 @@ import numpy as np
 from ..graph.relations import Relations
 from ..graph.snapshot import Snapshot
 from ..readers.reading import AGENT, PLACED, class_of
-from .identity import name_of, same_name, score
+from .identity import fits, name_of, score
 from .index import SpatialIndex
 from .records import HOLDS, STATE, joined, split
 
@@ -187,8 +187,8 @@ class Entities:
                 if node in used or (look is None and mention.number and not is_described(node)):
                     continue
                 looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
-                fits = same_name(mention, name_of(split(node)[1]))
-                if (sure := score(fits, float(number in here), looks, self._theta)) > most:
+                names = [name_of(split(one)[1]) for one in (node, *self._index.other_names(node))]
+                if (sure := score(fits(mention, names), float(number in here), looks, self._theta)) > most:
                     best, most = node, sure
         return best
 
@@ -328,7 +328,7 @@ class _Linking:
     def _merge(self, described: str, numbered: str) -> None:
         """A thing that was described is one with a number; not if it may be the first, and this the second, of some."""
         one, two = name_of(split(described)[1]), name_of(split(numbered)[1])
-        if one.words != two.words or two.number in _FIRST:
+        if (one.kind, one.described) != (two.kind, two.described) or two.number in _FIRST:
             self.found.merged.append((described, numbered))
 
     def _is_at(self, node: str, where: str) -> bool:

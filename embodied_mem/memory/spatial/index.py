@@ -54,6 +54,7 @@ class SpatialIndex:
         self._places, self._kinds = Words(), Words()
         self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
         self.known_as: dict[str, tuple[str, int]] = {}  # name of a node that is another one -> that one, the episode
+        self._called_so: dict[str, dict[str, None]] = {}  # node -> names in `known_as` that meant it, perhaps no longer
         self.looks = Looks()
         self.has_described = False  # whether names of things may be more than a class and a number
         self._forget_caches()
@@ -184,7 +185,17 @@ class SpatialIndex:
         """These names of nodes, which no node has, mean other nodes from now on."""
         if names:
             self.known_as.update((name, (node, episode)) for name, node in names.items())
+            self._index_names(names)
             self._asked, self._called = None, ("", {})
+
+    def _index_names(self, names: Iterable[str]) -> None:
+        """Take note of `known_as` the other way around."""
+        for name in names:
+            self._called_so.setdefault(self.known_as[name][0], {})[name] = None
+
+    def other_names(self, node: str) -> list[str]:
+        """Nodes' names that mean this one."""
+        return [name for name in self._called_so.get(node, ()) if self.known_as.get(name, ("",))[0] == node]
 
     def merge(self, old: str, node: str, seen: Seen) -> list[int]:
         """A node turned out to be another one; the facts that end with it."""
@@ -420,6 +431,7 @@ class SpatialIndex:
         other._places, other._kinds = Words(self._places.words), Words(self._kinds.words)
         other._place_pages = list(self._place_pages)
         other.known_as, other.looks, other.has_described = dict(self.known_as), self.looks.fork(), self.has_described
+        other._index_names(other.known_as)
         return other
 
     def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
@@ -463,6 +475,7 @@ class SpatialIndex:
             if len(values) and not (values.min() >= _NONE and values.max() < limit):
                 raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
         other.known_as = {str(name): (str(node), int(episode)) for name, node, episode in words.get("known_as", ())}
+        other._index_names(other.known_as)
         other.looks = Looks.of(words.get("looks"), sizes[0])
         other.has_described = True
         other._index_places()

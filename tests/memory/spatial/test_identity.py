@@ -25,6 +25,22 @@ from embodied_mem.memory.spatial.identity import name_of, same_name, score
         ("cup", "mug", 0.0),
         ("book", "boot", 2 * 2 / (3 + 3)),  # bo, oo, ok and bo, oo, ot
         ("", "mug", 0.0),
+        ("Ann's mug", "mug", 1.0),
+        ("Ann's mug", "Ben's mug", 0.0),
+        ("my mug", "your mug", 0.0),
+        ("my mug", "the mug", 1.0),
+        ("small box", "large box", 0.0),
+        ("12 oz cup", "16 oz cup", 0.0),
+        ("bottle A", "bottle B", 0.0),
+        ("left kitchen drawer", "right kitchen drawer", 0.0),
+        ("clean mug", "unclean mug", 0.0),
+        ("cup of tea", "cup of coffee", 0.0),
+        ("cup of tea", "cup", 1.0),
+        ("box of matches", "matches", 0.0),
+        ("red mug", "red coffee mug", 1.0),
+        ("large mug", "red mug", 0.0),
+        ("Tasse aus Ton", "Tasse aus Glas", 0.0),
+        ("coffe mug", "coffee mug", 2 * 3 / (3 + 4)),  # co, of, ff and fe
     ],
 )
 def test_names(one, two, expected):
@@ -67,6 +83,23 @@ def test_a_mug_and_a_red_mug_in_one_place_are_one_thing():
     assert told.things() == {"mug": "in sink"}
     assert told.memory.last_seen("red mug") == told.memory.last_seen("mug")
     assert "mug is in sink" in {item.text for item in told.memory.retrieve("the red mug")}
+
+
+@pytest.mark.parametrize("names", [("red", "blue"), ("small", "large"), ("12 oz", "16 oz"), ("Ann's", "Ben's")])
+@pytest.mark.parametrize("first", ["mug", "mug 3"])
+def test_what_contradicts_another_name_of_a_thing_is_another_thing(names, first):
+    told = Told()
+    told((first, "on", "table"))
+    for name in names:
+        told((f"{name} mug", "on", "table"))
+    assert told.things() == {first: "on table", f"{names[1]} mug": "on table"}
+    again = SpatialMemory()
+    again.restore(told.memory.state())
+    for memory in (again, told.memory.fork()):
+        told.memory = memory
+        told((f"{names[1]} tea mug", "on", "table"))
+        told(("plastic mug", "on", "table"))
+        assert set(told.things()) == {first, f"{names[1]} mug", "plastic mug"}
 
 
 @pytest.mark.parametrize("names", [("mug", "red mug"), ("red mug", "mug"), ("red mug", "blue mug"), ("mug 1", "mug 2")])
