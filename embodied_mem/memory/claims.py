@@ -12,9 +12,10 @@ stay. Questions and conditions claim nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from .mentions import normal
+from .mentions import introduced, normal, without_appositions
 from .words import LIGHT, stem, words_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -48,38 +49,64 @@ class Claim(NamedTuple):
         subject: stem of the first word that names something; empty if the speaker is meant.
         said: stems of all words with meaning, the subject's included; words of one meaning are one.
         denied: whether it says that this is not so, or not any more.
+        called: stem of the subject's name, if it is called by a role and a name; else empty.
+        role: stems of the words of that role.
     """
 
     first: bool
     subject: str
     said: frozenset[str]
     denied: bool
+    called: str = ""
+    role: frozenset[str] = frozenset()
 
     @property
     def named(self) -> frozenset[str]:
         """What is said without the subject and verbs of liking, having and using: what it is about."""
         return self.said - _VERBS_ONLY - {self.subject}
 
+    @property
+    def sought(self) -> frozenset[str]:
+        """What a text has that says the same of the same."""
+        return self.named - self.role
+
     def ends(self, older: Claim) -> bool:
         """Whether an older claim of the same speaker cannot be so any more."""
-        if self.denied == older.denied or (self.first, self.subject) != (older.first, older.subject):
+        if self.denied == older.denied or self.first != older.first:
             return False
+        for one in self._by_any_name():
+            for two in older._by_any_name():
+                both_named = one is not self and two is not older
+                if one.subject == two.subject and not (both_named and self.role != older.role) and one._ends(two):
+                    return True
+        return False
+
+    def _ends(self, older: Claim) -> bool:
         return bool(self.named) and (self.said <= older.said if self.denied else self.said == older.said)
+
+    def _by_any_name(self) -> list[Claim]:
+        """As it is, and with the name alone in place of role and name."""
+        if not self.called:
+            return [self]
+        return [self, self._replace(subject=self.called, said=self.said - self.role, called="", role=frozenset())]
 
 
 def claims_in(text: str) -> list[Claim]:
     """The claims of a text, in order."""
     found = []
+    text = without_appositions(text)
+    names = [(words_of(role), words_of(name)[:1]) for role, name in introduced(text)]
     for sentence in _SENTENCE.split(normal(text)):
         if sentence.rstrip().endswith("?"):
             continue
         for clause in _CLAUSE.split(sentence):
-            if (claim := _claim(clause.strip(" ,.!"))) is not None:
+            if (claim := _claim(clause.strip(" ,.!"), names)) is not None:
                 found.append(claim)
     return found
 
 
-def _claim(clause: str) -> Claim | None:
+def _claim(clause: str, names: Sequence[tuple[list[str], list[str]]]) -> Claim | None:
+    """The claim of a normal clause, given the roles and names that people have in the text; None for none."""
     clause = _LEAD.sub("", clause, count=1) if _LEAD.match(clause) else clause
     if not clause or _CONDITION.match(clause):
         return None
@@ -92,4 +119,8 @@ def _claim(clause: str) -> Claim | None:
     words = [_MEANING.get(word, word) for word in words]
     if not words:
         return None
-    return Claim(first, "" if first else words[0], frozenset(words), denied)
+    claim = Claim(first, "" if first else words[0], frozenset(words), denied)
+    for role, name in () if first else names:
+        if words_of(clause)[1 : 1 + len(role) + 1] == [*role, *name]:
+            return claim._replace(called=stem(name[0]), role=frozenset(map(stem, role)))
+    return claim

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Container
 
 _INVISIBLE = re.compile(r"[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _IRREGULAR_WORDS = """
@@ -19,7 +20,33 @@ _IRREGULAR_WORDS = """
 _IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
 _LONGEST_FIRST = sorted(_IRREGULAR.items(), key=lambda pair: -len(pair[1]))
 _HISSING = ("s", "x", "z", "ch", "sh", "o")
+_ONE_OF = {many: one for one, many in _IRREGULAR.items()}
+_IN_F = re.compile(r"(kni|wi|li)ves\Z|(shel|hal|cal|loa|thie|wol|lea|scar|hoo|el)ves\Z")
+_IN_O = ("potatoes", "tomatoes", "mangoes", "heroes", "echoes")
 _NO_PLURAL = ("ss", "us", "is", "news", "lens", "gas", "series", "species")
+
+
+_OWN = r"(?:[Mm]y|[Oo]ur|[Yy]our|[Hh]is|[Hh]er|[Tt]heir)"
+_NOUN = r"(?:(?:\w+e[sr]t?|best|little|big|old|good|dear|young|new|late|twin) )?[a-z][\w-]*(?<!s)(?<!ed)(?<!ing)"
+_NAME = r"[A-Z][a-z][\w-]*"
+_INTRODUCED = re.compile(rf"\b(?P<own>{_OWN}) (?P<role>{_NOUN})(?P<comma>,)? (?P<name>{_NAME})(?(comma),)")
+_EXPLAINED = re.compile(rf"\b(?P<name>{_NAME}), (?P<own>{_OWN}) (?P<role>{_NOUN}),")
+
+
+def without_appositions(text: str) -> str:
+    """The text with "my daughter Lily" for "Lily, my daughter," and "my daughter, Lily,"."""
+    return _INTRODUCED.sub(r"\g<own> \g<role> \g<name>", _EXPLAINED.sub(r"\g<own> \g<role> \g<name>", text))
+
+
+def introduced(text: str) -> list[tuple[str, str]]:
+    """(role, name) of whom a text calls by both, as "daughter" and "Lily", where capitals tell names."""
+    return [(found["role"], found["name"]) for found in _INTRODUCED.finditer(text)]
+
+
+def called_by_name(text: str, roles: Container[str]) -> str:
+    """The text with "Lily" for "my daughter Lily", for roles of these last words."""
+    text = without_appositions(text)
+    return _INTRODUCED.sub(lambda found: found["name"] if found["role"].split()[-1] in roles else found[0], text)
 
 
 def normal(text: str) -> str:
@@ -39,6 +66,17 @@ def forms(word: str) -> set[str]:
     for one in {word, *_singulars(word)}:
         found |= {one, *_plurals(one)}
     return found
+
+
+def singular(word: str) -> str:
+    """One of what a normal word in plural names; any other word as it is."""
+    if word in _ONE_OF or len(word) < 3 or not word.endswith("s") or word.endswith(_NO_PLURAL):
+        return _ONE_OF.get(word, word)
+    if (found := _IN_F.search(word)) is not None:
+        return word[:-3] + ("fe" if found[1] else "f")
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zes", *_IN_O)) else word[:-1]
 
 
 def names(thing: str) -> re.Pattern[str]:

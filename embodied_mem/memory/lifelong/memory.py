@@ -68,7 +68,7 @@ from .export import imported
 from .forgetting import STORED_AS
 from .keeping import Keeping
 from .kept import module_and_number, written
-from .observation import Outcome, Status, checked_observation
+from .observation import Observation, Outcome, Status, checked_observation
 from .parts import MODULES
 from .recalling import Recalling
 from .receipts import WriteReceipt, Written
@@ -219,7 +219,10 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
             event["place"] = place
             given: dict[str, Any] = {"spatial": {"text": observation}, "profile": {"text": goal}}
-            if unread := self._unread(observation, self.reader.read(observation)):
+            seen, reading = Observation(observation), self.reader.read(observation)
+            unread = self._unread(observation, reading)
+            unread += [said for said, _ in seen.denials(self.reader, reading)]
+            if unread:
                 given["notes"] = {"text": unread, "kind": SEEN}
             self._record({**event, "events": self._proposed(where, **given)})
         return number

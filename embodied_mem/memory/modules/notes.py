@@ -164,7 +164,7 @@ class NoteMemory(RecordedModule):
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
         """(note, its claim) that a new claim of a speaker ends: never one of a source that is trusted more."""
         found = []
-        named = self._words.with_all(sorted(new.named))
+        named = self._words.with_all(sorted(new.sought))
         for number in sorted(named if new.denied else named & self._denying):
             note = self.notes[number]
             if note.kind != TOLD or (note.speaker != speaker and new.first) or RANK[trust] < RANK[note.trust]:

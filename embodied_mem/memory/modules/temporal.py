@@ -166,6 +166,8 @@ class TemporalMemory(RecordedModule):
         if event["op"] == "begin":
             self.entries = []
             return
+        if not (event["action"].strip() or event["text"].strip()):
+            return  # nothing was done, and nothing seen
         if len(self.entries) >= self.capacity:
             self.entries = [self._summary(event.get("summary"))]
         self.entries.append(self._step_entry(event))
@@ -179,7 +181,7 @@ class TemporalMemory(RecordedModule):
         seen = seen if len(seen) <= _MAX_CHARACTERS else f"{seen[: _MAX_CHARACTERS - 3]}..."
         quoted = event.get("trust") in QUOTED
         seen = marked(seen, event["trust"]) if quoted else seen
-        line = f"step {step}: {action} -> {seen}" if action else f"step {step}: {seen}"
+        line = f"step {step}: {' -> '.join(filter(None, (action, seen)))}"
         done: dict[str, list[str]] = {}
         if action:
             verb, _, rest = action.partition("go to ") if action.startswith("go to ") else action.partition(" ")

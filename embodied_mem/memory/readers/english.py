@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..mentions import normal
+from ..mentions import called_by_name, normal, singular
 from ..words import IRREGULAR
 from .outcome import SENTENCE_END, says_failure
 from .plain import PlainReader
@@ -25,7 +25,8 @@ from .reading import AGENT, NOT, ROOM, Reading
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
 _SHORT = (("n't", " not"), ("n’t", " not"), ("'s ", " is "), ("’s ", " is "), ("i'm ", "i am "), ("i’m ", "i am "),
           ("'re ", " are "), ("’re ", " are "), ("'ve ", " have "), ("no longer", "not"), ("cannot", "can not"),
-          ("any more ", " "), ("any longer ", " "))  # fmt: skip
+          ("any more ", " "), ("any longer ", " "), ("nobody ", "no person "), ("no one ", "no person "),
+          ("no-one ", "no person "), ("somebody ", "a person "), ("someone ", "a person "))  # fmt: skip
 _PREPOSITIONS = {
     tuple(words.split()): relation
     for words, _, relation in (pair.partition(":") for pair in (
@@ -39,8 +40,8 @@ _PREPOSITIONS = {
 _LONGEST = max(map(len, _PREPOSITIONS))
 _WORDS_OF_PREPOSITIONS = {word for words in _PREPOSITIONS for word in words} - {"front", "top", "left", "right", "of"}
 _TABLE = """
-    article: a an the some another this that these those my our your his her their one both all two three four five
-    article: six seven eight nine ten several many few only
+    article: a an the some another this that these those my our your his her their one both all several many few only
+    article: two three four five six seven eight nine ten eleven twelve
     adverb: also now still currently just already again then finally carefully anymore back
     there: there here visible
     be: is are am be
@@ -63,7 +64,11 @@ _TABLE = """
     hour: monday tuesday wednesday thursday friday saturday sunday
     other: not and or but with from to for as than so because it he she they them him me us who which what when where
     other: has have had do does did can say says said reads shows looks look seems seem goes gets get makes made takes
-    other: too very away out up down
+    other: too very away out up down anybody anyone anything something everything everybody
+    role: daughter son child baby mother father mum mom dad parent sister brother wife husband partner aunt uncle cousin
+    role: niece nephew grandmother grandfather grandma grandpa granddaughter grandson friend girlfriend boyfriend
+    role: flatmate roommate neighbour neighbor colleague boss teacher doctor nurse guest owner user dog cat puppy kitten
+    other: everyone none each either neither mine yours hers ours theirs ones else
 """
 _ROWS = [line.strip().split(": ") for line in _TABLE.strip().splitlines()]
 _OF = {kind: frozenset(" ".join(words for name, words in _ROWS if name == kind).split()) for kind, _ in _ROWS}
@@ -83,6 +88,8 @@ _NO_NAME = (
     - {"left", "set", "going", "used", "missing"}
 )  # fmt: skip
 _MAX_WORDS = 5
+_COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)}
 
 
 class _Placed(NamedTuple):
@@ -108,7 +115,7 @@ def _read_sentence(sentence: str) -> Reading | None:
     """The reading of a sentence; None if it is not understood."""
     if sentence.rstrip().endswith("?") or says_failure(sentence):
         return None
-    plain = f"{normal(sentence).strip().rstrip('.!;')} "
+    plain = f"{normal(called_by_name(sentence, _OF['role'])).strip().rstrip('.!;')} "
     for short, full in _SHORT:
         plain = plain.replace(short, full)
     words = [word for word in _TOKEN.findall(plain) if word not in _OF["adverb"]]
@@ -330,23 +337,23 @@ def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
         places_end: whether a list at the end names places, rather than more things.
     """
     segments = list(_segments(words))
-    first = _names(segments[0][1])
+    first = _counted(segments[0][1])
     if first is None or segments[0][2]:
         return None
-    parts = [_Placed(first, [])]
+    parts = [_Placed([name for group in first for name in group], [])]
     follows_comma = False
     for position, (relation, inside, comma) in enumerate(segments[1:], 1):
-        names = _names(inside)
-        if names is None or names[0] in _OF["hour"] or inside[0].isdigit():
+        groups = _counted(inside)
+        if groups is None or groups[0][0] in _OF["hour"] or inside[0].isdigit():
             return None  # "at noon", "at 80 percent"
         last = position == len(segments) - 1
-        many = names if relation in ("between", "among") or (places_end and last) else names[:1]
+        many = groups if relation in ("between", "among") or (places_end and last) else groups[:1]
         if parts[-1].places and not follows_comma:
             parts.append(_Placed([parts[-1].places[-1][1]], []))  # "on the table in the kitchen"
         elif parts[-1].places and follows_comma and len(parts) > 1 and parts[-2].places[-1:] and not parts[-1].things:
             parts.pop()
-        parts[-1].places.extend((relation, name) for name in many)
-        if more := names[len(many) :]:
+        parts[-1].places.extend((relation, group[0]) for group in many)
+        if more := [name for group in groups[len(many) :] for name in group]:
             parts.append(_Placed(more, []))
             comma = False
         follows_comma = comma
@@ -373,23 +380,44 @@ def _stripped(words: list[str]) -> list[str]:
     return words[:-1] if words[-1:] in ([","], ["and"]) else words
 
 
-def _names(words: list[str]) -> list[str] | None:
-    """Names of a list "a mug, two plates and the cup of tea"; None if one of them is none."""
+def _counted(words: list[str]) -> list[list[str]] | None:
+    """The names of each part of a list "a mug, two plates and the cup of tea"; None if one of them is none.
+
+    Two plates are "plate" and "plate 2", as the second of one name is called in the graph.
+    """
     groups: list[list[str]] = [[]]
     for word in words:
         if word in (",", "and", "&"):
             groups.append([])
         else:
             groups[-1].append(word)
-    names = [_name(group) for group in groups if group]
-    known = [name for name in names if name is not None]
-    return known if known and len(known) == len(names) else None
+    found = []
+    for group in filter(None, groups):
+        count, one = _count(group)
+        name = _name(group if count == 1 else one)
+        if name is None:
+            return None
+        found.append([name, *(f"{name} {number}" for number in range(2, count + 1))])
+    return found or None
+
+
+def _count(words: list[str]) -> tuple[int, list[str]]:
+    """How many things of a kind "the two cups of tea" are, with the words of one of them; 1 if that is not said."""
+    while words and words[0] in ("the", "my", "our", "your", "his", "her", "their", "these", "those", "only"):
+        words = words[1:]
+    if words[:3] == ["a", "couple", "of"]:
+        words = ["two", *words[3:]]
+    count = _COUNTS.get(words[0], int(words[0]) if words and words[0].isdecimal() else 1) if words else 1
+    head = words.index("of", 1) - 1 if "of" in words[1:] else len(words) - 1
+    if not 1 < count <= len(_COUNTS) + 1 or head < 1 or (one := singular(words[head])) == words[head]:
+        return 1, words
+    return count, [*words[1:head], one, *words[head + 1 :]]
 
 
 def _name(words: Sequence[str]) -> str | None:
     """The name in "the two red mugs"; None for what is no name."""
     words = words[3:] if words[1:3] == ["couple", "of"] else words
-    while words and (words[0] in _OF["article"] or words[0].isdigit()):
+    while words and (words[0] in _OF["article"] or (words[0].isdigit() and singular(words[-1]) != words[-1])):
         words = words[1:]
     if not 0 < len(words) <= _MAX_WORDS or words[0] == "of" or words[-1] == "of":
         return None

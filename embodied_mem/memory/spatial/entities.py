@@ -21,7 +21,7 @@ import numpy as np
 from ..graph.relations import Relations
 from ..graph.snapshot import Snapshot
 from ..readers.reading import AGENT, PLACED, class_of
-from .identity import fits, name_of, score
+from .identity import Name, fits, name_of, score
 from .index import SpatialIndex
 from .records import HOLDS, STATE, joined, split
 
@@ -187,10 +187,14 @@ class Entities:
                 if node in used or (look is None and mention.number and not is_described(node)):
                     continue
                 looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
-                names = [name_of(split(one)[1]) for one in (node, *self._index.other_names(node))]
-                if (sure := score(fits(mention, names), float(number in here), looks, self._theta)) > most:
+                named = fits(mention, self.names_of(node))
+                if (sure := score(named, float(number in here), looks, self._theta)) > most:
                     best, most = node, sure
         return best
+
+    def names_of(self, node: str) -> list[Name]:
+        """All names that a thing goes by."""
+        return [name_of(split(one)[1]) for one in (node, *self._index.other_names(node))]
 
     def _contents(self, near: Sequence[str], now: Snapshot) -> list[int]:
         """Ids of what is now in, on, under or held by these nodes, the latest first."""

@@ -102,6 +102,12 @@ def fits(mention: Name, names: Sequence[Name]) -> float:
     return min(max(same_name(mention, name) for name in names), min(agreement(mention, name) for name in names))
 
 
+def is_meant(mention: Name, names: Sequence[Name]) -> bool:
+    """Whether a mention as a class means a thing of these names: "mug" and "red mug" mean a big red mug."""
+    described = {word for name in names for word in name.described}
+    return fits(mention, names) == 1 and set(mention.described) <= described
+
+
 def _is_code(word: str) -> bool:
     return not (word.isalpha() or word.endswith(_POSSESSIVE))
 

@@ -24,6 +24,7 @@ from ..graph.graph import KnowledgeGraph
 from ..graph.records import Applied, Change, NewFact, Scope, Triple
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..graph.snapshot import Snapshot
+from ..mentions import forms
 from ..modules.paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
 from ..store.module import Selector
@@ -306,6 +307,14 @@ class SpatialIndex:
         code = self._kinds.find(kind)
         return [number for number, its in self._of_place(place) if its == code]
 
+    def _of_like_kind(self, place: str, kind: str) -> list[int]:
+        """The same where nothing has the very class: those of its plural or singular, and of "red mug" for "mug"."""
+        kinds = forms(kind)
+        found = [
+            nodes for one, nodes in self.in_place(place).items() if one in kinds or one.rpartition(" ")[2] in kinds
+        ]
+        return sorted(itertools.chain(*found))
+
     def of_place(self, place: str) -> list[int]:
         """Ids of the things of a place, the oldest first."""
         return [] if self._places.find(place) is None else [number for number, _ in self._of_place(place)]
@@ -356,7 +365,8 @@ class SpatialIndex:
         if kind is None:
             facts = self._nodes.column(_LAST)[self._nodes.column(_PLACE) == self._places.find(place)]
         else:
-            facts = np.array([self._nodes.get(node, _LAST) for node in self.of_kind(place, kind)], np.int64)
+            nodes = self.of_kind(place, kind) or self._of_like_kind(place, kind)
+            facts = np.array([self._nodes.get(node, _LAST) for node in nodes], np.int64)
         facts = facts[facts != _NONE]
         seen = self._facts.column(_TIME)[facts]
         if times is not None and len(facts):

@@ -34,7 +34,7 @@ from ..trust import QUOTED, Trust, checked_trust
 from .entities import Entities
 from .events import EVENT, check_event, checked_place, drop_what_is_no_name
 from .fact_trust import FactTrust
-from .identity import THETA
+from .identity import THETA, is_meant, name_of
 from .index import SpatialIndex
 from .queries import SHOWN, SpatialQueries
 from .records import AT, HOLDS, STATE, Seen
@@ -211,11 +211,16 @@ class SpatialMemory(SpatialQueries):
                 index.looked(self._node(name), time)
 
     def denied(self, subject: str, relation: str, object_: str) -> list[int]:
-        """Current facts that such a negative fact ends: of the thing of this name, or of all of this class."""
+        """Current facts that such a negative fact ends: of the things of this name or class, whatever else they are."""
         subject, relation, object_ = self.relations.read(subject, relation.removeprefix(NOT), object_)
         node, other = self._node(subject), object_ if relation == STATE else self._node(object_)
-        here = self._of_node(other, "in", (relation,))
-        return [fact for fact, known in here if node in (known.subject, class_of(known.subject))]
+        here, mention = self._of_node(other, "in", (relation,)), name_of(subject)
+        return [
+            fact
+            for fact, known in here
+            if node in (known.subject, class_of(known.subject))
+            or (relation != STATE and is_meant(mention, self._entities.names_of(known.subject)))
+        ]
 
     def _agent_facts(self) -> list[int]:
         hands = [fact for hand in self._hands() for fact, _ in self._of_node(hand, "out", (HOLDS,))]

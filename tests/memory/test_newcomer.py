@@ -1,0 +1,108 @@
+"""What a newcomer says and gives: counts, nobody, a role with a name, nothing, a first look that denies."""
+
+from __future__ import annotations
+
+import pytest
+
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.readers import ENGLISH
+
+
+def begun(observation: str = "") -> LifelongMemory:
+    memory = LifelongMemory()
+    memory.begin_task("tidy", "tidy up", observation, place="kitchen")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("older", "denial", "ends"),
+    [
+        ("My daughter Lily likes tea.", "Lily doesn't like tea anymore.", True),
+        ("Lily likes tea.", "My daughter Lily doesn't like tea anymore.", True),
+        ("Lily, my daughter, likes tea.", "My daughter, Lily, no longer likes tea.", True),
+        ("My daughter Lily likes tea.", "My daughter doesn't like tea.", True),
+        ("My oldest daughter Lily is allergic to nuts.", "Lily is not allergic to nuts.", True),
+        ("My daughter Lily's room is blue.", "Lily's room isn't blue.", True),
+        ("My sister Ann likes tea.", "My daughter Ann doesn't like tea.", False),
+        ("My daughter Lily likes tea.", "Rose doesn't like tea.", False),
+        ("My sister loves Paris.", "Paris is not large.", False),
+    ],
+)
+def test_a_person_with_a_role_and_a_name_is_one(older, denial, ends):
+    memory = LifelongMemory()
+    first = memory.tell(older)
+    receipt = memory.tell(denial)
+    assert (first.notes[0].id in {row.id for row in receipt.ended}) == ends
+
+
+def test_a_person_is_in_one_place_by_either_name():
+    memory = begun("My daughter Lily is in the kitchen.")
+    memory.observe("look", "Lily is in the garden.")
+    assert [(one.name, one.receptacle) for one in memory.sightings()] == [("lily", "garden")]
+    memory.observe("look", "My daughter Lily is not in the garden.")
+    assert not memory.spatial.last_seen("lily").current
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("There are two plates on the table.", ["plate", "plate 2"]),
+        ("I see 3 red mugs on the table.", ["red mug", "red mug 2", "red mug 3"]),
+        ("Two cups of tea and a knife are on the table.", ["cup of tea", "cup of tea 2", "knife"]),
+        ("A couple of knives are on the table.", ["knife", "knife 2"]),
+        ("A 12 oz cup is on the table.", ["12 oz cup"]),
+        ("The cloth is on two tables.", ["cloth"]),
+    ],
+)
+def test_so_many_things_are_so_many(text, names):
+    assert [subject for subject, _, _ in ENGLISH.read(text).facts] == names
+
+
+def test_two_plates_are_seen_once_however_often():
+    memory = begun("There are two plates on the table.")
+    for _ in range(3):
+        memory.observe("look", "Two plates are on the table.")
+    assert len(memory.sightings("plate")) == len(memory.sightings("plates")) == 2
+    memory.observe("look", "There is a plate on the table.")
+    assert len(memory.sightings("plate")) == 2
+    memory.observe("look", "There are plates on the shelf, and a red mug on the desk.")
+    assert {one.receptacle for one in memory.sightings("plates")} == {"shelf"}
+    assert [one.receptacle for one in memory.sightings("mug")] == ["desk"]
+
+
+@pytest.mark.parametrize("text", ["Nobody is here.", "There is no one in the room.", "Everything is on the table."])
+def test_nobody_is_no_thing(text):
+    memory = begun()
+    assert [row.module for row in memory.observe("look", text).stored] == ["notes"]
+    assert not memory.sightings()
+
+
+def test_somebody_is_a_person_whom_nobody_ends():
+    memory = begun("Someone is in the kitchen.")
+    assert [one.name for one in memory.sightings()] == ["person"]
+    assert memory.observe("look", "Nobody is in the kitchen now.").ended
+
+
+def test_nothing_makes_nothing():
+    memory = begun()
+    for text in ("", " \n"):
+        receipt = memory.observe("", text)
+        assert not (receipt.stored or receipt.merged or receipt.ended)
+    assert memory.get_all() == []
+    assert memory.retrieve().items == ()
+    memory.observe("wait", "")
+    assert [entry.text for entry in memory.get_all()] == ["step 3: wait"]
+
+
+def test_a_denial_in_the_first_look_is_kept():
+    memory = begun("The mug is not on the table.\nThere is a plate on the table.")
+    assert [note.text for note in memory.get_all("notes")] == ["The mug is not on the table."]
+    assert "not on the table" in memory.retrieve("is the mug on the table?").render()
+
+
+def test_a_denied_class_is_denied_whatever_else_it_is():
+    memory = begun("A red mug and a plate are on the table.")
+    assert memory.observe("look", "There is no blue mug on the table.").ended == ()
+    assert [row.text for row in memory.observe("look", "There is no mug on the table.").ended] == [
+        "red mug is on table"
+    ]
