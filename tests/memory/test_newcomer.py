@@ -87,7 +87,7 @@ def test_nothing_makes_nothing():
     memory = begun()
     for text in ("", " \n"):
         receipt = memory.observe("", text)
-        assert not (receipt.stored or receipt.merged or receipt.ended)
+        assert receipt.render() == ""
     assert memory.get_all() == []
     assert memory.retrieve().items == ()
     memory.observe("wait", "")

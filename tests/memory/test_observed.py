@@ -36,8 +36,10 @@ def test_facts_need_no_text():
     gone = memory.observe("look", facts=[("mug", "not in", "sink", 0.9)])
     assert [written.text for written in gone.ended] == ["mug is in sink (confidence 0.80)"]
     assert memory.spatial.inside("sink") == ["cup"]
-    memory.observe("look", facts=[("cup", "in", "sink", 0.25)])
-    assert memory.sightings("cup")[0].confidence == 0.25
+    memory.observe("look", facts=[("cup", "in", "sink", 0.25)])  # it was told without a doubt before
+    assert memory.sightings("cup")[0].confidence is None
+    memory.observe("look", facts=[("cup", "in", "bin", 0.25), ("cup", "in", "bag", 0.75)])
+    assert memory.sightings("cup")[0].confidence == 0.75
     memory.observe("look", facts=[("cup", "in", "sink")])
     assert memory.sightings("cup")[0].confidence is None
     memory.end_task(True)

@@ -17,13 +17,12 @@ from __future__ import annotations
 import dataclasses
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, cast, get_args
 
 from ...errors import EmbodiedMemError, InvalidInputError
 from ..arguments import checked_number, checked_real, shown
 from ..chat_writer import ChatWriter, checked_writer
-from .graph import GraphWriter
 from .records import Applied, Change, Ended, Fact, NewFact
 from .snapshot import Snapshot
 
@@ -49,6 +48,14 @@ class ConflictResolver(Protocol):
         """Return a verdict for each conflict; None if there is none to be had. Called in a thread of its own."""
 
 
+class Corrected(Protocol):
+    """The graph whose changes are reviewed: a `KnowledgeGraph`, or what records corrections before they are made."""
+
+    def snapshot(self) -> Snapshot: ...
+
+    def apply(self, *, invalidate: Iterable[tuple[int, int]], add: Iterable[NewFact]) -> Applied: ...
+
+
 class ConflictReview:
     """Asks a resolver about the conflicts of a change and puts into the graph what it says.
 
@@ -60,15 +67,31 @@ class ConflictReview:
         stale: conflicts that had changed before the answer came.
     """
 
-    def __init__(self, graph: GraphWriter, resolver: ConflictResolver, *, timeout_s: float = 2.0, max_facts: int = 64):
-        """Review changes of `graph`; `max_facts`: of those around a conflict that the resolver is shown."""
+    def __init__(
+        self,
+        graph: Corrected,
+        resolver: ConflictResolver,
+        *,
+        timeout_s: float = 2.0,
+        max_facts: int = 64,
+        otherwise: Callable[[Ended], Verdict] | None = None,
+    ):
+        """Review changes of a graph.
+
+        Args:
+            graph: whose changes.
+            resolver: who is asked.
+            timeout_s: how long an answer is waited for.
+            max_facts: of those around a conflict that the resolver is shown.
+            otherwise: the verdict on a conflict where there is no usable answer; None for that of the rules.
+        """
         if not 0 < checked_real("timeout_s", timeout_s) <= threading.TIMEOUT_MAX:
             raise InvalidInputError(f"timeout_s: expected more than 0, got {timeout_s}")
         if checked_number("max_facts", max_facts) < 1:
             raise InvalidInputError(f"max_facts: expected at least 1, got {max_facts}")
         if not callable(resolver) or not callable(getattr(graph, "snapshot", None)):
             raise InvalidInputError(f"expected a graph and a resolver, got {shown(graph)} and {shown(resolver)}")
-        self._graph, self._resolver = graph, resolver
+        self._graph, self._resolver, self._otherwise = graph, resolver, otherwise
         self._timeout_s, self._max_facts = timeout_s, max_facts
         self._thread: threading.Thread | None = None
         self.asked = self.corrected = self.malformed = self.late = self.stale = 0
@@ -83,6 +106,8 @@ class ConflictReview:
         if not change.ended:
             return None
         verdicts = self._ask(*self._question(change))
+        if verdicts is None and self._otherwise is not None:
+            verdicts = [self._otherwise(ended) for ended in change.ended]
         if verdicts is None:
             return None
         with self._graph.snapshot() as now:

@@ -21,8 +21,8 @@ event per call, and `apply` of the same events gives the same state.
 Any thread may call: who changes something waits for the others that do, and who reads waits for as long as a change is
 made, not for a chat model. Do not call `store.forget` while others write; `forget` and `delete` wait their turn.
 
-With rules a step takes microseconds and threads would only cost; with a chat model, updates and retrieval of the
-modules run in parallel, since each waits for the model.
+With rules a step takes less than a millisecond, mostly, and threads would only cost; with a chat model, updates and
+retrieval of the modules run in parallel, since each waits for the model.
 
 Source: RoboMemory 3.2; update frequencies as there.
 """
@@ -68,7 +68,7 @@ from .export import imported
 from .forgetting import STORED_AS
 from .keeping import Keeping
 from .kept import module_and_number, written
-from .observation import Observation, Outcome, Status, checked_observation
+from .observation import Observation, Outcome, Status, checked_observation, refusal
 from .parts import MODULES
 from .recalling import Recalling
 from .receipts import WriteReceipt, Written
@@ -245,7 +245,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         Args:
             action: what was done.
             text: what the world answered. Lines that no rule reads go to the chat model, if there is one, and to notes.
-                A line or fact that only denies, and ends nothing that was known, is a note, too.
+                A line or fact that only denies, and ends nothing that was known, is a note, too; so is a fact that is
+                less sure than what it contradicts.
             facts: (subject, relation, object, confidence) as a detector gives them; the confidence, 0 to 1, may be
                 missing. "not on" as a relation says that it is not so. The robot is called "agent".
             images: of what was seen: an `Image`, encoded bytes, an array, or the path of a file. Kept are hash, path,
@@ -276,12 +277,16 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             if vectors:
                 given["spatial"]["vectors"] = vectors
             events, status = self._proposed(where, **given), seen.status(reading)
+            refused = [refusal(*row) for row in events.get("spatial", {}).get("refused", ())]
+            if refused and self.notes is not None:
+                given["notes"] = seen.note(action, [*unread, *(text for text, _ in refused)])
+                events |= self._proposed(where, notes=given["notes"])
             if self.semantic is not None and not seen.quoted:
                 turns, at = [*self._turns[1:], (action, seen.text)], {"number": self.episode, "time": where["time"]}
                 learned = self.semantic.propose_action(turns, status == "failure", outcomes=self._outcomes, **at)
                 events |= {"semantic": learned} if learned["changes"] else {}
             self._record({"op": "step", **where, **event, "events": events})
-            receipt = self._receipt(given, status)
+            receipt = self._receipt(given, status, [f"{text} {reason}" for text, reason in refused])
             return receipt.joined(self._receipt(("spatial",))) if self._reviewed() else receipt
 
     def _unread(self, text: str, reading: Reading) -> list[str]:
@@ -348,13 +353,13 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             self._record({"op": "tell", **where, "again": entry, "trust": trust, "events": {}})
         return WriteReceipt(merged=(Written(entry, name, now.text),))
 
-    def _receipt(self, given: Iterable[str], outcome: Status = "unknown") -> WriteReceipt:
+    def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
         """What the last event did in these modules."""
         with self._turns_taken.reading:
             done = [(name, self._modules[name]) for name in given if name in self._last_events]
             found = [row for name, module in done for row in written(name, module, getattr(module, "changed", ()))]
         rows = {do: tuple(dict.fromkeys(one for was, one in found if was in dos)) for do, dos in _DID.items()}
-        return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome)
+        return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it."""

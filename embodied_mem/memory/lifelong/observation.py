@@ -108,10 +108,14 @@ class Observation:
         if self.trust != "sensor":
             event["trust"] = given["spatial"]["trust"] = given["temporal"]["trust"] = self.trust
         if unread:
-            given["notes"] = {"text": unread, "kind": SEEN, "action": action, "trust": self.trust}
+            given["notes"] = self.note(action, unread)
         if self.view:
             given["views"] = {"view": self.view}
         return event, given
+
+    def note(self, action: str, lines: list[str]) -> dict[str, Any]:
+        """What the notes are given of these lines."""
+        return {"text": lines, "kind": SEEN, "action": action, "trust": self.trust}
 
 
 def checked_observation(
@@ -165,6 +169,12 @@ def _checked_fact(fact: Any) -> list[Any]:
     if confidence is not None and not 0 <= confidence <= 1:
         raise InvalidInputError(f"facts: confidence: expected 0 to 1, got {shown(fact[3])} of {shown(fact)}")
     return [*words, confidence]
+
+
+def refusal(subject: str, relation: str, object_: str, sure: float | None, reason: str) -> tuple[str, str]:
+    """A fact that was not believed as a sentence, and the reason in brackets."""
+    how_sure = "" if sure is None else f" (confidence {sure:.2f})"
+    return f"{_sentence(subject, relation, object_).rstrip('.')}{how_sure}.", f"({reason})"
 
 
 def _sentence(subject: str, relation: str, object_: str) -> str:

@@ -36,6 +36,7 @@ class WriteReceipt:
         stored: new entries, notes among them.
         merged: entries that say the same already and have one more source, or another value of the same thing.
         ended: entries that are no longer so.
+        refused: facts that were not believed, each with the reason; they are kept as notes.
         outcome: of an action: as the world gave it, or "failure" if the text says so; else "unknown".
     """
 
@@ -43,6 +44,7 @@ class WriteReceipt:
     merged: tuple[Written, ...] = ()
     ended: tuple[Written, ...] = ()
     outcome: Status = "unknown"
+    refused: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[Written, ...]:
@@ -63,4 +65,5 @@ class WriteReceipt:
     def render(self) -> str:
         """One line for each entry."""
         rows = [(do, written) for do in ("stored", "merged", "ended") for written in getattr(self, do)]
-        return "\n".join(f"{do} {written.id}: {written.text}" for do, written in rows)
+        lines = [f"{do} {written.id}: {written.text}" for do, written in rows]
+        return "\n".join([*lines, *(f"refused: {text}" for text in self.refused)])

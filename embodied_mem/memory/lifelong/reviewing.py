@@ -6,18 +6,18 @@ memory.review.asked, memory.review.corrected, memory.review.late
 
 Phase one of RoboMemory's update writes what came, links names and applies the rules, in microseconds. Phase two follows
 where that ended a fact and the new one was read by a model, or is less sure than the old one: the model sees the facts
-within two hops, and what it corrects is one more event. Without a model the rules decide.
+within two hops, and what it corrects is one more event. Without a model the rules decide,
+and so they do by the two confidences where the model has no usable answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..chat_writer import ChatWriter
 from ..graph.conflict_review import ChatResolver, ConflictReview
-from ..graph.graph import GraphWriter, Vectors
-from ..graph.records import Applied, Change, Ended, NewFact, NewNode, Triple
+from ..graph.records import Applied, Change, Ended, NewFact
 from ..graph.snapshot import Snapshot
 from ..spatial.spatial import SpatialMemory
 from .parts import MemoryParts
@@ -39,7 +39,12 @@ class Reviewing(MemoryParts):
         """A review of this memory's own graph; None without a model."""
         if self.writer is None or "spatial" not in self._modules:
             return None
-        return ConflictReview(_RecordedGraph(self), ChatResolver(self.writer), timeout_s=_TIMEOUT_S)
+        return ConflictReview(
+            _RecordedGraph(self),
+            ChatResolver(self.writer),
+            timeout_s=_TIMEOUT_S,
+            otherwise=lambda ended: "new" if self.spatial and self.spatial.outweighed(ended) else "old",
+        )
 
     def _reviewed(self) -> bool:
         """Whether a contradiction of the last event was decided otherwise than by the rules."""
@@ -58,7 +63,7 @@ class Reviewing(MemoryParts):
         return Applied([], [number for did, number in spatial.changed if did == "add"], [])
 
 
-class _RecordedGraph(GraphWriter):
+class _RecordedGraph:
     """The graph of a memory as a review writes it: each correction is an event of the memory."""
 
     def __init__(self, memory: Reviewing):
@@ -68,11 +73,8 @@ class _RecordedGraph(GraphWriter):
         assert self._memory.spatial is not None
         return self._memory.spatial.graph.snapshot()
 
-    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
-        return self._memory._correct(invalidate, add)
-
-    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
-        raise NotImplementedError("a review only corrects")
+    def apply(self, *, invalidate: Iterable[tuple[int, int]], add: Iterable[NewFact]) -> Applied:
+        return self._memory._correct(list(invalidate), list(add))
 
 
 def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:

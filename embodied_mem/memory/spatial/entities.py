@@ -308,7 +308,7 @@ class _Linking:
         if is_body(own) or (own not in self._used and self._is_at(own, where)):
             self._take(name, where, own)
             return
-        others = {node for other, node in self._own.items() if other != name} | self._used
+        others = {node for other, node in self._own.items() if other != name} | self._used | {self.plain[where]}
         best = self._entities.best(name, self._near(where, moves), look, others)
         numbered = name[-1:].isdigit()
         if best is not None and best != own and numbered and not split(best)[1][-1:].isdigit():

@@ -94,6 +94,12 @@ def check_event(event: Any) -> None:
         if len(fact) == 4 and not 0 <= checked_real(f"{EVENT}: confidence", fact[3]) <= 1:
             raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(fact)}")
         _check_names(fact[:3])
+    for refused in checked_rows(EVENT, event.get("refused", ())):
+        if type(refused) is not list or len(refused) != 5:
+            raise InvalidInputError(f"{EVENT}: expected a fact, its confidence and a reason, got {shown(refused)}")
+        _check_names([*refused[:3], refused[4]])
+        if refused[3] is not None and not 0 <= checked_real(f"{EVENT}: confidence", refused[3]) <= 1:
+            raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(refused)}")
     for name, look in checked_mapping(f"{EVENT}: vectors", event.get("vectors", {})).items():
         _check_names([name])
         unit(name, read(look))

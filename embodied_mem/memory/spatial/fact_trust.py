@@ -50,7 +50,7 @@ class FactTrust:
                 position
                 for position, fact in enumerate(facts)
                 if not any(name.partition(SEPARATOR)[0] == AGENT for name in fact)  # itself and its hands
-                and all(RANK[self.of(other)] <= RANK[trust] for other in _rivals(now, fact, graph.rules))
+                and all(RANK[self.of(other)] <= RANK[trust] for other in rivals(now, fact, graph.rules))
             ]
 
     def wrote(self, change: Change, trust: Trust) -> None:
@@ -91,7 +91,7 @@ class FactTrust:
         return other
 
 
-def _rivals(now: Snapshot, fact: Names, rules: Sequence[ConflictRule]) -> Iterator[int]:
+def rivals(now: Snapshot, fact: Names, rules: Sequence[ConflictRule]) -> Iterator[int]:
     """The current facts that say the same, or that cannot be so together with a fact."""
     subject, relation, object_ = fact
     ends = {"subject": now.find(subject), "object": now.find(object_)}

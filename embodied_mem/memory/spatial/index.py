@@ -39,6 +39,10 @@ _MICRO = 1_000_000
 _MAX_KNOWN, _DROPPED = 16384, 128
 """Limit of the caches of facts and of names, and how many entries are dropped at a time."""
 
+_RESTING = ("in", "on")
+"""What is in or on a thing cannot carry it."""
+_MAX_NESTED = 8  # things in one another
+
 _NONE_SURE: Mapping[int, float] = types.MappingProxyType({})
 
 _new_triple = functools.partial(tuple.__new__, Triple)
@@ -111,7 +115,7 @@ class SpatialIndex:
             if thing != _NONE:
                 last[thing] = fact
         if sure or len(self._sure):
-            self._note_sure(change.facts, sure)
+            self._note_sure(change.facts, sure, change.repeated)
         self._register((node, number, kinds[node]) for node, number in numbers.items())
         for thing, fact in last.items():
             self._nodes.set(thing, _LAST, fact)
@@ -119,16 +123,22 @@ class SpatialIndex:
         _shorten(self._names)
         return change
 
-    def _note_sure(self, facts: Sequence[int], sure: Mapping[int, float]) -> None:
-        """Keep how sure facts are that were just written; one that came without a confidence has none any more."""
+    def _note_sure(self, facts: Sequence[int], sure: Mapping[int, float], repeated: Sequence[int] = ()) -> None:
+        """Keep how sure facts are that were just written; one that came without a confidence has none any more.
+
+        What is said again, those `repeated`, is not less sure for that.
+        """
         for position, fact in enumerate(facts):
             confidence = sure.get(position)
             if confidence is not None:
                 self._sure.lengthen(fact + 1, (_NONE,))
             if fact < len(self._sure):
-                self._sure.set(fact, 0, _NONE if confidence is None else round(confidence * _MICRO))
-            if (known := self._known.get(fact)) is not None and known.sure != confidence:
-                known.sure, known.text, known.data = self.confidence(fact), "", None
+                was = self._sure.get(fact, 0)
+                new = _NONE if confidence is None else round(confidence * _MICRO)
+                if fact not in repeated or new == _NONE or (was != _NONE and new > was):
+                    self._sure.set(fact, 0, new)
+            if (known := self._known.get(fact)) is not None and known.sure != (now := self.confidence(fact)):
+                known.sure, known.text, known.data = now, "", None
 
     def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
         """End facts at times, and add others that ended too early, as they were seen before."""
@@ -175,6 +185,35 @@ class SpatialIndex:
                     self._here = here = None  # they stand in the order of their numbers
                 else:
                     its.append(number)
+
+    def circular(self, facts: Sequence[tuple[str, str, str]], change: Change) -> list[int]:
+        """Of each circle that new facts close, as a box in a bag in the box, the fact that was seen the longest ago."""
+        found: list[int] = []
+        placing = self._relations.placing
+        for (_, relation, _), subject, object_, fact in zip(facts, change.subjects, change.objects, change.facts):
+            if relation not in placing or self._nodes.get(object_, _LAST) == _NONE or fact in found:
+                continue
+            with self.graph.snapshot() as now:
+                chain = self._chain(object_, subject, _RESTING if relation in _RESTING else (relation,), now)
+            if chain and not set(chain) & set(found):
+                found.append(min(chain, key=lambda one: (self._facts.get(one, _TIME), one)))
+        return found
+
+    def _chain(self, node: int, outer: int, relations: Sequence[str], now: Snapshot) -> list[int]:
+        """The current facts by which a node is in or on what is in or on the outer one; none if it is not."""
+        chain: list[int] = []
+        while len(chain) < _MAX_NESTED:
+            fact = self.last_place(node)
+            if fact is None or now.fact(fact).invalid_at is not None:
+                return []
+            known = self.known(fact, now)
+            if known.subject_id != node or known.relation not in relations:
+                return []
+            chain.append(fact)
+            if known.object_id == outer:
+                return chain
+            node = known.object_id
+        return []
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""

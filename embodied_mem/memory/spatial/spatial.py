@@ -8,8 +8,8 @@
     spatial.retrieve("put a mug in fridge.")            # facts within two hops of what the query names, as items
 
 Rules read the texts (`readers`); a text that no rule knows goes to the extractor, if there is one. A receptacle
-that was looked at completely ends what was thought to be in it and is not. Entities of different places are different
-nodes; the agent is one node.
+that was looked at completely ends what was thought to be in it and is not. What a detector gives is weighed
+(`evidence`). Entities of different places are different nodes; the agent is one node.
 
 All change goes through `apply(event)`; the same events give the same state. `index` keeps the graph, `queries` has what
 can be asked.
@@ -33,11 +33,14 @@ from ..store.module import Selector
 from ..trust import QUOTED, Trust, checked_trust
 from .entities import Entities
 from .events import EVENT, check_event, checked_place, drop_what_is_no_name
-from .fact_trust import FactTrust
+from .evidence import BELIEVED, Doubt, Evidence
+from .fact_trust import FactTrust, rivals
 from .identity import THETA, is_meant, name_of
 from .index import SpatialIndex
 from .queries import SHOWN, SpatialQueries
 from .records import AT, HOLDS, STATE, Seen
+
+_IN_ITSELF = "nothing is in, on or under itself"
 
 Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 """(action, text) -> facts; for texts that no rule knows."""
@@ -80,6 +83,7 @@ class SpatialMemory(SpatialQueries):
     def _clear(self) -> None:
         self._set_index(SpatialIndex(KnowledgeGraph(self.scope, rules=self.relations.rules()), self.relations))
         self._trust = FactTrust()
+        self._evidence = Evidence()
         self.place = ""
         self.time = 0
         self._began = 0
@@ -149,10 +153,60 @@ class SpatialMemory(SpatialQueries):
             drop_what_is_no_name(event, len(text))
         if given or facts is not reading.facts:
             event["read"] = len(reading.facts)
-        event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in given]
+        if loops := [fact for fact in event["facts"] if fact[0] == fact[2] and fact[1] in self.relations.placing]:
+            event["facts"] = [fact for fact in event["facts"] if fact not in loops]
+            event["refused"] = [[*fact[:3], None, _IN_ITSELF] for fact in loops]
+        believed = self._weighed(event, given, vectors) if given else ()
+        event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in believed]
         if vectors:
             event["vectors"] = self._index.looks.written(vectors)
         return event
+
+    def _weighed(
+        self, event: dict[str, Any], given: Sequence[list[Any]], vectors: Mapping[str, Any] | None
+    ) -> list[list[Any]]:
+        """The given facts that are believed; the others are put into the event, each with the reason."""
+        believed, refused = [], []
+        looks: Mapping[str, Any] | None = None
+        for fact in given:
+            if fact[0][-1] != fact[2][-1] and (fact[3] is None or fact[3] >= BELIEVED):
+                believed.append(fact)  # as nearly always
+                continue
+            if looks is None:
+                looks = self._index.looks.read(self._index.looks.written(vectors)) if vectors else {}
+            sure, reason = self._doubted(fact, looks)
+            believed += [[*fact[:3], sure]] if not reason else []
+            refused += [[*fact, reason]] if reason else []
+        if refused:
+            event["refused"] = event.get("refused", []) + refused
+        return believed
+
+    def _doubted(self, fact: list[Any], looks: Mapping[str, Any]) -> tuple[float | None, str]:
+        """How sure a fact is with what was said of it before, and why it is not believed; empty if it is."""
+        sure, denies = fact[3], fact[1].startswith(NOT)
+        subject, relation, object_ = self.relations.read(fact[0], fact[1].removeprefix(NOT), fact[2])
+        tells_place = not denies and relation in self.relations.placing + self.relations.holding
+        if tells_place and self._node(subject) == self._node(object_):
+            return sure, _IN_ITSELF
+        if sure is None or sure >= BELIEVED or self._extractor is not None:
+            return sure, ""
+        with self.graph.snapshot() as now:
+            if denies:
+                rivals_of = self.denied(*fact[:3])
+            else:
+                (nodes,) = self._entities.of([fact[:3]], self.place, looks).facts
+                rivals_of = [other for other in rivals(now, nodes, self.graph.rules) if self.triple(other) != nodes]
+            known = {other: 1.0 if (its := self.confidence(other)) is None else its for other in rivals_of}
+        total = self._evidence.sure(_doubt(self.place, subject, relation, object_, denies), sure)
+        surest = max(known, key=known.__getitem__, default=None)
+        if surest is None or known[surest] <= sure or total >= BELIEVED:
+            return total if surest is not None else sure, ""
+        return sure, f"less sure than {self.texts_of([surest])[0]}"
+
+    def outweighed(self, ended: Ended) -> bool:
+        """Whether the fact that ended is surer than the one by which it did, and that one is not likely."""
+        new, old = self.confidence(ended.by), self.confidence(ended.fact)
+        return new is not None and new < BELIEVED and (old is None or new < old)
 
     def check(self, event: Mapping[str, Any]) -> None:
         check_event(event)
@@ -196,6 +250,11 @@ class SpatialMemory(SpatialQueries):
             self.changed += [("add", fact) for fact in change.added]
             self.changed += [("repeat", fact) for fact in change.repeated]
             self.changed += [("end", ended.fact) for ended in change.ended]
+            if circular := index.circular(facts, change):
+                index.end(circular, time)
+                self.changed += [("end", fact) for fact in circular]
+            if self._evidence:
+                self._evidence.settle(self.place, [self.relations.read(*fact[:3])[0] for fact in said])
             if trust != "sensor" or self._trust:
                 self._trust.wrote(change, trust)
             if change.ended and (by_rules := event.get("read")) is not None and not quoted:
@@ -209,6 +268,10 @@ class SpatialMemory(SpatialQueries):
         for name, _ in complete:
             if name != AGENT:
                 index.looked(self._node(name), time)
+        for subject, relation, object_, sure, _ in event.get("refused", ()):
+            if sure is not None:
+                doubt = self.relations.read(subject, relation.removeprefix(NOT), object_)
+                self._evidence.add(_doubt(self.place, *doubt, relation.startswith(NOT)), sure, seen.episode)
 
     def denied(self, subject: str, relation: str, object_: str) -> list[int]:
         """Current facts that such a negative fact ends: of the things of this name or class, whatever else they are."""
@@ -241,13 +304,16 @@ class SpatialMemory(SpatialQueries):
         own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
         if self._trust:
             own["trust"] = self._trust.rows()
+        if self._evidence:
+            own["doubted"] = self._evidence.rows()
         return own | words, *parts
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
         place, time, began = checked_text("place", state["place"]), state["time"], state["began"]
         index = SpatialIndex.from_parts(state, parts, self.scope, self.relations)
         with index.graph.snapshot() as now:
-            self._trust = FactTrust.of_rows(state.get("trust", ()), now.num_facts)
+            trust = FactTrust.of_rows(state.get("trust", ()), now.num_facts)
+        self._trust, self._evidence = trust, Evidence.of_rows(state.get("doubted", ()))
         self._set_index(index)
         self.place, self.time, self._began = place, time, began
         self._episode = state.get("episode")  # older versions did not keep it
@@ -262,6 +328,7 @@ class SpatialMemory(SpatialQueries):
             self._clear()
         elif selector.kind != "user":
             self._index.remove(selector)
+            self._evidence.remove(selector)
             if self._trust:
                 with self.graph.snapshot() as now:
                     self._trust.keep(now)
@@ -275,5 +342,9 @@ class SpatialMemory(SpatialQueries):
         """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
         other = super().fork()
         other._set_index(self._index.fork())
-        other._trust = self._trust.fork()
+        other._trust, other._evidence = self._trust.fork(), self._evidence.fork()
         return other
+
+
+def _doubt(place: str, subject: str, relation: str, object_: str, denies: bool) -> Doubt:
+    return place, subject, f"{NOT if denies else ''}{relation} {object_}"

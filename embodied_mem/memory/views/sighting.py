@@ -26,7 +26,7 @@ class Sighting:
         since, seen: times when it came there, as far as known, and when it was seen there last.
         episode, step: of the last sighting.
         current: whether nothing seen later contradicts.
-        confidence: of the detector; None if none was given.
+        confidence: of the detector that was the surest; None if it was told without one.
         trust: of the most trusted source of it.
         view: from where, when and with which images it was seen; None if it was told in words alone.
     """
