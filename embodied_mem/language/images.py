@@ -3,20 +3,23 @@
     content("What is on the desk?", [pixels])     # a list of parts: the text, then each picture as a data URL
     without_images(messages)                      # the same messages with hashes instead of pictures
 
-A picture is uint8[height, width, 3], or the bytes of a PNG or JPEG file.
+A picture is uint8[height, width, 3], or the bytes of a PNG or JPEG file. A model in this process reads them with
+`said_parts` and `pixels`.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
+import io
 import struct
 import zlib
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, MissingDependencyError
 from .chat import Message
 
 Picture = np.ndarray | bytes
@@ -73,6 +76,63 @@ def texts_and_images(messages: Sequence[Message]) -> tuple[list[str], int]:
             count += is_image
             texts += [] if is_image else [str(part.get("text", "")) if isinstance(part, dict) else str(part)]
     return texts, count
+
+
+def said_parts(said: object, where: str) -> list[str | bytes]:
+    """The texts and files of pictures that a message's content has, in order; texts that follow each other are one.
+
+    Args:
+        said: the content, as `content` makes it.
+        where: of it, for errors.
+
+    Raises:
+        InvalidInputError: something else; also the address of a picture elsewhere, which nobody fetches.
+    """
+    if isinstance(said, str):
+        return [said]
+    if not isinstance(said, list):
+        raise InvalidInputError(f"{where}: expected a text, or parts of a text, got {type(said).__name__}")
+    parts: list[str | bytes] = []
+    for number, part in enumerate(said):
+        kind = part.get("type") if isinstance(part, dict) else None
+        value = part.get(kind) if isinstance(part, dict) and kind in ("text", "image_url") else None
+        url = value.get("url") if isinstance(value, dict) else None
+        if kind == "text" and isinstance(value, str):
+            if parts and isinstance(before := parts[-1], str):
+                parts[-1] = before + value
+            else:
+                parts.append(value)
+            continue
+        _, found, data = url.partition(";base64,") if isinstance(url, str) and url.startswith("data:") else ("", "", "")
+        if not found:
+            raise InvalidInputError(
+                f"{where}, part {number}: expected a text, or a picture as a data URL, got {str(part)[:120]}"
+            )
+        try:
+            parts.append(base64.b64decode(data, validate=True))
+        except binascii.Error as error:
+            raise InvalidInputError(f"{where}, part {number}: expected a picture in base64: {error}") from error
+    return parts
+
+
+def pixels(data: bytes) -> np.ndarray:
+    """uint8[height, width, 3] of a file.
+
+    Raises:
+        InvalidInputError: it is no picture.
+        MissingDependencyError: without the package `pillow`.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the package `pillow` is not installed; install it with: pip install pillow"
+        ) from error
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as opened:
+            return np.asarray(opened.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InvalidInputError(f"image: expected the bytes of a PNG or JPEG file: {error}") from error
 
 
 def without_images(messages: Sequence[Message]) -> list[Message]:

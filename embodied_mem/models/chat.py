@@ -11,6 +11,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.forks import forking_lock
 from embodied_mem.language.chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter
+from embodied_mem.language.images import said_parts
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
@@ -112,23 +114,39 @@ class FlaxChatModel:
 
         What a message says is encoded as plain text: a sign inside it, say from an observation, cannot end the message.
         """
-        template, parts = self._template, []
+        return self._written(messages)[0]
+
+    def _written(self, messages: Sequence[Message]) -> tuple[list[int], list[Any]]:
+        """(token ids of a conversation, what `_picture` made of its pictures)."""
+        template, pictures = self._template, []
         conversation = list(messages)
         if self._default_system is not None and not (conversation and conversation[0].get("role") == "system"):
             conversation.insert(0, {"role": "system", "content": self._default_system})
+        ids = self._tokenizer.encode(template.begin, special=True) if template.begin else []
         for index, message in enumerate(conversation):
-            role, content = message.get("role"), message.get("content")
-            if role not in _ROLES or not isinstance(content, str):
+            role = message.get("role")
+            if role not in _ROLES:
                 raise InvalidInputError(
                     f"messages[{index}]: expected a role of {', '.join(_ROLES)} and a text, got {str(message)[:120]}"
                 )
-            parts += [(template.head.format(role=role), True)]
-            parts += [(content.strip() if template.strip else content, False), (template.tail, True)]
-        parts.append((template.head.format(role="assistant"), True))
-        ids = self._tokenizer.encode(template.begin, special=True) if template.begin else []
-        for text, special in parts:
-            ids += self._tokenizer.encode(text, special=special)
-        return ids
+            ids += self._tokenizer.encode(template.head.format(role=role), special=True)
+            for part in said_parts(message.get("content"), f"messages[{index}]"):
+                if isinstance(part, bytes):
+                    placeholders, picture = self._picture(part)
+                    ids += placeholders
+                    pictures.append(picture)
+                else:
+                    ids += self._tokenizer.encode(part.strip() if template.strip else part)
+            ids += self._tokenizer.encode(template.tail, special=True)
+        return ids + self._tokenizer.encode(template.head.format(role="assistant"), special=True), pictures
+
+    def _picture(self, data: bytes) -> tuple[list[int], Any]:
+        """(token ids that hold a picture's place, what `_inputs` needs of it)."""
+        raise InvalidInputError(f"{self.name}: expected texts, got a picture, which this model cannot read")
+
+    def _inputs(self, tokens: np.ndarray, mask: np.ndarray, pictures: list[Any]) -> dict[str, Any]:
+        """Arguments of `generate` for a prompt with these pictures."""
+        return {"tokens": tokens, "mask": mask}
 
     def complete(
         self,
@@ -150,15 +168,18 @@ class FlaxChatModel:
         if response_format is not None and asked:
             wanted = response_format.get("json_schema", {}).get("schema")
             told = "Answer with JSON only" + (f" that fits this schema: {json.dumps(wanted)}" if wanted else ".")
-            asked[-1] = {**asked[-1], "content": f"{asked[-1].get('content')}\n\n{told}"}
+            said = asked[-1].get("content")
+            more = [*said, {"type": "text", "text": f"\n\n{told}"}] if isinstance(said, list) else f"{said}\n\n{told}"
+            asked[-1] = {**asked[-1], "content": more}
         with self.meter.call(max_tokens), self._lock:
-            reply = self._answer(self.prompt_ids(asked), max_tokens, temperature)
+            reply = self._answer(asked, max_tokens, temperature)
             self.meter.count(reply.usage)
         if on_text is not None and reply.text:
             on_text(reply.text)
         return reply
 
-    def _answer(self, ids: list[int], max_tokens: int, temperature: float) -> ChatReply:
+    def _answer(self, messages: Sequence[Message], max_tokens: int, temperature: float) -> ChatReply:
+        ids, pictures = self._written(messages)
         new = 1 << (max_tokens - 1).bit_length()  # few programs: answers are compiled for powers of two
         room = self._decoder.config.max_length
         new = min(new, max(room - len(ids), max_tokens))
@@ -172,7 +193,8 @@ class FlaxChatModel:
         key = jax.random.fold_in(jax.random.key(self._seed), self._calls)
         self._calls += 1
         start = time.monotonic()
-        result = generate(self._decoder, key[None], settings, tokens=tokens, mask=mask, max_new_tokens=new)
+        inputs = self._inputs(tokens, mask, pictures)
+        result = generate(self._decoder, key[None], settings, max_new_tokens=new, **inputs)
         written = np.asarray(result.tokens)[0, : min(int(result.lengths[0]), max_tokens)].tolist()
         self.meter.add(seconds_s=time.monotonic() - start)
         ended = bool(written) and written[-1] in self._eos

@@ -17,7 +17,7 @@ from embodied_mem.agents.robot.skills import TASK_COMPLETE, Skill
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel
 from embodied_mem.language.chat import UsageMeter
-from embodied_mem.language.images import content, png, texts_and_images, without_images
+from embodied_mem.language.images import content, pixels, png, said_parts, texts_and_images, without_images
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 
@@ -55,6 +55,32 @@ def test_content_parts():
 def test_what_is_no_picture_is_refused(wrong):
     with pytest.raises(InvalidInputError, match=r"image: expected .*, got "):
         content("where?", [wrong])
+
+
+def test_parts_are_read_back():
+    pytest.importorskip("PIL", reason="pip install pillow")
+    one, two = said_parts(content("where?", [PIXELS]), "here")
+    assert one == "where?"
+    assert (pixels(two) == PIXELS).all()
+    assert said_parts("where?", "here") == ["where?"]
+    text = {"type": "text", "text": "a"}
+    assert said_parts([text, text], "here") == ["aa"]
+    with pytest.raises(InvalidInputError, match="expected the bytes of a PNG or JPEG file"):
+        pixels(b"GIF89a")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (None, "here: expected a text, or parts"),
+        ([{"type": "image_url", "image_url": {"url": "http://x/y.png"}}], "here, part 0: expected .* data URL"),
+        ([{"type": "text", "text": "a"}, {"type": "audio"}], "here, part 1: expected a text, or a picture"),
+        ([{"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}}], "part 0: .* base64"),
+    ],
+)
+def test_other_parts_are_refused(wrong, message):
+    with pytest.raises(InvalidInputError, match=message):
+        said_parts(wrong, "here")
 
 
 class Eye:

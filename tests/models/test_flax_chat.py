@@ -6,11 +6,13 @@ import functools
 import threading
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import SPECIAL_TOKENS, ChatError, Usage, train_bpe
+from embodied_mem.language.images import content
 from embodied_mem.models.chat import TEMPLATES, ChatTemplate, FlaxChatModel
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
@@ -194,8 +196,20 @@ def test_limits_and_wrong_settings(decoder):
 def test_a_schema_is_told_in_words(decoder):
     chat = model(decoder)
     asked = []
-    chat.prompt_ids = lambda messages: asked.append(messages) or FlaxChatModel.prompt_ids(chat, messages[:1])
+    chat._written = lambda messages: asked.append(messages) or FlaxChatModel._written(chat, messages[:1])
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
     chat.complete(TALK, max_tokens=8, response_format=schema)
     assert asked[0][:-1] == TALK[:-1]
     assert asked[0][-1]["content"].endswith('Answer with JSON only that fits this schema: {"type": "object"}')
+    parts = [{"type": "text", "text": "where?"}]
+    chat.complete([{"role": "user", "content": parts}], max_tokens=8, response_format={"type": "json_object"})
+    assert asked[1][0]["content"] == [*parts, {"type": "text", "text": "\n\nAnswer with JSON only."}]
+
+
+def test_texts_in_parts_are_read_and_pictures_are_refused(decoder):
+    parts = [{"type": "text", "text": "where "}, {"type": "text", "text": "is it?"}]
+    chat = model(decoder)
+    assert chat.prompt_ids([{"role": "user", "content": parts}]) == chat.prompt_ids([TALK[1]])
+    picture = content("where?", [np.zeros((2, 2, 3), np.uint8)])
+    with pytest.raises(InvalidInputError, match="flax: expected texts, got a picture"):
+        chat.complete([{"role": "user", "content": picture}])

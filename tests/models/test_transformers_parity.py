@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from random_transformers import SIZES, random_qwen_vl, randomise
 from small_decoders import VARIANTS, build, prefill, read
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
@@ -31,10 +32,6 @@ from embodied_mem.models.vision.qwen_vl_vision import VisionTower, patches_of
 pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("unoptimised")]
 
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
-SIZES = {
-    "vocab_size": 96, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.2,
-}  # fmt: skip
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}  # fmt: skip
 FAMILIES = {
@@ -52,15 +49,6 @@ def originals() -> None:
     global torch, transformers
     torch = pytest.importorskip("torch", reason="pip install torch transformers peft")
     transformers = pytest.importorskip("transformers", reason="pip install torch transformers peft")
-
-
-def randomise(model) -> None:
-    """Gives norms and biases values too, so that leaving one out shows."""
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
 
 
 def theirs(name: str):
@@ -184,24 +172,7 @@ def test_a_saved_tokenizer_is_read_with_its_template(tmp_path):
     assert other.eos_token_id == tokenizer.eos_id
 
 
-VISION = {
-    "depth": 3, "hidden_size": 32, "num_heads": 2, "intermediate_size": 40, "out_hidden_size": 48, "patch_size": 4,
-    "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16, "fullatt_block_indexes": [1],
-}  # fmt: skip
 IMAGE = 90
-
-
-def qwen_vl():
-    torch.manual_seed(0)
-    rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 2, 2]}
-    config = transformers.Qwen2_5_VLConfig(
-        text_config=SIZES | {"rope_parameters": rope}, vision_config=VISION | {"initializer_range": 0.2},
-        image_token_id=IMAGE, video_token_id=91, vision_start_token_id=92, vision_end_token_id=93,
-        tie_word_embeddings=False, attn_implementation="eager",
-    )  # fmt: skip
-    model = transformers.Qwen2_5_VLForConditionalGeneration(config).float().eval()
-    randomise(model)
-    return model
 
 
 def prompt_with_images(blocks: list[int]) -> list[int]:
@@ -214,7 +185,7 @@ def prompt_with_images(blocks: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("saved_by", ["transformers", "here"])
 def test_images_are_read_as_by_transformers(saved_by, tmp_path):
-    model = qwen_vl()
+    model = random_qwen_vl(96, IMAGE, (92, 93))
     model.save_pretrained(tmp_path)
     ours = load_qwen_vl(tmp_path)
     if saved_by == "here":

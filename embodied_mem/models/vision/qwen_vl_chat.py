@@ -1,0 +1,110 @@
+"""Qwen2.5-VL as a `ChatModel`: messages with pictures in, text out.
+
+    model = QwenVLChatModel.from_folder("Qwen2.5-VL-7B-Instruct")
+    model.complete([{"role": "user", "content": images.content("What is on the desk?", [pixels])}], max_tokens=64).text
+
+It plans, criticises and summarises wherever a chat model does (`agents.planner_critic.chat`), and its answers are
+recorded with pictures as hashes (`RecordedChatModel`). Pictures are parts of messages as data URLs, see
+`language.images`; nothing is fetched. Needs the extra `train` and the package `pillow`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from flax import nnx
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.images import pixels
+from embodied_mem.language.pretrained import PretrainedTokenizer
+from embodied_mem.models.assembly import Shardings
+from embodied_mem.models.chat import FlaxChatModel
+from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl
+from embodied_mem.models.vision.qwen_vl_vision import Grid, patches_of
+
+_SYSTEM = re.compile(r"<\|im_start\|>system\n(.*?)<\|im_end\|>\n", re.DOTALL)
+
+
+class _Seen(NamedTuple):
+    patches: np.ndarray
+    grid: Grid
+
+
+class QwenVLChatModel(FlaxChatModel):
+    """A Qwen2.5-VL that answers messages; otherwise as `FlaxChatModel`.
+
+    Args:
+        model: vision tower and decoder.
+        tokenizer: its tokenizer. The sentence that its chat template puts first, if it does, is the default of
+            `default_system`.
+        min_pixels, max_pixels: a picture outside of these limits is scaled; 784 pixels are one token.
+        **options: of `FlaxChatModel`.
+
+    Raises:
+        InvalidInputError: the vocabulary has no signs for pictures, or others than the model.
+    """
+
+    def __init__(
+        self,
+        model: QwenVL,
+        tokenizer: PretrainedTokenizer,
+        *,
+        min_pixels: int = 56 * 56,
+        max_pixels: int = 28 * 28 * 1280,
+        **options: Any,
+    ):
+        options.setdefault("default_system", _default_system(tokenizer))
+        super().__init__(model.decoder, tokenizer.tokenizer, **{"name": "qwen2.5-vl", **options})
+        begin, one, end = (self._tokenizer.id_of(f"<|{sign}|>") for sign in ("vision_start", "image_pad", "vision_end"))
+        if one != model.image_token:
+            raise InvalidInputError(
+                f"tokenizer: expected <|image_pad|> to be the model's image_token {model.image_token}, got {one}"
+            )
+        self._model, self._around = model, (begin, end)
+        self._limits = {"min_pixels": min_pixels, "max_pixels": max_pixels}
+        self._embed = nnx.jit(QwenVL.embed)
+
+    @classmethod
+    def from_folder(
+        cls, folder: str | os.PathLike[str], *, shardings: Shardings | None = None, dtype: str = "", **options: Any
+    ) -> QwenVLChatModel:
+        """The model in a Hugging Face folder.
+
+        Args:
+            folder: with config.json, safetensors and tokenizer.json.
+            shardings: as `load_hf`.
+            dtype: of weights and arithmetic; empty for that of config.json.
+            **options: of `QwenVLChatModel`.
+
+        Raises:
+            CheckpointError: weights are missing or damaged.
+            DataNotFoundError: there is no tokenizer.
+            InvalidInputError: another model.
+        """
+        overrides = {"dtype": dtype, "param_dtype": dtype} if dtype else {}
+        model = load_qwen_vl(folder, shardings=shardings, **overrides)
+        return cls(model, PretrainedTokenizer.from_folder(folder), **options)
+
+    def _picture(self, data: bytes) -> tuple[list[int], _Seen]:
+        patches, [grid] = patches_of(self._model.vision.config, [pixels(data)], **self._limits)
+        count = len(patches) // self._model.vision.config.merge_size**2
+        begin, end = self._around
+        return [begin, *[self._model.image_token] * count, end], _Seen(patches, grid)
+
+    def _inputs(self, tokens: np.ndarray, mask: np.ndarray, pictures: list[_Seen]) -> dict[str, Any]:
+        if not pictures:
+            return super()._inputs(tokens, mask, pictures)
+        patches = np.concatenate([picture.patches for picture in pictures])
+        prompt = self._model.prompt(tokens, mask, patches, [picture.grid for picture in pictures])
+        return {"embeddings": self._embed(self._model, prompt), "mask": mask, "positions": prompt.positions}
+
+
+def _default_system(tokenizer: PretrainedTokenizer) -> str | None:
+    """What the family's own template says before a conversation without a system message."""
+    if tokenizer.chat_template is None:
+        return None
+    found = _SYSTEM.match(tokenizer.render([{"role": "user", "content": "?"}]))
+    return found[1] if found else None

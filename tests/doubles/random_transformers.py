@@ -1,0 +1,43 @@
+"""Small random models of transformers, as originals of ours. Importing them takes seconds and is done when used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SIZES = {
+    "vocab_size": 96, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.2,
+}  # fmt: skip
+_VISION = {
+    "depth": 3, "hidden_size": 32, "num_heads": 2, "intermediate_size": 40, "out_hidden_size": 48, "patch_size": 4,
+    "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16, "fullatt_block_indexes": [1],
+    "initializer_range": 0.2,
+}  # fmt: skip
+
+
+def randomise(model: Any) -> None:
+    """Gives norms and biases values too, so that leaving one out shows."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+
+
+def random_qwen_vl(vocab_size: int, image_token: int, signs: tuple[int, int], **sizes: int) -> Any:
+    """A Qwen2.5-VL in float32; `signs` stand before and after a picture. Patches have 4 x 4 pixels."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 2, 2]}
+    config = transformers.Qwen2_5_VLConfig(
+        text_config={**SIZES, "vocab_size": vocab_size, "rope_parameters": rope, **sizes}, vision_config=_VISION,
+        image_token_id=image_token, video_token_id=vocab_size - 1, vision_start_token_id=signs[0],
+        vision_end_token_id=signs[1], tie_word_embeddings=False, attn_implementation="eager",
+    )  # fmt: skip
+    model = transformers.Qwen2_5_VLForConditionalGeneration(config).float().eval()
+    randomise(model)
+    return model
