@@ -12,7 +12,10 @@ from collections.abc import Callable
 from .words import content_words
 
 SIMILAR = 0.1
-"""Cosine from which on two texts have something to do with each other; nine of ten unrelated ones are below."""
+"""Cosine from which on two texts may have something to do with each other.
+
+Of unrelated pairs among twenty sentences nine of ten are below 0.112 with static vectors and 0.174 with lexical ones.
+"""
 
 _OF_WORDS = 0.7
 

@@ -341,10 +341,15 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
 
     def _told_again(self, text: str, where: dict[str, int], trust: Trust) -> WriteReceipt | None:
         """Add a reference to the entry that a text was recalled from; None if it is said in its own words."""
-        entry = self._recent.id_of(text)
-        now = None if entry is None else self.get(entry)
-        if entry is None or now is None or (now.module == "notes" and now.trust == trust and now.text == text):
+        recalled = self._recent.item_of(text)
+        now = None if recalled is None else self.get(recalled.id)
+        if recalled is None or now is None or (now.module == "notes" and now.trust == trust and now.text == text):
             return None
+        if now.module in ("notes", "profile"):
+            was = recalled.data["said"] if now.module == "notes" else recalled.text
+            if was != now.text:
+                return None  # it says something else by now
+        entry = recalled.id
         name, number = module_and_number(entry, self._modules)
         if name == "notes":
             changes = [{"do": "repeat", "id": int(number)}]

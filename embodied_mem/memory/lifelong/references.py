@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidInputError
 from ..arguments import checked_mapping, checked_number, checked_text, shown
-from ..recollection import Recollection
+from ..recollection import Item, Recollection
 from ..trust import Trust, checked_trust
 
 _RECENT = 16
@@ -41,13 +41,13 @@ class Recent:
     def add(self, found: Recollection) -> None:
         self._recollections.append(found)
 
-    def id_of(self, text: str) -> str | None:
-        """The entry that a text was recalled from; None for any other text."""
+    def item_of(self, text: str) -> Item | None:
+        """What was recalled in these words; None for any other text."""
         said = " ".join(text.split()).rstrip(".! ")
         for found in reversed(self._recollections):
             for item in found.items:
                 if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
-                    return item.id
+                    return item
         return None
 
     def clear(self) -> None:

@@ -116,13 +116,19 @@ class SingleEntries(Forgetting):
                 said: dict[str, Any] = {"op": "tell", **where, "changes": []}
                 if self._is_user(self.notes.notes[int(number)].speaker):
                     said = self.profile.propose(checked_text("text", text), **where, note=int(number))
-                alone = [one for one, others in self.profile.told_by(Selector(entry=id)).items() if not others]
-                ended = [{"target": one, "ended": True} for one in alone]
                 known = {change["target"] for change in said["changes"]}
-                said["changes"] = [one for one in ended if one["target"] not in known] + said["changes"]
+                told = self.profile.told_by(Selector(entry=id), before=False)
+                left = {one: self._texts_of(others) for one, others in told.items() if one not in known}
+                said["changes"] = self.profile.untold(left) + said["changes"]
+                said["note"] = int(number)
                 events |= {"profile": said} if said["changes"] else {}
             self._record({"op": "edit", "time": where["time"], "events": events})
             return self._receipt(events)
+
+    def _texts_of(self, numbers: Iterable[int]) -> list[str]:
+        """What notes say that is still so, the latest first."""
+        notes = [self.notes.notes[number] for number in numbers if number in self.notes.notes] if self.notes else []
+        return [note.text for note in sorted(notes, key=lambda note: -note.sources[-1].time) if note.ended is None]
 
     def delete(self, id: str) -> dict[str, int]:
         """Remove a note, an entry of episodic or semantic memory or of the profile, from files, too; as `forget`.

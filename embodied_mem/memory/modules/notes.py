@@ -185,7 +185,7 @@ class NoteMemory(RecordedModule):
         Raises:
             InvalidInputError: there is no such note, the text is blank.
         """
-        note = self._note(number)
+        note, ended = self._note(number), dict[tuple[int, int], None]()
         change: dict[str, Any] = {"do": "update", "id": number}
         if text is not None:
             if not checked_text("text", text).strip():
@@ -193,11 +193,14 @@ class NoteMemory(RecordedModule):
                     "text: expected one with a word in it, got a blank one; delete the entry instead"
                 )
             claims = claims_in(text) if note.kind == TOLD else []
+            over = [pair for new in claims for pair in self._ended_by(new, note.speaker, note.trust)]
+            ended = {pair: None for pair in over if pair[0] != number}
             change |= {"text": checked_text("text", text), "claims": len(claims), "denials": _denials(claims)}
         if labels is not None:
             change["labels"] = checked_labels(labels)
         last = note.sources[-1]
-        return {"op": "change", "episode": last.episode, "step": last.step, "time": time, "changes": [change]}
+        ends = [{"do": "end", "id": other, "claim": claim, "by": number} for other, claim in ended]
+        return {"op": "change", "episode": last.episode, "step": last.step, "time": time, "changes": [change, *ends]}
 
     def _note(self, number: int) -> Note:
         if number not in self.notes:
@@ -257,7 +260,7 @@ class NoteMemory(RecordedModule):
 
     def _update(self, note: Note, change: Mapping[str, Any], time: int) -> None:
         self._unindex(note)
-        self._same.pop(key_of(note), None)
+        self._leave_key(note)
         note.past.append(Version(note.text, dict(note.labels), time))
         if "text" in change:
             note.text, note.ends = change["text"], []
@@ -265,6 +268,15 @@ class NoteMemory(RecordedModule):
             self._claims.pop(note.id, None)
         note.labels = dict(change["labels"]) if "labels" in change else note.labels
         self._same[key_of(note)] = note.id
+
+    def _leave_key(self, note: Note) -> None:
+        """A note no longer says what it says: another one that says the same may be said again instead."""
+        if self._same.get(key := key_of(note)) == note.id:
+            del self._same[key]
+            others = self._words.with_all(sorted(set(content_words(about(note))))) - {note.id}
+            same = [other for other in sorted(others) if key_of(self.notes[other]) == key]
+            if same:
+                self._same[key] = same[-1]
 
     def _unindex(self, note: Note) -> None:
         self._words.remove(note.id)
@@ -445,7 +457,7 @@ class NoteMemory(RecordedModule):
         for number in doomed:
             note = self.notes.pop(number)
             self._unindex(note)
-            self._same.pop(key_of(note), None)
+            self._leave_key(note)
             self._claims.pop(number, None)
         return {"notes": len(doomed), "references": references}
 

@@ -41,6 +41,7 @@ def check_told(event: Mapping[str, Any]) -> None:
             checked_text(f"{EVENT}: target", change["target"])
         if checked_flag(f"{EVENT}: ended", change.get("ended", False)):
             continue
+        checked_flag(f"{EVENT}: untold", change.get("untold", False))
         said = checked_mapping(f"{EVENT}: knowledge", change.get("knowledge"))
         check_texts(said, Knowledge, ("subtype", "alias", "description"), ("things", "actions", "extends"))
         checked_flag(f"{EVENT}: extends", said.get("extends", False))

@@ -127,6 +127,21 @@ class UserProfile(RecordedModule):
             event["note"] = note
         return event
 
+    def untold(self, left: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+        """Changes of knowledge that a note does not tell any more, to what other texts tell of it, or to its end.
+
+        Args:
+            left: knowledge -> the other texts that told it and are still so, the latest first.
+        """
+        changes: list[dict[str, Any]] = []
+        for target, texts in left.items():
+            read = (one for text in texts for one in knowledge_in(text) if self._resolve(one) == target)
+            if (knowledge := next(read, None)) is None:
+                changes.append({"target": target, "ended": True})
+            else:
+                changes.append({"target": target, "knowledge": dataclasses.asdict(knowledge), "untold": True})
+        return changes
+
     def _resolved(self, text: str, found: Sequence[Knowledge]) -> list[tuple[Knowledge, str | None]]:
         """What the writer read, each with the knowledge that it changes: as the writer says, else as rules say."""
         near: dict[str, None] = {}
@@ -224,7 +239,9 @@ class UserProfile(RecordedModule):
             self.changed.append(("add" if change["target"] is None else "update", number))
             if (note := event.get("note")) is not None:
                 notes = self._graph.nodes[number].setdefault("notes", [])
-                notes += [note] if note not in notes else []
+                if change.get("untold"):
+                    notes.remove(note)
+                notes += [note] if note not in notes and not change.get("untold") else []
 
     def check(self, event: Mapping[str, Any]) -> None:
         check_told(event)
@@ -359,12 +376,23 @@ class UserProfile(RecordedModule):
         nodes = self._graph.of_type("knowledge")
         self._text_index.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
 
-    def told_by(self, selector: Selector) -> dict[str, list[int]]:
-        """Ids of the knowledge that a note told, each with the numbers of the other notes that told it."""
+    def told_by(self, selector: Selector, before: bool = True) -> dict[str, list[int]]:
+        """Ids of the knowledge that a note told, each with the numbers of the other notes that told it.
+
+        Args:
+            selector: of a note.
+            before: whether knowledge counts of which the note tells only what it was.
+        """
         if not (number := selector.number_in("notes")).isdecimal():
             return {}
-        told = {node["id"]: node.get("notes", []) for node in self._graph.of_type("knowledge")}
-        return {i: [note for note in notes if note != int(number)] for i, notes in told.items() if int(number) in notes}
+        found = {}
+        for node in self._graph.of_type("knowledge"):
+            told = dict.fromkeys(node.get("notes", ()))
+            if before:
+                told.update(dict.fromkeys(note for was in node.get("past", ()) for note in was["notes"]))
+            if int(number) in told:
+                found[node["id"]] = [note for note in told if note != int(number)]
+        return found
 
     def is_known(self, knowledge: str) -> bool:
         """Whether the user still refers to this knowledge."""
