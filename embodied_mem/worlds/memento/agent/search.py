@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
+from collections.abc import Mapping
 
 from .agent import Reply
+from .descriptions import alike
 from .goals import Move, Thing, core_of, kind_score
 from .house import HouseView, kind_of
 from .lexicon import TABLES, PlaceWords, content, listed
 
 _KITCHEN = frozenset(TABLES["kitchen"].split())
 _LIKELY = listed("likely rooms")
-_SURE, _UNLIKE = 0.6, 0.3
+_SURE, _FAIR, _UNLIKE = 0.6, 0.45, 0.3
+_LEAD = 0.15
+_AT_HOME = 0.1
+"""Likenesses: of one that is enough whatever the others are, of one that leads them by `_LEAD`, of one that is none;
+what it counts for to be where memory found it."""
 _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 8
@@ -73,7 +78,7 @@ class Search:
         same = [name for name in view.objects if kind_of(name) == thing.kind]
         if not thing.captions:
             return not same
-        return all(view.objects[name].described and self.likeness(thing, name) < _SURE for name in same)
+        return all(view.objects[name].described and self.likeness(thing, name) < _UNLIKE for name in same)
 
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
@@ -99,20 +104,13 @@ class Search:
         return [name for score, name in found if score == best or least >= 2.0]
 
     def likeness(self, thing: Thing, name: str) -> float:
-        """How much of what is said of a thing the object's description has, in [0, 1]; 0 before it was described."""
+        """How alike what is said of a thing and the object's description are, in [0, 1]; 0 before it was described."""
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
         if caption.rstrip(".") in (known.rstrip(".") for known in thing.captions):
             return 1.0
-        kind = set(content(kind_of(name)))
-        has = set(content(caption)) - kind
-        best = 0.0
-        for text in thing.captions or (*thing.said, thing.phrase):
-            words = set(content(text)) - kind
-            if words and has:
-                best = max(best, 0.99 * len(words & has) / math.sqrt(len(words) * len(has)))
-        return best
+        return 0.99 * max(alike(text, caption, kind_of(name)) for text in (*thing.captions, *thing.said, thing.phrase))
 
     def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
         """Decide for one of the objects, or look at one closely, or at its room."""
@@ -130,20 +128,26 @@ class Search:
         likeness = {name: self.likeness(thing, name) for name in pool}
         top = self._best(thing, move, pool)
         open_ = [name for name in pool if not view.objects[name].described]
-        home = bool(thing.captions) and all(view.objects[name].start == thing.start for name in open_)
         thorough = spare >= _THOROUGH
         if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
             thing.name = top
-        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and (home or not thorough):
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and not thorough:
             thing.name = open_[0]
         elif open_:
             name = self._best(thing, move, open_)
             return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
-        elif part:
+        elif part and not self._leads(top, likeness):
             return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
         elif likeness[top] >= _UNLIKE or spare < 1:
             thing.name = top
         return None
+
+    @staticmethod
+    def _leads(top: str, likeness: Mapping[str, float]) -> bool:
+        """Whether one is like enough what is meant, and more so than any other that was looked at."""
+        others = [value for name, value in likeness.items() if name != top]
+        second = max(others, default=1.0)
+        return likeness[top] >= _FAIR and likeness[top] - second >= _LEAD
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
         """The most likely object: by likeness, word order, place in memory, source; among equals any."""
@@ -154,7 +158,7 @@ class Search:
         def rank(name: str) -> tuple[float, int, bool, bool]:
             seen = self.view.objects[name]
             return (
-                -self.likeness(thing, name),
+                -self.likeness(thing, name) - _AT_HOME * (seen.start == thing.start),
                 -len(_pairs(seen.caption) & told),
                 seen.start != thing.start,
                 seen.start not in pieces,

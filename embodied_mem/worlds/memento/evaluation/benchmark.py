@@ -14,12 +14,14 @@ the paper's models are shown on the very same episodes.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from embodied_mem.atomic_file import write_text
+from embodied_mem.envs.data_files import read_object
 from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
 from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
@@ -40,10 +42,10 @@ from embodied_mem.worlds.memento.data import (
     related_ids,
     tasks_of,
 )
-from embodied_mem.worlds.memento.evaluation import protocol, rewordings, tables
+from embodied_mem.worlds.memento.evaluation import captions, protocol, rewordings, tables
 from embodied_mem.worlds.memento.evaluation.published import beside, published_scores
 from embodied_mem.worlds.memento.joint_tasks import triples
-from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged
+from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged, mixed_up
 from embodied_mem.worlds.memento.traces.retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
 from embodied_mem.worlds.memento.traces.trace import Trace
 
@@ -56,7 +58,12 @@ LONG = 80
 
 AGENTS = ("planner", "react")
 EMBEDDERS = ("auto", "minilm", "lexical")
-TABLES = ("realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants", "rewordings")
+TABLES = (
+    "realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants", "rewordings",
+    "captions", "joined", "encoders",
+)  # fmt: skip
+NOISES = (0.0, 0.25, 0.5)
+JOINED_K = (1, 3, 5, 10)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +72,7 @@ class MementoConfig(ChatOptions):
 
     data: str = option("", "folder with scenes.json, captions.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
     embedder: str = option("auto", "minilm, lexical, or auto: minilm where its weights are installed")
+    encoder: str = option("", "folder of another sentence encoder, BERT's or MPNet's, for the table encoders")
     strategy: str = option("hybrid", "how memories are found in the main table")
     k: int = option(5, "memories given")
     max_steps: int = option(40, "actions of a run")
@@ -106,6 +114,15 @@ def embedder_of(name: str) -> CachedEmbedder:
             if name == "minilm":
                 raise error if isinstance(error, EmbodiedMemError) else MissingDependencyError(str(error)) from error
     return CachedEmbedder(LexicalEmbedder())
+
+
+def encoder_of(folder: str) -> CachedEmbedder:
+    """The sentence encoder in a folder, by the type that its config says."""
+    from embodied_mem.models.minilm import MiniLM
+    from embodied_mem.models.mpnet import MPNet
+
+    kind = read_object(pathlib.Path(folder) / "config.json").get("model_type")
+    return CachedEmbedder((MPNet if kind == "mpnet" else MiniLM).load(folder))
 
 
 class Evaluation:
@@ -158,9 +175,14 @@ class Evaluation:
                     )
 
     def play(
-        self, records: Sequence[protocol.Record], given: Callable[[protocol.Record], protocol.Given], max_steps: int = 0
+        self,
+        records: Sequence[protocol.Record],
+        given: Callable[[protocol.Record], protocol.Given],
+        max_steps: int = 0,
+        told: Callable[[protocol.Record], list[captions.Row]] | None = None,
     ) -> list[protocol.Run]:
-        """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's.
+        """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
+        captions of an entry's objects than the file's.
 
         Where the same was asked before (a table whose row is the main table's), the runs are those.
         """
@@ -169,10 +191,12 @@ class Evaluation:
         limit = max_steps or self.options.max_steps
         gifts = {str(record["episode_id"]): given(record) for record in records}
         asked = tuple((number, record["instruction"]) for number, record in zip(gifts, records))
-        key = (asked, tuple(gifts.values()), limit)
+        said = tuple(tuple(told(record)) for record in records) if told else ()
+        key = (asked, tuple(gifts.values()), limit, said)
         if key not in self._played:
+            alone = [task for record, rows in zip(records, said) for task in tasks_of([record], self.root, rows)]
             self._played[key] = protocol.play_stage(
-                tasks_of(records, self.root),
+                alone or tasks_of(records, self.root),
                 records,
                 lambda: self._agent(limit),
                 lambda record: gifts[str(record["episode_id"])],
@@ -191,12 +215,14 @@ class Evaluation:
         how: protocol.Recall | None = None,
         memory: TraceMemory | None = None,
         max_steps: int = 0,
+        told: Callable[[protocol.Record], list[captions.Row]] | None = None,
         **more: Any,
     ) -> list[protocol.Run]:
         """The runs of a utilisation stage."""
         options = self.options
         how = how or protocol.Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
-        return self.play(records, protocol.recall(self.memory if memory is None else memory, how, **more), max_steps)
+        given = protocol.recall(self.memory if memory is None else memory, how, **more)
+        return self.play(records, given, max_steps, told)
 
     def row(self, runs: Sequence[protocol.Run]) -> dict[str, Any]:
         """The metrics of runs: all, development and held-out houses."""
@@ -326,6 +352,56 @@ class Evaluation:
         for half in rewordings.HALVES:
             draws = (rewordings.drawn(singles, half, draw, self.options.seed) for draw in range(self.options.draws))
             result[half] = self.row([run for records in draws for run in self.use(records)])
+        return result
+
+    def captions(self) -> dict[str, Any]:
+        """The single tasks that ask for an object, with its captions reworded in memory or in the present; controls."""
+        rows, seed = load_captions(self.root), self.options.seed
+        asked = [r for r in self.records["single"] if r["metadata"]["episode_type"] != "user_pattern"]
+        result = {
+            "verbatim": self.row(self.use(asked)),
+            "none now": self.row(self.use(asked, told=lambda record: captions.untold(record, rows))),
+            "another's now": self.row(self.use(asked, told=lambda record: captions.swapped(record, rows))),
+        }
+        for name in captions.LISTS:
+            memory, now = [], []
+            for number in range(seed, seed + self.options.draws):
+                memory += self.use(asked, shown=functools.partial(captions.in_memory, name=name, seed=number))
+                now += self.use(asked, told=functools.partial(captions.now, rows=rows, name=name, seed=number))
+            result |= {f"memory, {name}": self.row(memory), f"now, {name}": self.row(now)}
+        return result
+
+    def joined(self) -> dict[str, Any]:
+        """Single and joint tasks with the memories of all houses in one, no guarantee: by k, noise and strategy."""
+        traces = [dataclasses.replace(run.trace, scene_id=protocol.ALL_HOUSES) for run in self.acquired.values()]
+        result: dict[str, Any] = {}
+        for noise in NOISES:
+            memory = self.memory_of(mixed_up(traces, noise, self.options.seed))
+            for strategy in ("hybrid", "similarity") if not noise else ("hybrid",):
+                for k in JOINED_K:
+                    how = protocol.Recall(strategy, k, guaranteed=False, all_houses=True)
+                    result[f"{strategy}, noise {noise:g}, k {k}"] = {
+                        stage: self.row(self.use(self.records[stage], how, memory)) for stage in ("single", "joint")
+                    }
+        return result
+
+    def encoders(self) -> dict[str, Any]:
+        """Missing rates of each strategy by sentence encoder; within the house and among all houses."""
+        traces = [run.trace for run in self.acquired.values()]
+        everywhere = [dataclasses.replace(trace, scene_id=protocol.ALL_HOUSES) for trace in traces]
+        result: dict[str, Any] = {}
+        for embedder in [self.embedder, *([encoder_of(self.options.encoder)] if self.options.encoder else [])]:
+            for where, memory in (
+                ("house", TraceMemory(traces, embedder)), ("all houses", TraceMemory(everywhere, embedder))
+            ):  # fmt: skip
+                for strategy in STRATEGIES:
+                    for k in (3, 5):
+                        result[f"{embedder.name}, {strategy}, {where}, k {k}"] = {
+                            stage: protocol.missing_rates(
+                                memory, self.records[stage], strategy, k, all_houses=where != "house"
+                            )
+                            for stage in STAGES if self.records[stage]
+                        }  # fmt: skip
         return result
 
 

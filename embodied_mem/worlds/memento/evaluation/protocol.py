@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
 
 NUM_ENVS = 48
+ALL_HOUSES = "all houses"
+"""Scene of the traces in a memory that joins the histories of all houses."""
 
 Record = Mapping[str, Any]
 
@@ -98,12 +100,14 @@ class Recall:
         guaranteed: whether a memory that the task needs and that was not found replaces a hit drawn at random (the
             paper's main setting).
         seed: of that draw.
+        all_houses: whether the memory joins all houses (its traces' scene is `ALL_HOUSES`).
     """
 
     strategy: str = "hybrid"
     k: int = 5
     guaranteed: bool = True
     seed: int = 0
+    all_houses: bool = False
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -183,7 +187,7 @@ def recall(
 
     def given(record: Record) -> Given:
         scene = record["scene_id"]
-        hits = memory.retrieve(record["instruction"], scene, how.k, how.strategy)
+        hits = memory.retrieve(record["instruction"], ALL_HOUSES if how.all_houses else scene, how.k, how.strategy)
         missing = [number for number in related_ids(record) if number not in {hit.episode_id for hit in hits}]
         if how.guaranteed and missing:
             hits = _with(hits, [memory[number] for number in missing], related_ids(record), how, record)
@@ -208,11 +212,14 @@ def _with(
     return hits
 
 
-def missing_rates(memory: TraceMemory, records: Sequence[Record], strategy: str, k: int) -> dict[str, float]:
+def missing_rates(
+    memory: TraceMemory, records: Sequence[Record], strategy: str, k: int, *, all_houses: bool = False
+) -> dict[str, float]:
     """Share of tasks of which a needed memory is not among the first `k`: of all, and of the held-out houses."""
     missing: dict[str, list[bool]] = {"all": [], "held_out": []}
     for record in records:
-        hits = {hit.episode_id for hit in memory.retrieve(record["instruction"], record["scene_id"], k, strategy)}
+        scene = ALL_HOUSES if all_houses else record["scene_id"]
+        hits = {hit.episode_id for hit in memory.retrieve(record["instruction"], scene, k, strategy)}
         for name in ("all", "held_out") if record["scene_id"] not in DEVELOPMENT_SCENES else ("all",):
             missing[name].append(not hits >= set(related_ids(record)))
     return {name: float(np.mean(values)) for name, values in missing.items() if values or name == "all"}

@@ -217,6 +217,43 @@ def rewordings_table(report: Row) -> str:
     return _plain("instructions, single", {REWORDED[name]: row for name, row in report["rewordings"].items()})
 
 
+CAPTIONS = {
+    "verbatim": "as in the file",
+    "none now": "control: things are not described",
+    "another's now": "control: each described as the next of its category",
+    "memory, own": "memory's reworded, own words",
+    "now, own": "present ones reworded, own words",
+    "memory, blind": "memory's reworded, words of somebody who never saw the code",
+    "now, blind": "present ones reworded, words of somebody who never saw the code",
+}
+"""Rows of reworded captions."""
+
+
+def captions_table(report: Row) -> str:
+    """Single tasks that ask for an object, by how things are described."""
+    return _plain("captions, single", {CAPTIONS[name]: row for name, row in report["captions"].items()})
+
+
+def joined_table(report: Row) -> str:
+    """Single and joint tasks with the memories of all houses in one (figure 6, without a guarantee)."""
+
+    def rates(row: Row) -> list[str]:
+        return [percent(row["sr"]), _held_out(row), percent(row["missing"])] if row else ["-"] * 3
+
+    cells = [[name, *rates(row["single"]), *rates(row["joint"])] for name, row in report["joined"].items()]
+    head = "memories of all houses | single SR | held-out | missing | joint SR | held-out | missing"
+    return _table(head, cells)
+
+
+def encoders_table(report: Row) -> str:
+    """Missing rates by sentence encoder."""
+    rows = [
+        [*name.split(", "), *(_missing(row.get(stage)) for stage in ("single", "joint", "joint3"))]
+        for name, row in report["encoders"].items()
+    ]
+    return _table("encoder | strategy | among | k | missing, single (held-out) | joint | 3-joint", rows)
+
+
 def limit_table(report: Row) -> str:
     """The longer stages with more actions."""
     rows = {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
@@ -233,6 +270,9 @@ TABLES: dict[str, Callable[[Row], str]] = {
     "profile": profile_table,
     "variants": variant_table,
     "rewordings": rewordings_table,
+    "captions": captions_table,
+    "joined": joined_table,
+    "encoders": encoders_table,
 }
 """The tables that follow the main one, by the name of their part of the report."""
 

@@ -115,3 +115,17 @@ def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
     return [
         DAMAGES[how](trace, strangers[trace.scene_id], random.Random(f"{seed}/{trace.episode_id}")) for trace in traces
     ]
+
+
+def mixed_up(traces: Sequence[Trace], share: float, seed: int = 0) -> list[Trace]:
+    """All traces, each step with chance `share` replaced by one of another trace, of any house.
+
+    What a step said is lost, and what comes in its place may be of an object of the same name.
+    """
+    mixed = []
+    for trace in traces:
+        rng = random.Random(f"{seed}/{share}/{trace.episode_id}")
+        others = [step for other in traces if other is not trace for step in other.steps]
+        steps = tuple(rng.choice(others) if others and rng.random() < share else step for step in trace.steps)
+        mixed.append(dataclasses.replace(trace, steps=steps))
+    return mixed
