@@ -21,7 +21,7 @@ from typing import Any
 
 from embodied_mem.worlds.memento.traces.trace import Trace, parse_description
 
-LISTS = ("own",)
+LISTS = ("own", "blind")
 _CHANGED, _LOST, _REORDERED = 0.7, 0.4, 0.6
 """Chances of a word to be replaced, of a detail to be lost, of another order."""
 _LEAST = 2
@@ -33,8 +33,8 @@ _DETAILS = re.compile(r",\s*|\s+(?=(?:with|featuring|on|in|of|for|holding|from|t
 def synonyms(name: str) -> dict[str, tuple[str, ...]]:
     """Other words by word, of one of `LISTS`."""
     lines = Path(__file__).with_name(f"caption_synonyms_{name}.txt").read_text("utf-8").splitlines()
-    pairs = (line.partition(":") for line in lines if line.strip() and not line.startswith("#"))
-    return {word.strip(): tuple(other.strip() for other in others.split(",")) for word, _, others in pairs}
+    rows = (line.split("\t") for line in lines if line.strip() and not line.startswith("#"))
+    return {word.strip().lower(): tuple(other.strip() for other in others) for word, *others in rows}
 
 
 def reworded(caption: str, kind: str, name: str, rng: random.Random) -> str:
@@ -71,7 +71,8 @@ def reworded(caption: str, kind: str, name: str, rng: random.Random) -> str:
         choices = known.get(match[0].lower())
         return rng.choice(choices) if choices and rng.random() < _CHANGED else match[0]
 
-    text = re.sub(r"[A-Za-z]+", other, text)
+    phrases = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    text = re.sub(rf"(?<![\w-])(?:{phrases})(?![\w-])", other, text, flags=re.IGNORECASE)
     return f"{text[:1].upper()}{text[1:]}."
 
 
