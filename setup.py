@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
+REPORT_EVERY_S = 10.0
+_STEP = re.compile(r"\[ *(?:(\d+)/(\d+)|(\d+)%)\]")
+"""How Ninja ([12/96]) and Make ([ 12%]) begin the line of a step."""
+
+
+def follow(lines: Iterable[str], say: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> str:
+    """Says now and then how far a build is and how long the rest takes; returns all that it printed."""
+    began = last = clock()
+    printed = []
+    for line in lines:
+        printed.append(line)
+        if not (step := _STEP.match(line)) or (now := clock()) - last < REPORT_EVERY_S:
+            continue
+        last = now
+        done, total = (int(step[3]), 100) if step[3] else (int(step[1]), int(step[2]))
+        left_s = round((last - began) / max(done, 1) * (total - done))
+        unit = " %" if step[3] else f" of {total} files"
+        say(f"embodied_mem: C++ {done}{unit}, about {left_s // 60}:{left_s % 60:02d} left")
+    return "".join(printed)
+
+
+def say(line: str) -> None:
+    """Shows a line; pip keeps what a build prints to itself, so on a terminal there the line goes to the terminal."""
+    print(line, flush=True)
+    if not sys.stdout.isatty():
+        with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
+            terminal.write(f"\n  {line}\n")
 
 
 class CMakeBuild(build_ext):
@@ -34,7 +65,14 @@ class CMakeBuild(build_ext):
             f"-DEMBODIED_MEM_WERROR={os.environ.get('EMBODIED_MEM_WERROR', 'OFF')}",
         ]
         subprocess.run(configure, check=True)
-        subprocess.run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)], check=True)
+        say("embodied_mem: compiling C++, two to three minutes on two cores")
+        command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            printed = follow(process.stdout, say)
+        if process.returncode:
+            sys.exit(f"{printed}\n`{' '.join(command)}` ended with status {process.returncode}; its output is above")
 
 
-setup(ext_modules=[Extension("embodied_mem._native", sources=[])], cmdclass={"build_ext": CMakeBuild})
+if __name__ == "__main__":
+    setup(ext_modules=[Extension("embodied_mem._native", sources=[])], cmdclass={"build_ext": CMakeBuild})

@@ -1,12 +1,13 @@
 """The command `embodied-mem`.
 
+    embodied-mem demo                                       # what memory is worth, in seconds, without any data
     embodied-mem play alfworld --tasks valid_seen           # play a world in the terminal
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
-`embodied-mem COMMAND --help` says what a command takes. `play`, `doctor` and agents by rules need no extra.
+`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `doctor` and agents by rules need no extra.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ from embodied_mem.registry import card, load, names
 
 BASE = ("numpy", "gymnasium", "embodied_mem._native")
 """Without these nothing works."""
+
+
+def demo(arguments: Sequence[str]) -> int:
+    """`embodied-mem demo`."""
+    from embodied_mem.evaluation import demo
+
+    return demo.main(arguments)
 
 
 def play(arguments: Sequence[str]) -> int:
@@ -143,6 +151,7 @@ def _wrong_with(world: str) -> str:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "demo": demo,
     "play": play,
     "evaluate": evaluate,
     "doctor": doctor,

@@ -26,7 +26,7 @@ GROUP = "embodied_mem.worlds"
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
-PARTS = ("env", "reader", "agent", "skills", "tasks", "samples", "benchmark", "parity")
+PARTS = ("env", "generated", "reader", "agent", "skills", "tasks", "samples", "benchmark", "parity")
 """What a card may name beside backends."""
 
 
@@ -38,6 +38,7 @@ class World:
         name: by which it is found.
         env: class of its vector environment, a `NativeVectorEnv` or one with the same methods.
         backends: name of a real simulator -> class of the environment that it plays.
+        generated: (number of tasks, seed) -> options of `env` for tasks of one new home, made without any data.
         native: whether the environment runs in this process, with snapshots; equal results for any number of threads.
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
@@ -52,6 +53,7 @@ class World:
     env: str = ""
     backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
     native: bool = True
+    generated: str = ""
     reader: str = ""
     agent: str = ""
     skills: str = ""

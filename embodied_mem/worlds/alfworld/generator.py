@@ -448,6 +448,15 @@ def generate(
     return games
 
 
+def generated_home(num_tasks: int, seed: int) -> dict[str, Any]:
+    """Options of the env for tasks of one home, where each type of object has a place of its own that lasts.
+
+    The kind of room goes by the seed: kitchen, bedroom, living room, bathroom in turn.
+    """
+    games = generate(num_tasks, seed, 1, habit=1.0, own_habits=True, first_scene=seed % len(ROOMS), prove=False)
+    return {"tasks": [game.load() for game in games]}
+
+
 def _scene_in_turn(scenes: Sequence[int], turn: int, *key: object) -> int:
     """Return the scene at place `turn` of an endless row of shuffles of these scenes."""
     number, place = divmod(turn, len(scenes))
