@@ -8,7 +8,8 @@
 
 - `none` walks through the rooms and does what the description says of things that it sees.
 - `static` repeats the path of the most similar training task, its names replaced by ours, whatever the answers are.
-- `planner_critic` takes the same path for a plan: see `scienceworld_critic`.
+- `planner_critic` takes the same path for a plan: see `planner`.
+- `planner_critic_own` is the same with paths that an agent without memory found, and those that failed.
 
 They read goal and answers, and neither score nor list of commands nor the name of the task.
 """
@@ -90,8 +91,23 @@ class Repeater(CommandGenerator):
                 yield adapt(command, replaced)
 
 
+class OwnPlannerCritic(PlannerCritic):
+    """The planner-critic with memory of its own episodes; what it has never done it tries as without memory."""
+
+    def play(self, goal: str, text: str) -> Player:
+        """As `CommandGenerator.play`."""
+        if self._memories.retrieve(goal):
+            yield from super().play(goal, text)
+        else:
+            self.plans = self.repairs = 0
+            yield from Explorer(self._memories).play(goal, text)
+
+
+OWN = "planner_critic_own"
+"""The agent whose memory is its own episodes on training variations, which it played without memory."""
 AGENTS: dict[str, Callable[[Memories], CommandGenerator]] = {
     "none": Explorer,
     "static": Repeater,
     "planner_critic": PlannerCritic,
+    OWN: OwnPlannerCritic,
 }

@@ -33,7 +33,7 @@ from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, percent, rate
 from embodied_mem.progress import Progress
 
-from .agents import AGENTS
+from .agents import AGENTS, OWN
 from .gold_paths import GoldPath, Memories
 from .jvm import Simulator, game_names, official_variations
 from .narration import BriefScienceWorld, Outcome, PathBank, outcome_of
@@ -121,10 +121,12 @@ class ScienceWorldBenchmark:
             kept_beside(result, "tasks", belongs_to, Outcome) as finished,
         ):
             paths = remember(config, variations, memory)
-            played = play_all(config, models, variations, paths, finished)
+            own = remember_own(config, paths, memory) if OWN in config.agents else []
+            played = play_all(config, models, variations, paths, own, finished)
             report = {
                 "agents": rows_of(played),
                 "memory": [f"{path.game}/{path.variation}" for path in paths],
+                "own_won": [f"{path.game}/{path.variation}" for path in own if path.won],
                 **facts,
                 "seconds": round(time.perf_counter() - started, 1),
                 **episodes_data("scienceworld", episodes_of(played), **kept, max_steps=config.max_steps),
@@ -187,6 +189,7 @@ class GoldRow(NamedTuple):
     first: str
     commands: Sequence[str]
     answers: Sequence[str]
+    won: int = 1
 
 
 def remember(config: ScienceWorldConfig, variations: Variations, finished: Finished[GoldRow]) -> list[GoldPath]:
@@ -218,6 +221,31 @@ def remember(config: ScienceWorldConfig, variations: Variations, finished: Finis
     return paths
 
 
+def remember_own(config: ScienceWorldConfig, wanted: Sequence[GoldPath], finished: Finished[GoldRow]) -> list[GoldPath]:
+    """Episodes of an agent without memory on the training variations of `wanted`, won and lost, each played once."""
+    tasks = [f"{path.game}/{path.variation}" for path in wanted]
+    left = [i for i, path in enumerate(wanted) if ("own", path.game, str(path.variation)) not in finished.rows]
+    if left:
+        world = envs.make("scienceworld", tasks=tasks, max_steps=config.max_steps, lists_commands=False)
+        try:
+            with Progress("own training episodes", len(left), unit="episode") as progress:
+                for i in left:
+                    firsts, _ = world.reset(options={"task_indices": [i]})
+                    [played] = rollout(world, [AGENTS["none"](Memories([]))], [[i]])
+                    row = GoldRow(
+                        wanted[i].goal, firsts[0].partition("\n\n")[0], played.actions, played.answers, played.won
+                    )
+                    finished.add("own", wanted[i].game, str(wanted[i].variation), row)
+                    progress.update(won=played.won)
+        finally:
+            world.close()
+    rows = [(path, finished.rows["own", path.game, str(path.variation)]) for path in wanted]
+    return [
+        GoldPath(path.game, path.variation, row.goal, row.first, tuple(row.commands), tuple(row.answers), bool(row.won))
+        for path, row in rows
+    ]
+
+
 def play(envs: NativeVectorEnv, index: int, agent: CommandGenerator) -> Outcome:
     """The outcome of one task; an episode whose process died is played again, once.
 
@@ -237,10 +265,11 @@ def play_all(
     models: Models,
     variations: Variations,
     paths: Sequence[GoldPath],
+    own: Sequence[GoldPath],
     finished: Finished[Outcome],
 ) -> Played:
     """Plays what is not finished."""
-    memories = Memories(paths)
+    memories = {name: Memories(own if name == OWN else paths) for name in config.agents}
     tasks = [
         f"{game}/{variation}"
         for game, found in variations.items()
@@ -258,7 +287,7 @@ def play_all(
         try:
             with Progress("episodes", len(left), unit="episode") as progress:
                 for i, name in left:
-                    outcome = play(world, i, AGENTS[name](memories))
+                    outcome = play(world, i, AGENTS[name](memories[name]))
                     finished.add(name, config.split, tasks[i], outcome)
                     progress.update(won=bool(outcome.won))
         finally:

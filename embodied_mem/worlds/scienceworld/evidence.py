@@ -5,7 +5,7 @@
     evidence.decide("focus on red box", look)              # "focus on green box", if the description says so
 
 Kinds of choices: boxes by a temperature or a melting point, boxes by whether a lamp is on, one of two inclined planes
-by how fast a block goes down, an animal by its life span as remembered tasks had it.
+by how fast a block goes down, an animal by its life span as remembered tasks had it, a pot by what is seen in it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
 _ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
 _TREE = re.compile(r"\ba ((?:dead )?[a-z]+ (?:tree|plant))\b")
 _FOCUSED = re.compile(r"You focus on the (?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?\.")
+_IN_POT = re.compile(r"focus on (.+?) in the (\w+) stage in ([a-z ]+?) \d+$")
 MAX_LOOKS = 20
 """Looks at one inclined plane; on a slow one the share of the way tells enough."""
 
@@ -115,6 +116,8 @@ class Evidence:
         """The command that shows what a choice depends on, if it is a look."""
         if self._is_choice(command) and "electrically conductive" in self._boxes:
             return "look around"
+        if _IN_POT.match(command):
+            return "look around"
         return "look around" if "life span" in self._goal and command.startswith("focus") else ""
 
     def undecided(self, command: str) -> bool:
@@ -175,8 +178,20 @@ class Evidence:
         trees = [tree for tree in _TREE.findall(look) if not tree.startswith("dead ")]
         return f"focus on {trees[0]}" if trees and not any(tree in command for tree in trees) else ""
 
+    def pot(self, command: str, look: str) -> str:
+        """The numbered pot in which the thing is seen now, for the one where memory had it."""
+        named = _IN_POT.match(command)
+        if not named:
+            return ""
+        thing, stage, pot = named.groups()
+        shown = [f"{thing} in the {stage} stage", *([thing] if "seed" in stage.split() else [])]
+        for name in shown:
+            if found := re.search(rf"\t(?:an? )?({pot} \d+) \(containing (?:[^()]*, )?(?:an? )?{name}\b", look):
+                return f"focus on {thing} in the {stage} stage in {found[1]}"
+        return ""
 
-CHOICES = (Evidence.box, Evidence.plane, Evidence.life_span, Evidence.animal, Evidence.plant)
+
+CHOICES = (Evidence.pot, Evidence.box, Evidence.plane, Evidence.life_span, Evidence.animal, Evidence.plant)
 """What knows better than a plan what to choose, in order: (evidence, command, look) -> command, empty for nothing."""
 
 

@@ -1,4 +1,4 @@
-"""Memory of gold paths of training variations: retrieved by description and adapted to the task.
+"""Memory of paths through training variations, gold or the agent's own: retrieved by description, adapted to the task.
 
     memories = Memories(paths)
     memory, *others = memories.retrieve("Your task is to boil lead. ...")
@@ -25,13 +25,17 @@ FAILED = re.compile(
 """What answers to commands that changed nothing say."""
 
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
+_MIXED = re.compile(r"([A-Za-z ]+) and ([a-z ]+?)( paint)? mix to produce (?:an? )?([a-z ]+)\.")
 _SENTENCE = re.compile(r"\.\s+")
 Phrase = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class GoldPath:
-    """How a variation of a task ("boil") was done: the description, the first text, the commands and their answers."""
+    """How a variation of a task ("boil") was played: the description, the first text, the commands and their answers.
+
+    `won` is whether it was done; a path that failed still tells of doors and mixtures.
+    """
 
     game: str
     variation: int
@@ -39,6 +43,7 @@ class GoldPath:
     first: str
     commands: tuple[str, ...]
     answers: tuple[str, ...]
+    won: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +109,15 @@ def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
     return re.sub(r" ([.,])", r"\1", " ".join(out))
 
 
+def mixture(answer: str) -> tuple[frozenset[str], str] | None:
+    """(what was mixed, what came of it) as an answer to "mix" says, in small letters."""
+    found = _MIXED.match(answer)
+    if not found:
+        return None
+    one, other, paint, made = found.groups("")
+    return frozenset((one.lower() + paint, other + paint)), made
+
+
 def steps_of(path: GoldPath) -> list[Step]:
     """The commands that changed something, each with its room; ways, looks and answers to questions are left out."""
     room, steps = room_of(path.first), []
@@ -134,6 +148,7 @@ class Memories:
         for path in paths:
             kinds[path.game].append({word.lower() for word in words(path.goal)})
         self._common = {game: set.intersection(*found) for game, found in kinds.items()}
+        self.mixtures = dict(filter(None, (mixture(answer) for path in paths for answer in path.answers)))
         self.doors: dict[str, set[str]] = collections.defaultdict(set)
         for path in paths:
             room = room_of(path.first)
@@ -146,7 +161,7 @@ class Memories:
                     self.doors[room].update(door for door, _ in DOOR.findall(text))
 
     def retrieve(self, goal: str) -> list[GoldPath]:
-        """The memories of the kind of task that the description fits best, the most similar description first.
+        """The memories of the kind of task that the description fits best and that was done, the likest first.
 
         A kind is known by the words that all its remembered descriptions share.
         """
@@ -154,7 +169,7 @@ class Memories:
             return []
         given = {word.lower() for word in words(goal)}
         game = max(self._common, key=lambda g: len(self._common[g] & given) / len(self._common[g] | given))
-        of_kind = [path for path in self.paths if path.game == game]
+        of_kind = [path for path in self.paths if path.game == game and path.won]
         ours = [word.lower() for word in words(goal)]
 
         def likeness(path: GoldPath) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
 from embodied_mem.worlds.scienceworld.agents import AGENTS
 from embodied_mem.worlds.scienceworld.evidence import Evidence
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, adapt, steps_of, substitutions
+from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, adapt, mixture, steps_of, substitutions
 
 MELT = (
     "Your task is to measure the melting point of {}, which is located around the {}. First, focus on the {}. "
@@ -185,3 +186,80 @@ def test_lamps_planes_and_life_spans_decide():
     bear = GoldPath("longest", 0, goal, "", ("focus on baby bear",), ("You focus on the baby bear.",))
     here = "Here you see: \n\tan axe\n\ta baby mouse\n\ta bear egg\nYou also see:"
     assert Evidence(goal, [bear]).decide("focus on wolf", here) == "focus on bear egg"
+
+
+def test_own_episodes_that_failed_are_no_plans_and_tell_of_the_house():
+    lost = dataclasses.replace(remembered(), won=False)
+    goal = GOAL.format("fork", "fork")
+    assert Memories([lost]).retrieve(goal) == []
+    assert Memories([lost]).doors["kitchen"] == {"hallway"}
+    house = House("fork")
+    house.open = True
+    assert played("planner_critic_own", [lost], goal, house).log[-1] == "focus on fork"  # as without memory
+    closed = House("fork")
+    assert played("planner_critic_own", [lost], goal, closed).focused == ""
+    assert played("planner_critic_own", [remembered()], goal, House("fork")).focused == "fork"
+
+
+def test_a_pot_is_known_by_what_is_in_it():
+    look = "\ta flower pot 1 (containing a dead fig tree, soil)\n"
+    look += "\ta flower pot 3 (containing a fig tree in the adult stage, soil)\n"
+    look += "\ta flower pot 8 (containing a fig seed, soil)"
+    evidence = Evidence("Your task is to focus on the life stages of the fig plant.", [])
+    for stage, named, pot in (("adult", "fig tree", 3), ("seed", "fig seed", 8)):
+        wanted = f"focus on {named} in the {stage} stage in flower pot {pot}"
+        assert evidence.decide(f"focus on {named} in the {stage} stage in flower pot 4", look) == wanted
+
+
+MADE = {
+    frozenset(("red paint", "blue paint")): "violet paint",
+    frozenset(("red paint", "yellow paint")): "orange paint",
+}
+
+
+class Studio:
+    """A room with cups of paint, two of each, and one jug; it mixes two colours as it is told."""
+
+    def __init__(self):
+        self.cups, self.jug, self.log, self.focused = ["red paint", "blue paint", "yellow paint"] * 2, [], [], ""
+
+    def look(self) -> str:
+        jug = ", ".join(self.jug) or "nothing"
+        cups = "".join(f"\ta wood cup (containing {held or 'nothing'})\n" for held in self.cups)
+        return f"This room is called the art studio. In it, you see: \n\ta jug (containing {jug})\n{cups}You also see:"
+
+    def answer(self, command: str) -> str:
+        self.log.append(command)
+        if command == "look around":
+            return self.look()
+        found = re.fullmatch(r"pour cup containing (\w+ paint) in jug", command)
+        if found and found[1] in self.cups:
+            self.cups[self.cups.index(found[1])] = ""
+            self.jug.append(found[1])
+            return "You pour the contents of the wood cup into the jug."
+        if command == "pour jug in art studio":
+            self.jug = []
+            return "You pour the contents of the jug into the art studio."
+        if command == "mix jug" and (made := MADE.get(frozenset(self.jug))):
+            one, other = (part.removesuffix(" paint") for part in self.jug)
+            self.jug = [made]
+            return f"{one.capitalize()} and {other} paint mix to produce {made}."
+        if command.startswith("focus on") and command[9:] in self.jug:
+            self.focused = command[9:]
+            return f"You focus on the {self.focused}."
+        return "No known action matches that input."
+
+
+def test_another_colour_is_mixed_by_what_each_try_gives():
+    goal = "Your task is to use chemistry to create {} paint. When you are done, focus on the {} paint."
+    commands = ("pour cup containing blue paint in bowl", "mix bowl", "focus on green paint")
+    answers = (
+        "You pour the contents.", "Blue and yellow paint mix to produce green paint.", "You focus on the green paint."
+    )  # fmt: skip
+    path = GoldPath("mix", 0, goal.format("green", "green"), Studio().look(), commands, answers)
+    assert mixture(answers[1]) == (frozenset(("blue paint", "yellow paint")), "green paint")
+    studio = played("planner_critic", [path], goal.format("orange", "orange"), Studio())
+    assert studio.focused == "orange paint"
+    # Blue and red come first and give violet, which is poured away; blue and yellow are known to give green.
+    assert studio.log.count("mix jug") == 2
+    assert "pour jug in art studio" in studio.log
