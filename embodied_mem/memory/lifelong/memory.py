@@ -178,9 +178,10 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
         modules = {STORED_AS: memory}
-        memory.store = MemoryStore(
-            directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
-        )
+        with memory._embedder.keeping(directory, read_only=read_only):
+            memory.store = MemoryStore(
+                directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
+            )
         memory._record = functools.partial(memory.store.record, STORED_AS)
         return memory
 

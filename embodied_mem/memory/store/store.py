@@ -39,6 +39,7 @@ from ...forks import forking_lock
 from ...native import part
 from ..arguments import checked_flag, checked_number, shown
 from ..graph.records import Scope, checked_scope, scope_text
+from ..vectors.kept_vectors import VECTORS_NAME
 from .log_end import LogEnd
 from .module import MemoryModule, Selector
 from .reports import Damage, OpenReport, Receipt, SetAside
@@ -429,6 +430,7 @@ class MemoryStore:
         return {path.name for path in self._folder.iterdir()}
 
     def _replace_files(self) -> pathlib.Path:
+        (self._folder / VECTORS_NAME).unlink(missing_ok=True)
         path = self._written(*self._states())
         self._remove_covered(self._applied)
         return path

@@ -12,9 +12,10 @@ query has are read, which is exact and, for a short query, some ten times less w
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from ...errors import InvalidInputError
 from ...forks import forking_lock
 from ..arguments import shown
+from .kept_vectors import KeptVectors
 from .lexical import Embedder, LexicalEmbedder
 from .static import default_embedder
 
@@ -44,6 +46,22 @@ class QueryEmbedder:
         self._embedder = embedder
         self._lock = forking_lock()
         self._queries: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._kept: KeptVectors | None = None
+
+    @contextlib.contextmanager
+    def keeping(self, folder: Any, *, read_only: bool) -> Iterator[None]:
+        """Inside, texts are embedded in parts and their vectors kept in a file of a folder, and taken from there.
+
+        The embedders of this package need none: they are faster than the disk.
+        """
+        if self.name.startswith(BUILT_IN):
+            yield
+            return
+        with KeptVectors(folder, self.name, read_only) as self._kept:
+            try:
+                yield
+            finally:
+                self._kept = None
 
     @classmethod
     def of(cls, embedder: Embedder | None) -> QueryEmbedder:
@@ -68,7 +86,7 @@ class QueryEmbedder:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """As the embedder does."""
-        return self._embedder.embed(texts)
+        return self._embedder.embed(texts) if self._kept is None else self._kept.embed(self._embedder.embed, texts)
 
     def query(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """The vector of a query, and the dimensions in which it is not zero."""
