@@ -98,13 +98,13 @@ py::dict DescribeState(const Env& env) {
   return state;
 }
 
-Env::Options ReadOptions(const std::string& reach, std::int64_t max_invalid, bool ends_when_won) {
+Env::Options ReadOptions(const std::string& reach, std::int64_t max_invalid, bool ends_when_won, bool relations) {
   if (reach != "group" && reach != "geometry")
     throw InvalidInputError("reach: expected group or geometry, got '" + reach + "'");
   if (max_invalid < 1 || max_invalid > std::numeric_limits<int>::max())
     throw InvalidInputError("max_invalid: expected 1 to " + std::to_string(std::numeric_limits<int>::max()) + ", got " +
                             std::to_string(max_invalid));
-  return {reach == "group" ? Reach::kGroup : Reach::kGeometry, static_cast<int>(max_invalid), ends_when_won};
+  return {reach == "group" ? Reach::kGroup : Reach::kGeometry, static_cast<int>(max_invalid), ends_when_won, relations};
 }
 
 struct EbHabitatWorld {
@@ -165,6 +165,9 @@ void BindEbHabitat(py::module_& parent) {
       .def_property_readonly("name", [](const EbHabitatTask& self) { return self.task->id; })
       .def_property_readonly("task", [](const EbHabitatTask& self) { return self.task->instruction; })
       .def_property_readonly("scene", [](const EbHabitatTask& self) { return self.task->scene_name; })
+      .def_property_readonly(
+          "layout", [](const EbHabitatTask& self) { return self.task->layout; },
+          "How places stand to each other, a line each, as the first text tells it; empty where that is not known.")
       .def_property_readonly("satisfied_at_start",
                              [](const EbHabitatTask& self) { return self.task->satisfied_at_start; })
       .def_property_readonly(
@@ -190,15 +193,15 @@ void BindEbHabitat(py::module_& parent) {
 
   py::class_<EbHabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
       .def(py::init([](std::shared_ptr<EbHabitatTask> task, std::uint64_t seed, const std::string& reach,
-                       std::int64_t max_invalid, bool ends_when_won) {
+                       std::int64_t max_invalid, bool ends_when_won, bool relations) {
              EbHabitatEnv handle;
-             handle.env.Reset(task == nullptr ? nullptr : task->task, ReadOptions(reach, max_invalid, ends_when_won),
-                              seed);
+             handle.env.Reset(task == nullptr ? nullptr : task->task,
+                              ReadOptions(reach, max_invalid, ends_when_won, relations), seed);
              handle.task = std::move(task);
              return handle;
            }),
            py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "group", py::arg("max_invalid") = 10,
-           py::arg("ends_when_won") = true)
+           py::arg("ends_when_won") = true, py::arg("relations") = true)
       .def(
           "step",
           [](EbHabitatEnv& self, const py::object& action) {
@@ -222,12 +225,12 @@ void BindEbHabitat(py::module_& parent) {
 
   BindVectorEnv<EbHabitatWorld>(module).def(
       py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads, const std::string& reach,
-                  std::int64_t max_invalid, bool ends_when_won) {
-        return std::make_unique<VectorEnvHandle<EbHabitatWorld>>(num_envs, max_steps, num_threads,
-                                                                 ReadOptions(reach, max_invalid, ends_when_won));
+                  std::int64_t max_invalid, bool ends_when_won, bool relations) {
+        return std::make_unique<VectorEnvHandle<EbHabitatWorld>>(
+            num_envs, max_steps, num_threads, ReadOptions(reach, max_invalid, ends_when_won, relations));
       }),
       py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"), py::arg("reach"), py::arg("max_invalid"),
-      py::arg("ends_when_won"));
+      py::arg("ends_when_won"), py::arg("relations"));
 }
 
 }  // namespace embodied_mem

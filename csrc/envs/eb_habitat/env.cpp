@@ -66,7 +66,9 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
     if (place.phrase.find(place.looks) == std::string_view::npos)
       observation_.append(" (").append(place.looks).append(")");
   }
-  observation_.append(". You hold nothing and are near none of them.\n\nYour task is to: ").append(task_->instruction);
+  observation_.append(". You hold nothing and are near none of them.");
+  if (options.relations && !task_->layout.empty()) observation_.append("\n").append(task_->layout);
+  observation_.append("\n\nYour task is to: ").append(task_->instruction);
 }
 
 void Env::Step(std::string_view action) {

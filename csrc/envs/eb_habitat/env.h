@@ -37,8 +37,10 @@ class Env {
     Reach reach = Reach::kGroup;
     int max_invalid = 10;       // invalid actions that end the episode
     bool ends_when_won = true;  // false: the episode goes on after the goal holds, and may lose it again
+    bool relations = true;      // the first text tells how places stand to each other
     bool operator==(const Options& other) const {
-      return reach == other.reach && max_invalid == other.max_invalid && ends_when_won == other.ends_when_won;
+      return reach == other.reach && max_invalid == other.max_invalid && ends_when_won == other.ends_when_won &&
+             relations == other.relations;
     }
   };
   struct Extra {};

@@ -25,8 +25,6 @@ Point ReadCorner(const JsonValue& box, const char* name) {
 std::shared_ptr<const Scene> ReadScene(const std::string& name, const JsonValue& value) {
   auto scene = std::make_shared<Scene>();
   scene->name = name;
-  Point middle;
-  double count = 0;
   const JsonValue& boxes = Member(value, "receptacle_boxes_from_objects", JsonValue::Kind::kObject);
   for (const auto& [receptacle, box] : boxes.members) {
     const std::uint8_t r = FindReceptacle(receptacle);
@@ -35,6 +33,18 @@ std::shared_ptr<const Scene> ReadScene(const std::string& name, const JsonValue&
     scene->boxes[r] = {ReadCorner(box, "min"), ReadCorner(box, "max")};
     if (scene->boxes[r].min.x > scene->boxes[r].max.x || scene->boxes[r].min.z > scene->boxes[r].max.z)
       throw TextError{box.offset, "the box of " + Quote(receptacle) + " has its min above its max"};
+  }
+  EstimateStands(scene.get());
+  return scene;
+}
+
+}  // namespace
+
+void EstimateStands(Scene* scene) {
+  Point middle;
+  double count = 0;
+  for (std::size_t r = 0; r < kNumReceptacles; ++r) {
+    if (!scene->known[r]) continue;
     const Point centre = scene->boxes[r].Centre();
     middle.x += centre.x;
     middle.z += centre.z;
@@ -51,10 +61,7 @@ std::shared_ptr<const Scene> ReadScene(const std::string& name, const JsonValue&
     const double distance = std::min(half_x, half_z) + kStandOff_m;
     scene->stands[r] = {{centre.x + away.x * distance, centre.z + away.z * distance}, {-away.x, -away.z}};
   }
-  return scene;
 }
-
-}  // namespace
 
 bool IsNear(const Stand& stand, const Point& point, const Limits& limits) {
   const double dx = point.x - stand.at.x, dz = point.z - stand.at.z, distance = std::hypot(dx, dz);

@@ -36,6 +36,9 @@ struct Scene {
   std::array<Stand, kNumReceptacles> stands;
 };
 
+// Sets the stands of a scene by its boxes.
+void EstimateStands(Scene* scene);
+
 using Scenes = std::unordered_map<std::string, std::shared_ptr<const Scene>>;
 
 // Limits of the original's two tests of being near: a place or a part; an object to pick.

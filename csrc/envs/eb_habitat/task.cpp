@@ -5,6 +5,7 @@
 
 #include "core/json_fields.h"
 #include "envs/eb_habitat/env.h"
+#include "envs/eb_habitat/layout.h"
 
 namespace embodied_mem::eb_habitat {
 namespace {
@@ -35,6 +36,21 @@ void ReadObjects(const JsonValue& episode, Task* task) {
   }
 }
 
+Scene SceneOf(const Task& task) {
+  Scene scene;
+  scene.name = task.scene_name;
+  for (const ObjectStart& object : task.objects) {
+    const auto& [receptacle, point] = object;
+    Box& box = scene.boxes[receptacle];
+    if (!scene.known[receptacle]) box = {point, point};
+    scene.known[receptacle] = true;
+    box.min = {std::min(box.min.x, point.x), std::min(box.min.z, point.z)};
+    box.max = {std::max(box.max.x, point.x), std::max(box.max.z, point.z)};
+  }
+  EstimateStands(&scene);
+  return scene;
+}
+
 std::shared_ptr<const Task> ReadTask(const JsonValue& value, const Scenes& scenes) {
   auto task = std::make_shared<Task>();
   task->id = StringMember(value, "id");
@@ -42,6 +58,7 @@ std::shared_ptr<const Task> ReadTask(const JsonValue& value, const Scenes& scene
   task->scene_name = StringMember(value, "scene");
   if (const auto scene = scenes.find(task->scene_name); scene != scenes.end()) task->scene = scene->second;
   ReadObjects(value, task.get());
+  task->layout = DescribeLayout(task->scene != nullptr ? *task->scene : SceneOf(*task));
   for (const auto& [name, state] : Member(value, "initial_articulated", JsonValue::Kind::kObject).members) {
     const std::uint8_t part = FindPart(name);
     if (part == kNowhere) throw TextError{state.offset, "no articulated part is called " + Quote(name)};

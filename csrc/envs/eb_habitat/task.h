@@ -24,6 +24,7 @@ struct ObjectStart {
 struct Task {
   std::string id, instruction, scene_name;
   std::shared_ptr<const Scene> scene;  // null where no file told its boxes
+  std::string layout;                  // `DescribeLayout`, of the scene or else of the boxes that the objects span
   ObjectNames names;                   // in handle order
   std::vector<ObjectStart> objects;
   std::uint8_t open = 0;  // parts open at the start, as bits

@@ -68,7 +68,7 @@ from .export import imported
 from .forgetting import STORED_AS
 from .keeping import Keeping
 from .kept import module_and_number, written
-from .observation import Observation, Outcome, Status, checked_observation, refusal
+from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parts import MODULES
 from .recalling import Recalling
 from .receipts import WriteReceipt, Written
@@ -197,7 +197,15 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
 
     # Changing.
 
-    def begin_task(self, task_id: str, goal: str, observation: str, *, place: str | None = None) -> int:
+    def begin_task(
+        self,
+        task_id: str,
+        goal: str,
+        observation: str,
+        *,
+        place: str | None = None,
+        facts: Iterable[Sequence[Any]] = (),
+    ) -> int:
         """Start a task and return its number, under which it is a source.
 
         Args:
@@ -205,6 +213,7 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             goal: the instruction; what it tells about the user is noted.
             observation: what the agent sees at first.
             place: where it is played; None to name it by what the room looks like.
+            facts: that a map or a detector gives with it, as for `observe`.
 
         Raises:
             InvalidInputError: another task is running, or an argument is no text; nothing has changed.
@@ -212,6 +221,7 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         task_id, goal = checked_text("task_id", task_id), checked_text("goal", goal)
         observation = checked_text("observation", observation)
         place = self.reader.place(observation) if place is None else checked_place(place)
+        rows = checked_facts(facts)
         with self._turns_taken.turn:
             if self.running:
                 raise InvalidInputError(f"begin_task: task {self._task_ids[-1]!r} has not ended; call end_task first")
@@ -220,6 +230,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
             event["place"] = place
             given: dict[str, Any] = {"spatial": {"text": observation}, "profile": {"text": goal}}
+            if rows:
+                given["spatial"]["given"] = rows
             seen, reading = Observation(observation), self.reader.read(observation)
             unread = self._unread(observation, reading)
             unread += [said for said, _ in seen.denials(self.reader, reading)]

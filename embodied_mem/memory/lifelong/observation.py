@@ -128,7 +128,7 @@ def checked_observation(
         failed = _FAILED[outcome.status]
         said = "\n".join(filter(None, [said, outcome.message]))
         images = [*_items("images", images), *_items("outcome: images", outcome.images)]
-    rows = [_checked_fact(fact) for fact in _items("facts", facts)]
+    rows = checked_facts(facts)
     view: dict[str, Any] = {}
     if pose is not None:
         view["pose"] = checked_pose(pose)
@@ -156,6 +156,11 @@ def _items(name: str, value: Any) -> Iterable[Any]:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InvalidInputError(f"{name}: expected a list, got {shown(value)}")
     return value
+
+
+def checked_facts(facts: Any) -> list[list[Any]]:
+    """The facts, each as [subject, relation, object, confidence]. Raises InvalidInputError for what is none."""
+    return [_checked_fact(fact) for fact in _items("facts", facts)]
 
 
 def _checked_fact(fact: Any) -> list[Any]:

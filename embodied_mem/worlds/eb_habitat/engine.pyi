@@ -13,6 +13,7 @@ class Task:
     name: str
     task: str
     scene: str
+    layout: str
     satisfied_at_start: bool
     goal: tuple[Any, ...]
     subgoals: list[list[tuple[str, ...]]]
@@ -26,7 +27,13 @@ class Env:
     num_steps: int
     num_invalid: int
     def __init__(
-        self, task: Task, seed: int = 0, reach: str = "group", max_invalid: int = 10, ends_when_won: bool = True
+        self,
+        task: Task,
+        seed: int = 0,
+        reach: str = "group",
+        max_invalid: int = 10,
+        ends_when_won: bool = True,
+        relations: bool = True,
     ) -> None: ...
     def step(self, action: str) -> str: ...
     def copy(self) -> Env: ...

@@ -61,6 +61,7 @@ class EbHabitatVectorEnv(NativeVectorEnv):
         reach: str = "group",
         max_invalid: int = MAX_INVALID,
         ends_when_won: bool = True,
+        relations: bool = True,
         num_threads: int | None = None,
     ):
         """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
@@ -75,6 +76,7 @@ class EbHabitatVectorEnv(NativeVectorEnv):
             max_invalid: invalid actions that end an episode.
             ends_when_won: whether an episode ends when the goal holds, as in the original; if not, the agent has to
                 stop by itself, and `won` is whether the goal holds now.
+            relations: whether the first text tells how places stand to each other, as an image would show.
 
         Raises:
             DataNotFoundError: the data is not installed.
@@ -85,6 +87,7 @@ class EbHabitatVectorEnv(NativeVectorEnv):
             checked_text("reach", reach),
             checked_count("max_invalid", max_invalid, 2**31 - 1),
             bool(ends_when_won),
+            bool(relations),
         )
         loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
         super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)

@@ -14,6 +14,8 @@ import dataclasses
 import re
 
 from embodied_mem.language.word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
+from embodied_mem.worlds.eb_habitat.description import SOURCE, described
+from embodied_mem.worlds.eb_habitat.layout import Layout
 
 _TABLES = lexicon_of(__package__)
 _KIND_WORDS, _PLACE_WORDS = phrases_of(_TABLES["things"], "|"), phrases_of(_TABLES["places"], "|")
@@ -22,10 +24,8 @@ _LONGEST = 4
 _CAN_DO = re.compile(
     r"\bcan (you|i|we|be|he|she|they|it|someone|please)\b|\b(you|i|we|it|that|they|he|she|which) can\b"
 )
-_FROM = re.compile(
-    r"\b(from|off|off of|away from|out of|that is on|that are on|which is on|located on|currently on|lying on"
-    r"|sitting on)( the| a)? ?$"
-)
+_LIES = frozenset(_TABLES["between a thing and its place"].split())
+"""Between a thing and the place where it is, if it is to go to another one."""
 _SINGULAR = {"knives": "knife", "strawberries": "strawberry", "peaches": "peach", "boxes": "box"}
 
 
@@ -72,19 +72,25 @@ def _singular(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and word != "scissors" else word
 
 
-def understand(instruction: str) -> Goal:
-    """What an instruction asks for; an empty goal if nothing in it is understood."""
+def understand(instruction: str, layout: Layout | None = None) -> Goal:
+    """What an instruction asks for; an empty goal if nothing in it is understood.
+
+    Args:
+        instruction: as it is given.
+        layout: how places stand, for those that are described by others; None where that was not told.
+    """
     words = _words(_CAN_DO.sub(" ", instruction.lower()))
     spellings = words, [_singular(word) for word in words]
     places, kinds = (mentions_of(spellings, lexicon, _LONGEST) for lexicon in (_PLACE_WORDS, _KIND_WORDS))
     kinds = [k for k in kinds if not any(p.start < k.end and k.start < p.end for p in places)]
+    meant = () if kinds else guess(words, _USE_OF)
+    places = described(words, places, layout or Layout(), moving=bool(kinds or meant))
     if not kinds:
         door = next((p.kinds[0] for p in places if p.kinds[0] == "refrigerator" or "drawer" in p.kinds[0]), "")
         if door and {"close", "shut", "closed"} & set(words):
             return Goal(close=door)
         if door and {"open", "opened"} & set(words):
             return Goal(open=door)
-        meant = guess(words, _USE_OF)
         kinds = [Mention(0, 0, meant)] if meant else []
     if not kinds:
         return Goal(go=places[-1].kinds[0]) if places else Goal()
@@ -95,7 +101,20 @@ def _moves(words: list[str], kinds: list[Mention], places: list[Mention]) -> tup
     """Each thing goes to the first target named after it; "an X and a Y on Z" shares Z."""
 
     def is_source(place: Mention) -> bool:
-        return bool(_FROM.search(" ".join(words[max(0, place.start - 5) : place.start]) + " "))
+        return bool(SOURCE.search(" ".join(words[max(0, place.start - 5) : place.start]) + " ")) or lies_there(place)
+
+    def lies_there(place: Mention) -> bool:
+        """ "the cup on the sofa to the sink": not where it is to go."""
+        thing = next((kind for kind in reversed(kinds) if kind.end <= place.start), None)
+        if thing is None or not _LIES.issuperset(words[thing.end : place.start]):
+            return False
+        following = next((kind.start for kind in kinds if kind.start > place.start), len(words))
+        later = [p.start for p in places if place.end <= p.start < following]
+        return any(
+            {"to", "onto", "into"} & set(words[max(0, start - 2) : start])
+            or {"it", "them"} & set(words[place.end : start])
+            for start in later
+        )
 
     targets = [p for p in places if not is_source(p)]
     sources = [p for p in places if is_source(p)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import zlib
 from collections.abc import Sequence
 
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
@@ -18,6 +19,7 @@ from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
 from embodied_mem.worlds.eb_habitat.instruction import Goal, understand
+from embodied_mem.worlds.eb_habitat.layout import Layout
 
 _PLACE = re.compile(r"(?:On the |The )(.+?)(?:, you see| is )")
 _SEEN = re.compile(r"(On the .+?, you see|The .+? is open\. In it, you see) (.*)\.\Z")
@@ -25,6 +27,8 @@ _HELD = re.compile(r"You are holding an? (.+)\.\Z")
 _LISTED = re.compile(r"Its places are (.*?)\. You")
 ALIASES = {"table 1": "black table", "table 2": "brown table", "chair 1": "chair"}
 """Names without numbers for memory, whose classes are names without their numbers; the first text tells two of them."""
+_KEPT_M = 3.0
+"""Between places of whose relation memory keeps facts."""
 COMMON_NAMES = {name: place for place, name in ALIASES.items()}
 
 
@@ -92,11 +96,17 @@ class EbHabitatRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> HabitatWorking:
-        """As `WorldRules.begin`; apartments have no names."""
-        text = sentences(observation, ())
-        memory.begin_task(task_id, goal, text, place="apartment")
+        """As `WorldRules.begin`; an apartment is known by how its places stand, where that is told."""
+        text, layout = sentences(observation, ()), Layout.of(observation)
+        facts = [
+            (ALIASES.get(one, one), relation, ALIASES.get(other, other))
+            for one, relation, other in layout.facts
+            if layout.gaps_m[one, other] <= _KEPT_M
+        ]
+        place = f"apartment {zlib.crc32(repr(layout.facts).encode()):08x}" if layout.facts else "apartment"
+        memory.begin_task(task_id, goal, text, place=place, facts=facts)
         places = tuple(subject for subject, relation, _ in read_observation(text).facts if relation == "in room")
-        meant = understand(goal)
+        meant = understand(goal, layout)
         kinds = tuple(dict.fromkeys(kind for move in meant.moves for kind in move.kinds))
         return HabitatWorking(goal, observation, places, [], began=memory.time, kinds=kinds, meant=meant)
 

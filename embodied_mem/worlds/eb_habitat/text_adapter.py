@@ -25,6 +25,7 @@ from embodied_mem.worlds.eb_habitat import instruction as words
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS
 from embodied_mem.worlds.eb_habitat.env import MAX_STEPS
 from embodied_mem.worlds.eb_habitat.kinds import DOORS, KINDS, PLACES, SPOKEN
+from embodied_mem.worlds.eb_habitat.layout import Layout
 
 _VIEW = re.compile(r"(?:On the|The) .+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.")
 _HELD = re.compile(r"You are holding an? (.+)\.\Z", re.MULTILINE)
@@ -54,7 +55,7 @@ class _Row(AdapterRow):
         self._where: dict[str, str] = {}  # spoken name of a thing -> place
         self._numbers: Counter[str] = Counter()
         self._taking = ""
-        self.goal = goal_sentence(words.understand(self.goal_text))
+        self.goal = goal_sentence(words.understand(self.goal_text, Layout.of(task.layout)))
 
     def _see(self, observation: str) -> None:
         view = _VIEW.search(observation.partition("\n")[2])
