@@ -45,6 +45,8 @@ _ADJECTIVES = frozenset(("near", "far", "next", "front"))
 _NEVER_ADJECTIVES, _WEAK = _words_in("never before a noun"), _words_in("weak")
 _OWN = frozenset(("it", "its", "itself", "your", "you"))
 _HAS, _TELLS = frozenset(("with", "has", "having", "have", "whose", "where")), frozenset(("has", "have"))
+_RELATIVE, _IS = frozenset(("the", "that", "which")), frozenset(("is", "stands", "sits", "lies"))
+_IS_A = _words_in("tells of a place")
 _NOT = frozenset(("not", "isn", "isnt"))
 _ROOMS = frozenset(("room", "kitchen", "apartment"))
 _BEHIND_A_DOOR_M = 0.5  # any place: rather one that is open
@@ -142,6 +144,8 @@ class _Sentence:
             other = self.nouns.get(run.end)
             relations = run.relations or (before if not constraints else ())
             no = bool(_NOT & run.words)
+            if constraints and not joined and not {"that", "which"} & run.words:
+                break  # "left of the sink to the right of the sofa" are two places
             if other is not None and self._word(other.end) == "s" and not run.relations:
                 break
             if other is not None and run.relations:
@@ -161,6 +165,9 @@ class _Sentence:
                     break
                 constraints += self._constraints(after, other.kinds, of_it=True, no=no)
                 end = after.last
+            elif other is not None and not joined and run.words <= _RELATIVE and (after := self._told_after(other)):
+                constraints += self._constraints(after, other.kinds, of_it=True, no=no)
+                end = after.end
             elif run.relations and reference is not None and _OWN & run.words and not joined:
                 constraints += self._constraints(run, reference.kinds, no=no)
                 self.dropped.add(reference.start)
@@ -178,6 +185,12 @@ class _Sentence:
         if not constraints:
             return noun, False
         return Mention(noun.start, end, self._in_order(noun.kinds, constraints)), True
+
+    def _told_after(self, other: Mention) -> _Run | None:
+        """What "the table that the sofa stands left of" tells after its second noun."""
+        after = self.run(other.end)
+        is_told = after.relations and after.end not in self.nouns and _IS & after.words
+        return after if is_told and self._word(after.end - 1) in ("of", "to", "by", "from", "near") else None
 
     def _constraints(
         self, run: _Run, anchors: tuple[str, ...], *, of_it: bool = False, no: bool = False
@@ -262,6 +275,9 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
     reference = next((m for m in reversed(found) if m.kinds), None)
     noun, relation = told.nouns.get(i), told.relations.get(i)
     if noun is not None:
+        if told._word(noun.end) == "side" and len(told.nouns.get(noun.end + 1, noun).kinds) > 1:
+            other = told.nouns[noun.end + 1]  # "the fridge side counter"
+            return Mention(i, other.end, told._in_order(other.kinds, [_Constraint("near", noun.kinds)]))
         if told._word(noun.end) == "s" and noun.kinds != _ANY and (owned := _possessed(told, noun)):
             return owned
         whole, is_told = told.phrase(noun, reference=reference)
@@ -280,6 +296,14 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
         return Mention(i, whole.end, whole.kinds) if is_told else None
     run = told.run(i)
     noun, strong = told.nouns.get(run.end), set(run.relations) & {"left", "right", "between"}
+    if noun is not None and "two" in run.words and strong:
+        whole, is_told = told.phrase(noun, (), None)
+        side = next(iter(strong))
+        named = tuple(kind for kind in noun.kinds if kind.startswith(side))
+        if named and not is_told:
+            return Mention(i, noun.end, named)
+    if noun is not None and (fronted := _fronted(told, i, noun)):
+        return fronted
     weak = told.words[i] in _WEAK and len(run.relations) == 1
     if noun is None and reference is not None and _OWN & run.words and strong:
         told.dropped.add(reference.start)
@@ -289,6 +313,18 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
         return None
     whole, is_told = told.phrase(Mention(i, i, _ANY))
     return Mention(i, whole.end, whole.kinds) if is_told else None
+
+
+def _fronted(told: _Sentence, i: int, anchor: Mention) -> Mention | None:
+    """ "To the left of the sink there is a counter": a description that stands before its noun."""
+    end = start = told.phrase(Mention(i, i, _ANY))[0].end
+    while told._word(end) in _IS_A and end not in told.nouns:
+        end += 1
+    noun = told.nouns.get(end)
+    if noun is None or len(noun.kinds) < 2 or not {"is", "s", "there", *_IS} & set(told.words[start:end]):
+        return None
+    whole, is_told = told.phrase(Mention(i, i, noun.kinds))
+    return Mention(i, noun.end, whole.kinds) if is_told else None
 
 
 def _possessed(told: _Sentence, owner: Mention) -> Mention | None:

@@ -63,7 +63,7 @@ class Goal:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+", text.lower())
+    return re.findall(r"[a-z0-9]+", re.sub(r"\b(left|right)-?most\b", r"\1", text.lower()))
 
 
 def _singular(word: str) -> str:
