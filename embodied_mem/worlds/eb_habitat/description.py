@@ -165,9 +165,9 @@ class _Sentence:
                     break
                 constraints += self._constraints(after, other.kinds, of_it=True, no=no)
                 end = after.last
-            elif other is not None and not joined and run.words <= _RELATIVE and (after := self._told_after(other)):
-                constraints += self._constraints(after, other.kinds, of_it=True, no=no)
-                end = after.end
+            elif other is not None and not joined and run.words <= _RELATIVE and (rest := self._told_after(other)):
+                constraints += self._constraints(rest, other.kinds, of_it=True, no=no)
+                end = rest.end
             elif run.relations and reference is not None and _OWN & run.words and not joined:
                 constraints += self._constraints(run, reference.kinds, no=no)
                 self.dropped.add(reference.start)

@@ -1,0 +1,1 @@
+"""Scores of EB-Habitat on tasks of our own: places that are described by other places."""
