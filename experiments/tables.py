@@ -19,7 +19,13 @@ from typing import Any
 from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 from embodied_mem.registry import load
-from embodied_mem.worlds.memento.evaluation.tables import PAPER_STAGES, REWORDED
+from embodied_mem.worlds.memento.evaluation.tables import (
+    PAPER_STAGES,
+    REWORDED,
+    captions_table,
+    encoders_table,
+    joined_table,
+)
 from speed_tables import graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
 from study_tables import controls_table, soft_budget_table, soft_probe_table
 
@@ -422,6 +428,9 @@ TABLES = {
     "planner_critic": planner_critic,
     "robot_faults": robot_faults,
     "memento": memento,
+    "memento_captions": _of("memento_captions", lambda data, source: f"{captions_table(data)}\n\n{source}"),
+    "memento_joined": _of("memento_joined", lambda data, source: f"{joined_table(data)}\n\n{source}"),
+    "memento_encoders": _of("memento_encoders", lambda data, source: f"{encoders_table(data)}\n\n{source}"),
 }
 
 

@@ -1,5 +1,6 @@
 """The two stages with agents that only repeat what they remember: what is given, counted, compared, printed."""
 
+import dataclasses
 import json
 
 import memento_house
@@ -11,6 +12,7 @@ from embodied_mem.worlds.memento import generator as generator
 from embodied_mem.worlds.memento.agent.agent import Reply
 from embodied_mem.worlds.memento.data import load_records, load_tasks, tasks_of
 from embodied_mem.worlds.memento.evaluation.protocol import (
+    ALL_HOUSES,
     Given,
     Recall,
     build_profiles,
@@ -139,6 +141,9 @@ def test_missing_rates_count_a_task_once_all_its_memories_are_found(root, solved
     records = load_records("joint", root)
     assert missing_rates(memory, records, "hybrid", 1)["all"] == 1.0  # one memory cannot be two
     assert missing_rates(memory, records, "hybrid", len(solved))["all"] == 0.0
+    joined = TraceMemory([dataclasses.replace(trace, scene_id=ALL_HOUSES) for trace in solved.values()])
+    assert missing_rates(joined, records, "hybrid", len(solved), all_houses=True)["all"] == 0.0
+    assert missing_rates(memory, records, "hybrid", len(solved), all_houses=True)["all"] == 1.0  # of no scene at hand
 
 
 def test_groups_by_kind_and_subtype(root, acquired):
@@ -159,7 +164,8 @@ def test_records_of_other_episodes_are_refused(root):
 def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path, capsys):
     file = tmp_path / "memento.json"
     arguments = ["--config=memento", "--data", str(root), "--embedder", "lexical", "--triples_per_scene", "2"]
-    evaluate.main([*arguments, "--result", str(file), "--tables", "retrieval", "profile", "variants"])
+    tables = ["retrieval", "profile", "variants", "captions", "joined", "encoders"]
+    evaluate.main([*arguments, "--result", str(file), "--tables", *tables])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     stages = ("acquisition", "single", "joint", "joint3")
     assert set(line) == {f"{s}_{m}" for s in stages for m in ("sr", "pc")} | {"missing_at_3", "missing_at_5"}
@@ -170,6 +176,8 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
     text = file.with_suffix(".md").read_text()
     assert "| hybrid | 3 |" in text
     assert "neither, single" in text
+    assert set(report["captions"]) >= {"verbatim", "another's now", "now, blind"}
+    assert "hybrid, noise 0.5, k 1" in text
 
 
 def test_what_is_asked_wrongly_is_named(root):

@@ -4,7 +4,16 @@ import random
 
 import pytest
 
-from embodied_mem.worlds.memento.traces.formats import DAMAGES, SHOWN, damaged, noisy, shuffled, summarised, thinned
+from embodied_mem.worlds.memento.traces.formats import (
+    DAMAGES,
+    SHOWN,
+    damaged,
+    mixed_up,
+    noisy,
+    shuffled,
+    summarised,
+    thinned,
+)
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep, parse_action
 
 OK = "Result: Successful execution!\nObjects: "
@@ -46,6 +55,15 @@ def test_damage_is_the_same_for_the_same_seed_and_leaves_instruction_and_id(how)
     assert first == second
     assert (first[0].episode_id, first[0].instruction) == ("7", TRACE.instruction)
     assert first[0].steps != TRACE.steps
+
+
+def test_mixed_up_steps_are_of_another_trace_by_share():
+    other = Trace("8", "elsewhere", "x", (TraceStep("", "Wait[]", "r"),))
+    assert mixed_up([TRACE, other], 0.0) == [TRACE, other]
+    mixed = mixed_up([TRACE, other], 0.5, seed=1)[0]
+    assert 0 < sum(step.action == "Wait[]" for step in mixed.steps) < len(STEPS) == len(mixed.steps)
+    assert all(step in (old, other.steps[0]) for step, old in zip(mixed.steps, STEPS))
+    assert all(step.action == "Wait[]" for step in mixed_up([TRACE, other], 1.0)[0].steps)
 
 
 def test_noise_comes_from_other_houses_and_keeps_the_own_steps_in_order():

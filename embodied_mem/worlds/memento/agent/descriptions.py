@@ -53,7 +53,7 @@ _LITTLE = frozenset(map(stem, TABLES["words about looks"].split()))
 
 @functools.lru_cache(maxsize=1 << 13)
 def _vector(word: str) -> np.ndarray:
-    return default_embedder().embed([word])[0]
+    return np.asarray(default_embedder().embed([word])[0])
 
 
 @functools.lru_cache(maxsize=1 << 16)
