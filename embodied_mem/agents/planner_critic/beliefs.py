@@ -11,6 +11,7 @@ What a world adds to them, and how they are derived from the memories, is in its
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -28,8 +29,32 @@ if TYPE_CHECKING:
 RECENT = 3
 """Answers that are remembered without spatial memory: RoboMemory's temporal memory holds three steps."""
 
+_HOME = re.compile(r"\AHome: (.+)\.$", re.MULTILINE)
+
 Refused = Counter[tuple[str, str, str]]
 """(command, where, what was held) -> times that it had no effect."""
+
+
+def in_home(name: str, observation: str) -> str:
+    """The first text of a task, told to an agent that knows in which home it is."""
+    return f"Home: {name}.\n{observation}"
+
+
+def home_told(observation: str) -> str:
+    """The home that `in_home` names; empty where none is told."""
+    found = _HOME.match(observation)
+    return found[1] if found else ""
+
+
+def found_here(memory: LifelongMemory, kind: str) -> list[str]:
+    """Receptacles in which things of a kind were when earlier tasks in this home began, the latest task first.
+
+    Where a task left a thing says less: a home is set up again for the next one. Nothing without both memories.
+    """
+    if memory.spatial is None or memory.semantic is None:
+        return []
+    here = {s.episode for s in memory.spatial.of_class(kind)} - {memory.episode}
+    return memory.semantic.found_in(kind, here)
 
 
 @dataclasses.dataclass

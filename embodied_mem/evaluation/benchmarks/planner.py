@@ -9,6 +9,7 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --agents full no_memory --num_tasks 10
     --agents first_reading ends_itself                                   # agents that stop by themselves
     --agents --deliveries none static compiled --weights RUN/weights     # deliveries alone, by models
+    --twice 15                                                           # in homes that are lived in (`twice`)
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
@@ -95,6 +96,7 @@ class PlannerConfig(ChatOptions):
         bank, soft, hint_tokens: controls of the deliveries, see `evaluation.controls`.
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
+        twice: steps of an episode in homes that are lived in (`twice`); 0 plays the rest and not that.
     """
 
     world: str
@@ -111,6 +113,9 @@ class PlannerConfig(ChatOptions):
     hint_tokens: tuple[int, ...] = hint_tokens_option()
     training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
     num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
+    twice: int = option(
+        0, "plays tasks twice in homes that are lived in, in so many steps, and nothing else; 0 does not"
+    )
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -130,6 +135,8 @@ class PlannerBenchmark:
         training: tasks that memory is made of: none that a subset has, too.
         lists_actions: as for `rollout`.
         published: rows of papers.
+        hides: envs -> the same with things hidden, so that they have to be searched for; as they are where they have
+            to be anyway.
     """
 
     world: str
@@ -138,6 +145,7 @@ class PlannerBenchmark:
     training: Callable[[], list[Any]]
     lists_actions: bool
     published: Sequence[Published] = ()
+    hides: Callable[[Any], Any] = lambda world: world
 
     description = DESCRIPTION
 
@@ -152,6 +160,10 @@ class PlannerBenchmark:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
         facts = manifest(config=dataclasses.asdict(config), planner="rules", note=NOTE)
+        if config.twice:
+            from .twice import evaluate_twice  # which plays by this module
+
+            return evaluate_twice(self, config, facts, result)
         shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
         with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
@@ -173,11 +185,15 @@ class PlannerBenchmark:
 
     def table(self, report: Mapping[str, Any]) -> str:
         """As `Benchmark.table`; the cost of a step is that of deciding alone."""
+        if "twice" in report:
+            from .twice import table as table_twice
+
+            return table_twice(report["twice"])
         return table(report["subsets"], self.published)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """As `Benchmark.line`."""
-        return {"world": self.world, "subsets": report["subsets"]}
+        return {"world": self.world, "subsets": report.get("subsets", report.get("twice"))}
 
     def agent(
         self, config: PlannerCriticConfig, memory: LifelongMemory | None, model: ChatModel | None = None

@@ -22,7 +22,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InternalError, InvalidInputError
@@ -390,6 +390,13 @@ class SemanticMemory(EntryMemory):
         entry = self.get(f"found|{checked_text('kind', kind)}")
         return [] if entry is None else [(place, count) for (_, place), count in self._places(entry)]
 
+    def found_in(self, kind: str, episodes: Collection[int]) -> list[str]:
+        """Receptacles in which things of a class were seen first in these episodes, the latest episode first."""
+        entry = self.get(f"found|{checked_text('kind', kind)}")
+        rows = [row for row in entry.support if row.episode in episodes] if entry is not None else []
+        rows.sort(key=lambda row: -row.episode)
+        return list(dict.fromkeys(_holder(row)[1] for row in rows))
+
     def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
         """((relation, class of receptacle), count), the most frequent first, ties by name; a row is counted once."""
         done, counts = self._tallies.get(entry.id, (0, Counter()))
@@ -453,10 +460,16 @@ def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:
 
 def _place(row: Support) -> tuple[str, str]:
     """(relation, class of receptacle) of a row "mug 1 on desk 2"."""
+    relation, receptacle = _holder(row)
+    return relation, class_of(receptacle)
+
+
+def _holder(row: Support) -> tuple[str, str]:
+    """(relation, receptacle) of such a row."""
     for relation in (" on ", " in "):
         _, mark, receptacle = row.detail.partition(relation)
         if mark:
-            return relation.strip(), class_of(receptacle)
+            return relation.strip(), receptacle
     raise InternalError(
         f"support of a place: expected a thing in or on something, got {row.detail!r}; please report it"
     )

@@ -9,6 +9,7 @@ from embodied_mem.evaluation.benchmark import embodiedbench_row as _row
 from embodied_mem.evaluation.benchmarks.planner import PlannerBenchmark
 
 from .env import load_tasks
+from .hidden import HiddenThings
 
 
 def _training() -> list[Any]:
@@ -45,4 +46,5 @@ BENCHMARK = PlannerBenchmark(
     _training,
     lists_actions=True,
     published=PUBLISHED,
+    hides=HiddenThings,
 )

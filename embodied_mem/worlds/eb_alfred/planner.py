@@ -3,31 +3,37 @@
     agent = PlannerCriticAgent.for_world("eb_alfred")
     action = agent.begin(task_id, instruction, observation, commands)
 
-Nothing has to be searched for: `find` walks to a thing wherever it is. What is hard is the instruction: each slot of
-the goal holds several kinds (`instruction`), and a reading picks one for each. The planner tries readings in the
-order of their likelihood; a home that is remembered from earlier tasks tells which kinds it holds. That the task goes
+`find` walks to a thing wherever it is, unless things are hidden (`hidden`): then places are looked through, first those
+where such things were found before in this home. What is hard is the instruction: each slot of the goal holds several
+kinds (`instruction`), and a reading picks one for each. The planner tries readings in the order of their likelihood;
+between readings that are as likely, it takes the one whose kinds were seen in this home before. That the task goes
 on when a reading was carried out tells that another one is meant, for an agent that retries.
 
-Needs of steps: ("visible", thing), ("holding", kind), ("empty hand",), ("at", place), ("open", place), ("shut", place).
+Needs of steps: ("sought", kind), ("unsearched", place), ("visible", thing), ("holding", kind), ("empty hand",),
+("at", place), ("open", place), ("shut", place).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
+from embodied_mem.agents.planner_critic.beliefs import found_here
 from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
 from embodied_mem.memory.readers.reading import STATE_AFTER, class_of
-from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, SLICEABLE, TOOLS, actions_of_change
+from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, MOVABLE, RECEPTACLES, SLICEABLE, TOOLS, actions_of_change
 from embodied_mem.worlds.eb_alfred.rules import EbAlfredBeliefs, EbAlfredRules
 
-_STRANGE, _OTHER, _UNSAID = 4, 1, 6
+_STRANGE, _OTHER, _UNSAID = 0.1, 1, 6
 """Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
-instruction does not say: that a slice is meant, or two."""
+instruction does not say: that a slice is meant, or two. A view shows few things of a home, so that a kind was never
+seen says little: it breaks ties and never outweighs the instruction's words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +86,12 @@ class EbAlfredPlanner:
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         scene = EbAlfredBeliefs.of(situation)
+        order = functools.partial(_search_order, situation, scene)
 
         def steps_of(reading: Reading) -> list[PlanStep] | None:
-            if _Imagined(reading, scene).holds():
+            if _Imagined(reading, scene, order).holds():
                 return []
-            steps = foreseen(_Imagined(reading, scene.copy()).next)
+            steps = foreseen(_Imagined(reading, scene.copy(), order).next)
             return None if not steps or scene.times_refused(steps[0].command) else steps
 
         idle = PlanStep(_idle(scene), (), "nothing is understood") if self._retries else COMPLETE
@@ -97,11 +104,29 @@ def _idle(scene: EbAlfredBeliefs) -> str:
     return "find a CounterTop" if scene.at != "CounterTop" else "find a GarbageCan"
 
 
+def _search_order(situation: Situation, scene: EbAlfredBeliefs, kind: str) -> list[str]:
+    """Places, by the names to find them, in the order in which to look through them for a kind of thing.
+
+    First those where one was found before in this home, then kinds of places where such things were found anywhere.
+    """
+    memory = situation.memory
+    kinds = [k for k in scene.working.names if BASINS.get(k, k) in RECEPTACLES - MOVABLE]
+    found = dict(memory.semantic.places_of(kind)) if memory.semantic is not None else {}
+    here = found_here(memory, kind)
+
+    def key(name: str) -> tuple[bool, int, bool]:
+        basin = BASINS.get(class_of(name), "")
+        there = name in here or any(class_of(place) == basin for place in here)
+        return not there, -found.get(basin or class_of(name), 0), class_of(name) in DOORS
+
+    return sorted((name for k in kinds for name in scene.working.names[k] if not scene.is_missing(name)), key=key)
+
+
 class _Imagined:
     """The state as it will be when the steps planned so far have worked."""
 
-    def __init__(self, reading: Reading, scene: EbAlfredBeliefs):
-        self.reading, self.scene = reading, scene
+    def __init__(self, reading: Reading, scene: EbAlfredBeliefs, order: Callable[[str], list[str]]):
+        self.reading, self.scene, self.order = reading, scene, order
         self._mark = STATE_AFTER.get(reading.change, "")
         self._place = BASINS.get(reading.place, reading.place)
         self._finished = False
@@ -139,13 +164,13 @@ class _Imagined:
 
     def _fetch_next(self) -> list[PlanStep]:
         """Takes the carrier with the thing in it, makes slices, or takes a thing."""
-        reading, names = self.reading, self.scene.working.names
-        if reading.carrier and (full := next(filter(self._carried, names[reading.carrier]), "")):
+        reading, scene = self.reading, self.scene
+        if reading.carrier and (full := next(filter(self._carried, scene.known(reading.carrier)), "")):
             return self._fetch(reading.carrier, full)
         if reading.sliced and not self._slices():
-            return self._slice()
+            return self._slice() if scene.known(reading.object) else self._search(reading.object)
         name = self._instance()
-        return self._fetch(reading.thing, name) if name else []
+        return self._fetch(reading.thing, name) if name else self._search(reading.object)
 
     # What is known.
 
@@ -177,7 +202,7 @@ class _Imagined:
         if reading.sliced:
             left = [t for t in self._slices() if t not in delivered]
             return min(left, key=lambda t: t not in scene.view, default="")
-        left = [n for n in scene.working.names[reading.object] if n not in delivered and not scene.is_missing(n)]
+        left = [n for n in scene.known(reading.object) if n not in delivered and not scene.is_missing(n)]
 
         def cost(name: str) -> tuple[bool, bool]:
             return name not in scene.view, scene.things.get(name, "") in scene.closed
@@ -187,7 +212,7 @@ class _Imagined:
     def _first(self, kind: str) -> str:
         """A thing of a kind that is not missing: one in view if there is one."""
         scene = self.scene
-        names = [n for n in scene.working.names[kind] if not scene.is_missing(n)]
+        names = [n for n in scene.known(kind) if not scene.is_missing(n)]
         return min(names, key=lambda n: n not in scene.view, default=kind)
 
     # Pieces of plans. Each returns its steps and changes what is imagined.
@@ -198,6 +223,18 @@ class _Imagined:
         self.scene.at = name
         self.scene.view = {name}
         return [PlanStep(f"find a {name}", needs, why)]
+
+    def _search(self, kind: str) -> list[PlanStep]:
+        """Places to look through where things are hidden; planning ends with them."""
+        self._finished = True
+        scene, steps, why = self.scene, list[PlanStep](), f"to look for a {kind}"
+        for name in self.order(kind) if scene.working.hidden else ():
+            place = BASINS.get(name, name)
+            if place not in scene.searched:
+                needs = (("sought", kind), ("unsearched", place))
+                steps += self._find(name, why, *needs)
+                steps += [dataclasses.replace(s, needs=(*s.needs, *needs)) for s in self._open(name, why)]
+        return steps
 
     def _uncover(self, name: str) -> list[PlanStep]:
         """Opens what hides a thing that was found and is not in view; a refusal tells where it is."""
@@ -288,6 +325,8 @@ class _Imagined:
 
     def _into_carrier(self, held: str) -> list[PlanStep]:
         scene, kind = self.scene, self.reading.carrier
+        if not scene.known(kind):
+            return self._search(kind)
         name = self._first(kind)
         why = "the goal wants it in there"
         if name in scene.view or scene.at != name:
@@ -335,6 +374,8 @@ class EbAlfredCritic(RuleCritic[EbAlfredBeliefs]):
                 alike = class_of(name) if class_of(name).endswith("Sliced") else ""
                 seen = name in now.view or alike in map(class_of, now.view)
                 return "" if seen else f"{name} is not in view"
+            case ("sought", kind):
+                return f"a {kind} was seen" if now.working.hidden and now.known(kind) else ""
             case ("holding", kind):
                 return "" if class_of(now.held) == kind else f"no {kind} is in the hand"
         return super().objection(need, now)

@@ -14,12 +14,13 @@ import zlib
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
+from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory, home_told
 from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
+from embodied_mem.worlds.eb_alfred.hidden import HIDDEN
 from embodied_mem.worlds.eb_alfred.instruction import Goal, understand
 from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, MOVABLE, RECEPTACLES
 from embodied_mem.worlds.eb_alfred.view import Item, read_view
@@ -38,6 +39,9 @@ class AlfredWorking(WorkingMemory):
         full: places that took nothing.
         cut: kind -> name of the thing that was sliced.
         at_home: whether there were tasks in this home before.
+        hidden: whether things can be found only once they were seen (`hidden`).
+        seen: names in or behind the views of this task.
+        looked: places whose content was seen in this task.
     """
 
     meant: Goal | None = None
@@ -45,6 +49,17 @@ class AlfredWorking(WorkingMemory):
     full: set[str] = dataclasses.field(default_factory=set)
     cut: dict[str, str] = dataclasses.field(default_factory=dict)
     at_home: bool = False
+    hidden: bool = False
+    seen: set[str] = dataclasses.field(default_factory=set)
+    looked: set[str] = dataclasses.field(default_factory=set)
+
+    def look(self, observation: str) -> None:
+        """Notes what an answer shows."""
+        view = read_view(observation)
+        for item in view.items if view else ():
+            self.seen.update((item.name, *item.things))
+            if "closed" not in item.states:
+                self.looked.add(item.name)
 
 
 @dataclasses.dataclass
@@ -74,6 +89,11 @@ class EbAlfredBeliefs(Beliefs):
     def is_absent(self, kind: str) -> bool:
         """Whether no thing of a kind could be found in this task."""
         return all(map(self.is_missing, self.working.names[kind]))
+
+    def known(self, kind: str) -> list[str]:
+        """Names of a kind that can be found: all, or where things are hidden those that were seen."""
+        names = self.working.names[kind]
+        return [name for name in names if not self.working.hidden or name in self.working.seen]
 
     def is_strange(self, kind: str) -> bool:
         """Whether the home is known from earlier tasks and was never seen to hold this kind."""
@@ -124,7 +144,7 @@ class EbAlfredRules:
     ) -> AlfredWorking:
         """As `WorldRules.begin`; `commands` name the home and the instances of each kind."""
         text = sentences(observation)
-        home = home_of(commands)
+        home = home_told(observation) or home_of(commands)
         known = memory.spatial is not None and bool(memory.spatial.kinds(home))
         memory.begin_task(task_id, goal, text, place=home)
         names: dict[str, list[str]] = {}
@@ -133,15 +153,18 @@ class EbAlfredRules:
         meant = understand(goal)
         # The bare name comes first in the list, the others in the order of their texts.
         ordered = {kind: tuple(sorted(found, key=lambda n: (len(n), n))) for kind, found in names.items()}
-        return AlfredWorking(
+        working = AlfredWorking(
             goal, observation, (), [], began=memory.time, kinds=meant.kinds if meant else (), meant=meant,
-            names=ordered, recent=[text], at_home=known,
+            names=ordered, recent=[text], at_home=known, hidden=HIDDEN in observation,
         )  # fmt: skip
+        working.look(observation)
+        return working
 
     def note(self, memory: LifelongMemory, working: AlfredWorking, step: PlanStep, observation: str) -> None:
         """As `WorldRules.note`."""
         held, at = working.before
         text = sentences(observation)
+        working.look(observation)
         if working.failed(not observation.startswith(SUCCESS)):
             working.refuse(step.command)
             if step.command.startswith("put down") and held:
@@ -162,7 +185,7 @@ class EbAlfredRules:
 
     def beliefs(self, memory: LifelongMemory, working: AlfredWorking) -> EbAlfredBeliefs:
         """As `WorldRules.beliefs`."""
-        scene = EbAlfredBeliefs(working, refused=working.refused)
+        scene = EbAlfredBeliefs(working, refused=working.refused, searched=set(working.looked))
         now = read_observation(working.recent[-1])
         scene.view = {name for fact in now.facts for name in (fact[0], fact[2]) if fact[1] in ("in", "on", "in room")}
         for text in working.recent:

@@ -4,9 +4,10 @@
     action = agent.begin(task_id, instruction, observation)
 
 All apartments look alike in the texts, so what earlier tasks teach is where such things are found in general
-(semantic memory): it orders the search. A reading of the instruction picks a kind and a place for each thing that is
-to be brought; that the task goes on when a reading was carried out tells that another one is meant, for an agent that
-retries.
+(semantic memory): it orders the search. Where the apartment's name is told, the places come first where such things
+were found before in this very apartment. A reading of the instruction picks a kind and a place for each
+thing that is to be brought; that the task goes on when a reading was carried out tells that another one is meant, for
+an agent that retries.
 
 Needs of steps: ("there", thing, place), ("holding", kind), ("empty hand",), ("sought", kind), ("unsearched", place).
 """
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
+from embodied_mem.agents.planner_critic.beliefs import found_here
 from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
@@ -58,12 +61,12 @@ class EbHabitatPlanner:
             if now.working.action == last.command and not self._retries:
                 return Plan((COMPLETE,))
             return Plan((PlanStep(_go(stand), (), f"to {verb} it"), last))
-        order = _search_order(situation)
+        order, remembered = _search_order(situation), _remembered(situation)
 
         def steps_of(reading: tuple[Errand, ...]) -> list[PlanStep] | None:
-            if _Imagined(reading, now, order).holds():
+            if _Imagined(reading, now, order, remembered).holds():
                 return []
-            return foreseen(_Imagined(reading, now.copy(), order).next) or None
+            return foreseen(_Imagined(reading, now.copy(), order, remembered).next) or None
 
         if plan := plan_untried(_readings(now), now.working.tried, steps_of, retries=self._retries):
             return plan
@@ -100,11 +103,23 @@ def _search_order(situation: Situation) -> list[str]:
     return sorted(now.working.receptacles, key=lambda place: (place in DOORS, -worth[place]))
 
 
+def _remembered(situation: Situation) -> dict[str, list[str]]:
+    """Kind -> places where such things were found before in this apartment."""
+    now = EbHabitatBeliefs.of(situation)
+    return {kind: found_here(situation.memory, kind) for kind in now.working.kinds} if now.working.home else {}
+
+
 class _Imagined:
     """The state as it will be when the steps planned so far have worked."""
 
-    def __init__(self, reading: tuple[Errand, ...], now: EbHabitatBeliefs, order: list[str]):
-        self.reading, self.now, self.order = reading, now, order
+    def __init__(
+        self,
+        reading: tuple[Errand, ...],
+        now: EbHabitatBeliefs,
+        order: list[str],
+        remembered: Mapping[str, Collection[str]],
+    ):
+        self.reading, self.now, self.order, self.remembered = reading, now, order, remembered
         self._finished = False
 
     def holds(self) -> bool:
@@ -177,7 +192,8 @@ class _Imagined:
         """Places to look through; planning ends with them."""
         self._finished = True
         now, steps = self.now, []
-        order = sorted(self.order, key=lambda place: place != errand.source)
+        known = self.remembered.get(errand.kind, ())
+        order = sorted(self.order, key=lambda place: (place != errand.source, place not in known))
         for place in order:
             if place in now.searched:
                 continue

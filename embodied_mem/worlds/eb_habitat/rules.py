@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Sequence
 
-from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
+from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory, home_told
 from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
@@ -48,8 +48,10 @@ class HabitatWorking(WorkingMemory):
 
     Attributes:
         meant: what the instruction asks for.
+        home: the apartment's name, where one is told.
     """
 
+    home: str = ""
     meant: Goal = dataclasses.field(default_factory=Goal)
 
 
@@ -96,19 +98,20 @@ class EbHabitatRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> HabitatWorking:
-        """As `WorldRules.begin`; an apartment is known by how its places stand, where that is told."""
+        """As `WorldRules.begin`; an apartment is known by its name or how its places stand, if told."""
         text, layout = sentences(observation, ()), Layout.of(observation)
         facts = [
             (ALIASES.get(one, one), relation, ALIASES.get(other, other))
             for one, relation, other in layout.facts
             if layout.gaps_m[one, other] <= _KEPT_M
         ]
-        place = f"apartment {zlib.crc32(repr(layout.facts).encode()):08x}" if layout.facts else "apartment"
-        memory.begin_task(task_id, goal, text, place=place, facts=facts)
+        home = home_told(observation)
+        seen = f"apartment {zlib.crc32(repr(layout.facts).encode()):08x}" if layout.facts else "apartment"
+        memory.begin_task(task_id, goal, text, place=home or seen, facts=facts)
         places = tuple(subject for subject, relation, _ in read_observation(text).facts if relation == "in room")
         meant = understand(goal, layout)
         kinds = tuple(dict.fromkeys(kind for move in meant.moves for kind in move.kinds))
-        return HabitatWorking(goal, observation, places, [], began=memory.time, kinds=kinds, meant=meant)
+        return HabitatWorking(goal, observation, places, [], began=memory.time, kinds=kinds, meant=meant, home=home)
 
     def note(self, memory: LifelongMemory, working: HabitatWorking, step: PlanStep, observation: str) -> None:
         """As `WorldRules.note`."""

@@ -140,3 +140,14 @@ def test_a_remembered_home_decides_between_kinds():
     assert again.won
     first = outcome(told("Put a dish in the trash.", "pick_and_place_simple", object_target="Plate"))
     assert again.record.steps <= first.record.steps
+
+
+def test_what_the_home_was_never_seen_to_hold_does_not_outweigh_the_words():
+    # The home is known from one task with an apple; it says nothing of plates, which the words name first.
+    player = agent()
+    outcome(kitchen_task("place"), player=player)
+    task = told("Put a plate in the trash.", "pick_and_place_simple", object_target="Plate")
+    kinds = player.memory.spatial.kinds(player.memory.place)
+    assert {"mug"} == kinds & {"mug", "plate"}
+    player.reset("Put a plate in the trash.", "", {"admissible_commands": task.actions})
+    assert str(player.plan.why).startswith("Reading(object='Plate'")

@@ -1,0 +1,81 @@
+"""Tasks played twice in homes that are lived in: what memory of a home saves, and what the controls do not save."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from embodied_mem import envs
+from embodied_mem.agents.planner_critic.beliefs import home_told, in_home
+from embodied_mem.evaluation.benchmarks.twice import ROWS, live, play_twice, rows_of, table
+from embodied_mem.progress import Progress
+from embodied_mem.registry import load
+from embodied_mem.worlds.eb_alfred.hidden import HIDDEN, HiddenThings
+from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task
+from tests.worlds.eb_habitat.eb_habitat_home import SINK, SOFA, TABLE, episode
+
+
+def test_a_home_is_told_in_the_first_line():
+    assert home_told(in_home("base/3", "You are in an apartment.")) == "base/3"
+    assert home_told("You are in an apartment.\nHome: base/3.") == ""
+
+
+def homes():
+    """Two apartments; the cups lie where nobody would look first, and not in the same place."""
+    found = [
+        episode(objects={"apple_0": SOFA, "cup_0": place}, id=f"home/{i}") for i, place in enumerate((SINK, TABLE))
+    ]
+    return list(read_tasks(json.dumps({"episodes": found}).encode(), "home.json", Scenes()))
+
+
+def test_a_remembered_apartment_needs_no_search_and_another_one_misleads():
+    benchmark = load("eb_habitat", "benchmark")
+    with Progress("tasks", 2) as progress:
+        rows = play_twice(benchmark, homes(), 30, progress)
+    assert tuple(rows) == ROWS
+    first, kept, wiped, other = ([row.steps for row in rows[name]] for name in ROWS)
+    assert first == wiped
+    assert kept[0] == 4  # there, up, to the sofa, down
+    assert kept[0] < first[0] < other[0] + first[0]
+    assert other[0] > kept[0]
+    assert "vs wiped" in table({"homes": rows_of(rows)})
+
+
+def test_hidden_things_are_found_only_after_they_were_seen():
+    world = HiddenThings(envs.make("eb_alfred", tasks=[kitchen_task("hidden")], num_envs=1))
+    observations, info = world.reset(options={"task_indices": [0]})
+    assert observations[0].startswith(HIDDEN)
+    number = info["admissible_commands"][0].index("find a Plate")
+    for action in ("find a Plate", str(number)):
+        texts, _, _, _, info = world.step([action])
+        assert "invalid" in texts[0]
+    assert info["num_invalid"][0] == 2
+    world.step(["find a Cabinet"])
+    texts = world.step(["open the Cabinet"])[0]
+    assert "Plate" in texts[0]
+    assert world.step(["find a Plate"])[0][0].startswith("Last action executed successfully")
+    world.reset(options={"task_indices": [0]})
+    assert "invalid" in world.step(["find a Plate"])[0][0]  # what was seen in an earlier episode does not count
+
+
+@pytest.mark.parametrize("name", ["place", "hidden"])
+def test_a_hidden_thing_is_searched_for_and_remembered(name):
+    benchmark, task = load("eb_alfred", "benchmark"), kitchen_task(name)
+    first, memory = live(benchmark, task, "kitchen", None, 30)
+    kept, _ = live(benchmark, task, "kitchen", memory.fork(), 30)
+    elsewhere, _ = live(benchmark, task, "elsewhere", memory.fork(), 30)
+    assert all(played.won for played in (first, kept, elsewhere))
+    assert kept.record.steps <= first.record.steps
+
+
+def test_the_report_is_paired_over_tasks():
+    benchmark = load("eb_habitat", "benchmark")
+    small = dataclasses.replace(benchmark, load=lambda subset: homes(), subsets=("base",))
+    report = small.evaluate(dataclasses.replace(small.config, twice=6))
+    assert set(report["twice"]["base"]) == set(ROWS)
+    assert report["protocol"]["max_steps"] == 6
+    assert len(report["episodes"]["rows"]) == 2 * len(ROWS)
+    assert "second time, memory kept" in small.table(report)
