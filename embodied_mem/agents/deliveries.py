@@ -154,6 +154,10 @@ FOR_THE_REST = 384
 """Tokens of the longest prompt that whole trajectories leave for task, room, commands and answers. A running episode
 that needs more loses the end of the memory, as any prompt that is too long loses its middle (`compiler.executor`)."""
 
+GUIDANCE = ("subgoal", "place", "command")
+"""How much guidance says: what is to be done; also where, as the compiler writes it; the next command, by the rules
+that carry out guidance. The first and the last are for executors that were not trained to read it."""
+
 SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
 """What becomes of soft tokens on their way: nothing; those of another row; noise of their own mean and spread; zeros;
 `only`: the hint is left out. Joined by `+`: `only+swapped`."""

@@ -30,7 +30,7 @@ from embodied_mem.types import Episode, Step
 if TYPE_CHECKING:
     import jax
 
-    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.executor import Acts
 
 
 DRAWN = -1
@@ -356,7 +356,7 @@ def _fold_in() -> Callable[[jax.Array, int], jax.Array]:
 
 def play(
     envs: Envs,
-    executor: Executor,
+    executor: Acts,
     delivery: Delivery,
     bank: Bank | Sequence[Bank],
     *,

@@ -1,5 +1,8 @@
 """The executor: the model that acts. It reads a prompt, with or without soft tokens, and writes one command.
 
+Whatever has the method `act` can stand in its place (`Acts`): a model behind a server
+(`compiler.served_executor.ServedExecutor`), or a rule (`TaskSource.follower`).
+
     executor = Executor(decoder, tokenizer)
     turn = executor.act(prompts, keys, soft=soft_tokens)
     turn.actions            # ["go to fridge 1", ...]
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Protocol
 
 import jax
 import numpy as np
@@ -42,6 +46,14 @@ class Turn:
     tokens_out: list[int]
     prefill_s: float = 0.0
     decode_s: float = 0.0
+
+
+class Acts(Protocol):
+    """Whoever gives commands."""
+
+    def act(self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None) -> Turn:
+        """One command per prompt; see `Executor.act`."""
+        ...
 
 
 class Executor:

@@ -1,9 +1,9 @@
-"""Options of benchmarks whose agents may ask a chat model: which one, its recording, its price and its budget.
+"""Options of benchmarks that may ask a chat model: which one, its recording, its price and its budget.
 
 @dataclasses.dataclass(frozen=True)
 class MyConfig(ChatOptions): ...
 
-model = chat_model(config, "chat_planner_critic")      # a server, a recording in front of it, or a recording alone
+model = chat_model(config, "--agents react")      # a server, a recording in front of it, or a recording alone
 report |= usage_of(model)
 """
 
@@ -25,7 +25,7 @@ CHAT_AGENT = "chat_planner_critic"
 class ChatOptions:
     """Which chat model is asked; each field says so itself."""
 
-    server: str = option("", "of agents that ask a chat model: base URL of an OpenAI-compatible server")
+    server: str = option("", "of whoever asks a chat model: base URL of an OpenAI-compatible server")
     model: str = option("", "the chat model's name")
     record: str = option("", "file that its answers are written to and read from; alone, nobody is asked")
     prices: tuple[float, ...] = option((), "of a million tokens sent, and received, in any one currency", kind=float)
@@ -33,8 +33,13 @@ class ChatOptions:
     max_cost: float | None = option(None, "budget in the currency of --prices", kind=float)
 
 
-def chat_model(config: ChatOptions, agent: str) -> ChatModel:
-    """The model that an agent asks.
+def chat_model(config: ChatOptions, asking: str, extra_body: Mapping[str, Any] | None = None) -> ChatModel:
+    """The model that is asked.
+
+    Args:
+        config: names it.
+        asking: the options that ask for it, for errors.
+        extra_body: as `OpenAIChatModel`.
 
     Raises:
         InvalidInputError: neither a server nor a recording is named, or no model, or prices that are not two.
@@ -42,9 +47,7 @@ def chat_model(config: ChatOptions, agent: str) -> ChatModel:
     from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 
     if not (config.server or config.record) or not config.model:
-        raise InvalidInputError(
-            f"--agents {agent}: expected --model, and --server or --record, or both; it asks a model"
-        )
+        raise InvalidInputError(f"{asking}: expected --model, and --server or --record, or both; it asks a model")
     if len(config.prices) not in (0, 2):
         raise InvalidInputError(f"--prices: expected two numbers, for tokens sent and received, got {config.prices}")
     prices = Prices(*config.prices) if config.prices else None
@@ -52,7 +55,7 @@ def chat_model(config: ChatOptions, agent: str) -> ChatModel:
     if config.server:
         model = OpenAIChatModel(
             config.server, config.model, prices={config.model: prices} if prices else None,
-            max_total_tokens=config.max_total_tokens, max_cost=config.max_cost,
+            max_total_tokens=config.max_total_tokens, max_cost=config.max_cost, extra_body=dict(extra_body or {}),
         )  # fmt: skip
     if not config.record:
         assert model is not None

@@ -12,13 +12,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from embodied_mem.agents.deliveries import SOFT_SETTINGS, Delivery, check_names, check_soft, make_delivery
+from embodied_mem.agents.deliveries import GUIDANCE, SOFT_SETTINGS, Delivery, check_names, check_soft, make_delivery
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank.settings import NAMES, BankView, check_setting
 
 if TYPE_CHECKING:
+    from embodied_mem.compiler.executor import Acts, Turn
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.training.teachers.lesson import TaskSource
 
@@ -40,6 +41,11 @@ def hint_tokens_option() -> Any:
     return option((), "of deliveries: tokens of guidance that reach the executor; default all", kind=int)
 
 
+def guidance_option() -> Any:
+    """The field `guidance` of a benchmark's configuration."""
+    return option(("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Setting:
     """A delivery under the settings of a control.
@@ -50,6 +56,7 @@ class Setting:
         soft: see `agents.deliveries.SOFT_SETTINGS`.
         hint_tokens: so many tokens of the guidance reach the executor; None for all.
         name: of its row.
+        guidance: see `agents.deliveries.GUIDANCE`.
     """
 
     delivery: str
@@ -57,11 +64,14 @@ class Setting:
     soft: str = "intact"
     hint_tokens: int | None = None
     name: str = ""
+    guidance: str = "place"
 
     def __post_init__(self) -> None:
         check_names((self.delivery,))
         check_setting(self.bank)
         check_soft(self.soft)
+        if self.guidance not in GUIDANCE:
+            raise InvalidInputError(f"guidance: expected one of {', '.join(GUIDANCE)}, got {self.guidance!r}")
         object.__setattr__(self, "name", self.name or self.delivery)
 
 
@@ -70,15 +80,17 @@ def settings_of(
     banks: Sequence[str] = ("committed",),
     soft: Sequence[str] = ("intact",),
     hint_tokens: Sequence[int | None] = (None,),
+    guidance: Sequence[str] = ("place",),
 ) -> list[Setting]:
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
     These are `static` and `static_full` under other banks, `compiled` under everything, `compiled_text` with other
-    hints. The first row of a delivery has its name; the others say what differs, as `compiled bank=empty`.
+    hints and guidance, `teacher` with other guidance. The first row of a delivery has its name; the others say what
+    differs, as `compiled bank=empty`.
     """
     rows = []
     for delivery in deliveries:
-        base = Setting(delivery, banks[0], soft[0], hint_tokens[0])
+        base = Setting(delivery, banks[0], soft[0], hint_tokens[0], guidance=guidance[0])
         rows.append(base)
         changes: list[dict[str, Any]] = []
         if delivery in ("static", "static_full", "compiled"):
@@ -87,6 +99,8 @@ def settings_of(
             changes += [{"soft": setting} for setting in soft[1:]]
         if delivery in ("compiled", "compiled_text"):
             changes += [{"hint_tokens": count} for count in hint_tokens[1:]]
+        if delivery in ("compiled", "compiled_text", "teacher"):
+            changes += [{"guidance": level} for level in guidance[1:]]
         for change in changes:
             [(field, value)] = change.items()
             rows.append(dataclasses.replace(base, **change, name=f"{delivery} {field}={value}"))
@@ -120,8 +134,20 @@ def under(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
     )  # fmt: skip
-    if setting.delivery == "guidance_only":
-        executor = source.follower() if source is not None and hasattr(source, "follower") else None
-        if executor is None:
-            raise InvalidInputError("delivery 'guidance_only': nothing in this world carries out guidance by rule")
+    if setting.delivery == "guidance_only" or setting.guidance != "place":
+        follower = source.follower() if source is not None and hasattr(source, "follower") else None
+        if follower is None:
+            raise InvalidInputError(f"{setting.name!r}: nothing in this world carries out guidance by rule")
+        executor = follower if setting.delivery == "guidance_only" else _Reworded(executor, follower, setting.guidance)
     return delivery, BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first), executor
+
+
+class _Reworded:
+    """An executor that reads as much of the guidance as a level says."""
+
+    def __init__(self, executor: Acts, follower: Any, level: str):
+        self._executor, self._follower, self._level = executor, follower, level
+
+    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None) -> Turn:
+        """As `Acts.act`."""
+        return self._executor.act([self._follower.reworded(one, self._level) for one in prompts], keys, soft)

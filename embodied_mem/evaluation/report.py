@@ -34,7 +34,7 @@ def rows_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """As `table`, from rows as JSON data."""
     head = ["delivery", "success", "95 % interval", "vs none (paired)", "progress", "steps"]
     head += ["executor tokens/step: in + out", "executor ms/step: prefill + decode", "compiler tokens/step", "ms/step"]
-    head += ["parse rate", "NOACTION", "its precision"]
+    head += ["parse rate", "NOACTION", "its precision", "refused"]
     return markdown(head, [_cells(name, row) for name, row in rows.items()])
 
 
@@ -46,6 +46,7 @@ def _cells(name: str, row: Mapping[str, Any]) -> list[str]:
         f"{row['executor_prefill_ms_per_step']:.1f} + {row['executor_decode_ms_per_step']:.1f}",
         f"{row['compiler_tokens_per_step']:.0f}", f"{row['latency_ms_per_step']:.1f}", percent(row["parse_rate"]),
         percent(row["noaction"]), "-" if (right := row["noaction_precision"]) is None else percent(right),
+        percent(row["refused"]) if "refused" in row else "-",
     ]  # fmt: skip
 
 

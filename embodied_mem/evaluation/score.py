@@ -20,11 +20,12 @@ from embodied_mem.evaluation.intervals import paired_difference, success_row, wi
 from embodied_mem.evaluation.noaction import NO_OUTPUT, Withheld, withheld_in, withheld_of, withheld_row
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import MemoryBank
+from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.progress import Progress
 from embodied_mem.registry import names
 
 if TYPE_CHECKING:
-    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
@@ -52,6 +53,7 @@ class EpisodeNumbers(NamedTuple):
         prefill_s: of its time, in which it read prompts; without compiling.
         decode_s: likewise, in which it wrote commands.
         withheld, judged, nothing_due, rightly, hint_tokens: see `noaction.Withheld`.
+        refused: commands that had no effect, as the answers say.
     """
 
     won: bool
@@ -75,6 +77,7 @@ class EpisodeNumbers(NamedTuple):
     nothing_due: int = 0
     rightly: int = 0
     hint_tokens: int = 0
+    refused: int = 0
 
     @property
     def tokens(self) -> int:
@@ -92,7 +95,7 @@ class EpisodeNumbers(NamedTuple):
         return {
             "executor_in": self.executor_tokens - self.executor_out, "executor_out": self.executor_out,
             "prefill_ms": round(1000 * self.prefill_s, 3), "decode_ms": round(1000 * self.decode_s, 3),
-            **withheld_of(self._asdict())._asdict(),
+            "refused": self.refused, **withheld_of(self._asdict())._asdict(),
         }  # fmt: skip
 
 
@@ -121,6 +124,7 @@ def numbers_of(
         trajectory.prefill_s,
         trajectory.decode_s,
         *withheld[1:],
+        refused=sum(DEFAULT.read(answer).refused for answer in trajectory.episode.answers),
     )
 
 
@@ -146,6 +150,7 @@ class Score:
         prefill_ms: of `executor_ms`, in which prompts were read; without compiling, which `executor_ms` holds, too.
         decode_ms: likewise, in which commands were written.
         withheld: outputs of the compiler without guidance.
+        refused: share of commands that had no effect.
     """
 
     delivery: str
@@ -165,6 +170,7 @@ class Score:
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
     withheld: Withheld = NO_OUTPUT
+    refused: float = 0.0
 
     @property
     def success(self) -> float:
@@ -196,6 +202,7 @@ class Score:
             "cited": self.cited,
             "hallucinations_per_100_steps": 100 * self.hallucinated,
             "made_up_per_100_steps": 100 * self.made_up,
+            "refused": self.refused,
             **withheld_row(self.withheld),
         }
         if baseline is not None and baseline is not self:
@@ -207,7 +214,7 @@ class Score:
 
 def score_deliveries(
     envs: Envs,
-    executor: Executor,
+    executor: Acts,
     compiler: MemoryCompiler | None,
     bank: MemoryBank,
     *,
@@ -285,6 +292,7 @@ def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seed
         prefill_ms=float(1000 * total["prefill_s"] / steps),
         decode_ms=float(1000 * total["decode_s"] / steps),
         withheld=withheld_of(total),
+        refused=float(total["refused"] / steps),
     )
 
 
@@ -315,10 +323,12 @@ def score(
     label: str = "evaluation",
     finished: Finished[EpisodeNumbers] | None = None,
     batch_size: int = 0,
+    executor: Acts | None = None,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
-    Models are compiled for batches of 16 and of the configuration's size, or of `batch_size` where one is given.
+    `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
+    or of `batch_size` where one is given.
 
     What is in `finished` is not played again, and what is played is kept there.
     """
@@ -327,7 +337,7 @@ def score(
 
     config = bundle.config
     buckets = (batch_size,) if batch_size else (16, config.evaluation.batch_size)
-    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=buckets)
+    own, compiler = bundle.acting(temperature=temperature, batch_buckets=buckets)
     episodes = num_tasks * len(seeds) * len(deliveries)
     with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
         won: dict[str, list[bool]] = {}
@@ -340,7 +350,7 @@ def score(
             progress.update(1, delivery=name, success=sum(won[name]) / len(won[name]))
 
         return score_deliveries(
-            envs, executor, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
+            envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
             numbered=config.memory.numbered, newest_first=config.memory.newest_first,
             source=sources_of(config.world, config.seed)[0],

@@ -167,7 +167,7 @@ class PlannerBenchmark:
         shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
         with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
-            model = chat_model(config, CHAT_AGENT) if CHAT_AGENT in config.agents else None
+            model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
             played = play_all(self, config, models or Models(config.weights), finished, model)
             report = {
                 "subsets": rows_of(played),

@@ -11,6 +11,12 @@ the training games of the weights; it is played anew (seconds) or read from --ba
 
     --deliveries compiled --bank committed empty irrelevant noisy:0.5 stale --soft intact swapped noise zero only
 
+With --model, a model behind a server acts instead of the weights' executor, and reads deliveries in words; --guidance
+says how much of the compiler's guidance it is told, --batch_size how many requests run at a time. The same command
+without --server replays the recording:
+
+    --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
+
 Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
 criticises, summarises and asks, and a recording makes the same command give the same result again. `no_long_term`
 forgets everything after each task, so that its two runs are the same.
@@ -22,7 +28,7 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,20 +41,37 @@ from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes
 from embodied_mem.evaluation.benchmarks import lifelong
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
-from embodied_mem.evaluation.controls import bank_option, hint_tokens_option, settings_of, soft_option
+from embodied_mem.evaluation.controls import (
+    bank_option,
+    guidance_option,
+    hint_tokens_option,
+    settings_of,
+    soft_option,
+)
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers
+from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.prompt_files import prompt
 
 from .engine import Game
 from .env import data_root, find_games
 from .generator import generate
 from .skills import skills_of
+from .wording.text import put_command
+
+if TYPE_CHECKING:
+    from embodied_mem.compiler.served_executor import ServedExecutor
 
 DESCRIPTION = __doc__
 TRAINED_ON = ("alfworld", "all")
 """Worlds whose models read these games."""
 MAX_STEPS = 50
+MAX_REQUESTS = 8
+"""At a time, to a server."""
+_WORDING = "embodied_mem.worlds.alfworld.wording"
+IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
+"""Deliveries that a model behind a server can read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +99,7 @@ class AlfworldConfig(ChatOptions):
     bank: tuple[str, ...] = bank_option()
     soft: tuple[str, ...] = soft_option()
     hint_tokens: tuple[int, ...] = hint_tokens_option()
+    guidance: tuple[str, ...] = guidance_option()
     out: pathlib.Path | None = option(
         None,
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
@@ -92,6 +116,11 @@ class AlfworldConfig(ChatOptions):
                 raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
+        if self.model and not self.agents and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
+            raise InvalidInputError(
+                f"--deliveries: expected some of {', '.join(IN_WORDS)} with --model, got "
+                f"{', '.join(sorted(wrong)) if isinstance(wrong, set) else 'none'}"
+            )
 
 
 class AlfworldBenchmark:
@@ -146,7 +175,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     if world.name not in TRAINED_ON:
         refuse_weights(config.weights, world.name, "ALFWorld")
     seeds, names = list(config.seeds or ev.seeds), list(config.deliveries or ev.deliveries)
-    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,))
+    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance)
     source = config.tasks or world.valid
     count = config.num_tasks or (world.num_valid if source == world.valid else 0)
     games = games_of(source, count, "valid", world, trained.seed)
@@ -157,28 +186,44 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     except DataNotFoundError as error:
         what = "the memory bank is made of the training games of the weights, or read from --bank_file"
         raise DataNotFoundError(f"{what}: {error}") from error
-    max_steps, batch_size = config.max_steps or world.max_steps, config.batch_size or ev.batch_size
+    max_steps = config.max_steps or world.max_steps
+    batch_size = config.batch_size or (MAX_REQUESTS if config.model else ev.batch_size)
     valid = envs.make(
         "alfworld", tasks=games, num_envs=min(batch_size, len(games) * len(seeds)), seed=trained.seed,
         max_steps=max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if config.temperature is None else config.temperature
+    chat = chat_model(config, "--deliveries with --model", {"stop": ["\n"]}) if config.model else None
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), batch_size=batch_size,
-        settings=[dataclasses.asdict(row) for row in rows],
+        settings=[dataclasses.asdict(row) for row in rows], executor=chat.name if chat else "",
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
     name = (folder.parent if folder.name == "weights" else folder).name
     out = config.out or pathlib.Path("runs") / "evaluation" / name
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
-    same = ("commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "batch_size", "settings")
+    same = (
+        "commit",
+        "tasks",
+        "seeds",
+        "max_steps",
+        "temperature",
+        "grammar",
+        "bank",
+        "batch_size",
+        "settings",
+        "executor",
+    )
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
+    if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
+        kept.unlink(missing_ok=True)
     finished = Finished(kept, belongs_to, EpisodeNumbers)
     scores = score(
         bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
-        batch_size=config.batch_size,
+        batch_size=batch_size if chat else config.batch_size,
+        executor=served_executor(chat, world.grammar, temperature, batch_size) if chat else None,
     )  # fmt: skip
     episodes = [
         episode_of(name, valid.task_id(task), seed, finished.rows[name, str(seed), str(task)])
@@ -190,12 +235,21 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         "protocol": "deliveries",
         **{key: facts[key] for key in ("max_steps", "temperature", "grammar", "bank")},
     }
-    facts |= {"seconds": round(time.perf_counter() - started, 1)} | episodes_data("alfworld", episodes, **protocol)
+    facts |= {"seconds": round(time.perf_counter() - started, 1)} | usage_of(chat)
+    facts |= episodes_data("alfworld", episodes, **protocol)
     report = write_report(out, scores, facts)
     if result:
         write_result(result, report)
     kept.unlink()
     return report
+
+
+def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int) -> ServedExecutor:
+    """An executor that is told what ALFWorld's commands are."""
+    from embodied_mem.compiler.served_executor import ServedExecutor
+
+    instruction = prompt(_WORDING, "executor").replace("{put}", put_command("THING", "PLACE", grammar))
+    return ServedExecutor(chat, instruction, temperature=temperature, max_parallel=max_parallel)
 
 
 def episode_of(delivery: str, task: str, seed: int, numbers: EpisodeNumbers) -> EpisodeResult:
@@ -211,7 +265,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
-    model = chat_model(config, CHAT_AGENT) if CHAT_AGENT in config.agents else None
+    model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
 
     def make_envs(lives: int) -> Any:
         return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)

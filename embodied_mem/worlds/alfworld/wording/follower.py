@@ -1,8 +1,10 @@
 """An executor that does what the hint says, word by word, and reads nothing else but where it stands.
 
     turn = Follower().act(prompts, keys)
+    prompt = Follower().reworded(prompt, "command")        # the hint says the next command
 
-A control: if a trained executor is not better than this one, it adds nothing to the guidance.
+A control: if a trained executor is not better than this one, it adds nothing to the guidance. The same rules reword
+guidance for executors that have never seen it: less of it, or all of it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from embodied_mem.compiler.executor import Turn
 from embodied_mem.worlds.alfworld.wording.text import put_command
 
 _LINE = re.compile(r"^(at|hint): (.*)$", re.MULTILINE)
+_HINT = re.compile(r"^hint: (.*)$", re.MULTILINE)
+_PLACE = re.compile(r" (?:in|from|with) [a-z]+ \d+$")
 _PLACED = re.compile(r"(?P<verb>\w+) (?P<thing>.+?) (?:in|from|with) (?P<place>[a-z]+ \d+)")
 
 
@@ -31,6 +35,14 @@ class Follower:
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None) -> Turn:
         """One command per prompt; no tokens are counted."""
         return Turn([self._command(prompt) for prompt in prompts], [0] * len(prompts), [0] * len(prompts))
+
+    def reworded(self, prompt: str, level: str) -> str:
+        """The prompt with as much of its hint as a level of `agents.deliveries.GUIDANCE` says."""
+        found = _HINT.search(prompt)
+        if found is None or level == "place":
+            return prompt
+        said = self._command(prompt) if level == "command" else _PLACE.sub("", found[1])
+        return f"{prompt[: found.start(1)]}{said}{prompt[found.end(1) :]}"
 
     def _command(self, prompt: str) -> str:
         lines: dict[str, str] = dict(_LINE.findall(prompt))

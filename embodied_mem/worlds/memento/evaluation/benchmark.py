@@ -134,7 +134,7 @@ class Evaluation:
         self.embedder = embedder_of(options.embedder)
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
         self._check()
-        self.model = chat_model(options, "react") if options.agents == ("react",) else None
+        self.model = chat_model(options, "--agents react") if options.agents == ("react",) else None
         self._played: dict[tuple[Any, ...], list[protocol.Run]] = {}
         categories = {template: category for template, category, _ in load_captions(self.root)}
         self.records["joint3"] = triples(

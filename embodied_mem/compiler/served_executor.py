@@ -1,0 +1,99 @@
+"""An executor behind a chat model: a server (vLLM, llama.cpp, hosted), a recording of one, or a model in this process.
+
+    chat = RecordedChatModel(OpenAIChatModel(url, "qwen2.5-coder-1.5b", extra_body={"stop": ["\\n"]}), "calls.jsonl")
+    executor = ServedExecutor(chat, instruction, max_parallel=8)
+    executor.act(prompts, keys).actions                        # ["go to fridge 1", ...]
+
+It is told the world's instruction (what a command looks like), reads the same prompt as any executor, and its first
+line is the command. Deliveries are texts: it reads no soft tokens.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from embodied_mem.compiler.executor import Turn
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.chat import ChatModel, ChatReply
+
+_MARKS = " \t`\"'*>."
+"""What models put around a command."""
+
+
+class ServedExecutor:
+    """`compiler.executor.Acts` by a chat model.
+
+    Args:
+        chat: asked, from several threads.
+        instruction: what the world asks for and how commands are worded.
+        max_action_tokens: longest answer.
+        temperature: 0 is greedy. Draws are the server's: `keys` have no part in them.
+        max_parallel: requests at a time.
+    """
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        instruction: str,
+        *,
+        max_action_tokens: int = 24,
+        temperature: float = 0.0,
+        max_parallel: int = 8,
+    ):
+        self._chat, self._instruction = chat, instruction
+        self._max_tokens, self._temperature, self._max_parallel = max_action_tokens, temperature, max_parallel
+
+    def act(
+        self, prompts: Sequence[str], keys: jax.Array | None, soft: Sequence[np.ndarray | None] | None = None
+    ) -> Turn:
+        """As `Executor.act`. Rows with the same prompt are asked one after the other, in their order, so that a
+        recording gives each of them its own answer again.
+
+        Raises:
+            InvalidInputError: a row has soft tokens.
+            ChatError: an answer could not be had.
+        """
+        if any(value is not None for value in soft or ()):
+            raise InvalidInputError("soft: expected none, got some: a model that is asked reads words alone")
+        rows: defaultdict[str, list[int]] = defaultdict(list)
+        for row, prompt in enumerate(prompts):
+            rows[prompt].append(row)
+        replies: dict[int, ChatReply] = {}
+
+        def ask(prompt: str) -> None:
+            for row in rows[prompt]:
+                replies[row] = self._ask(prompt)
+
+        started = time.perf_counter()
+        with concurrent.futures.ThreadPoolExecutor(self._max_parallel) as pool:
+            for done in [pool.submit(ask, prompt) for prompt in rows]:
+                done.result()
+        answers = [replies[row] for row in range(len(prompts))]
+        return Turn(
+            [command_in(answer.text) for answer in answers],
+            [answer.usage.prompt_tokens for answer in answers],
+            [answer.usage.completion_tokens for answer in answers],
+            decode_s=time.perf_counter() - started,
+        )
+
+    def _ask(self, prompt: str) -> ChatReply:
+        told = prompt.removesuffix("\n>")
+        messages: list[dict[str, object]] = [
+            {"role": "system", "content": self._instruction},
+            {"role": "user", "content": f"{told}\nnext command:"},
+        ]
+        return self._chat.complete(messages, max_tokens=self._max_tokens, temperature=self._temperature)
+
+
+def command_in(answer: str) -> str:
+    """The command in an answer: its first line that says something, without the marks around it."""
+    for line in answer.split("\n"):
+        if words := " ".join(line.strip(_MARKS).split()):
+            return words
+    return ""

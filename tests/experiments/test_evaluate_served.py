@@ -1,0 +1,162 @@
+"""An executor behind a server: what it is told, deliveries scored by one command, and the recording played again."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+from chat_answers import Server, reply
+
+from embodied_mem.compiler.served_executor import ServedExecutor, command_in
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
+from embodied_mem.language.chat import UsageMeter
+from embodied_mem.training.bank import bank_of
+from embodied_mem.training.config import WorldConfig
+from embodied_mem.training.tasks import sources_of
+from experiments.evaluate import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
+
+
+@pytest.fixture(autouse=True)
+def _local(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """What the teacher wins of generated games, in the homes of those that are scored."""
+    [source] = sources_of(WorldConfig(num_train=32, num_valid=1), 0)
+    path = tmp_path_factory.mktemp("bank") / "bank.jsonl.gz"
+    bank_of(source.envs(source.sides()[0], num_envs=32), 32, lambda _: source.teacher(), seed=0).save(path)
+    return str(path)
+
+
+class Echo:
+    """Counts: each answer is the number of the call, after a wait that turns the order around."""
+
+    name = "echo"
+
+    def __init__(self):
+        self.meter, self.lock, self.asked = UsageMeter(), threading.Lock(), []
+        self.running = self.most = self.calls = 0
+
+    def complete(self, messages, *, max_tokens=512, temperature=0.0, **settings):
+        with self.lock:
+            self.calls, self.running = self.calls + 1, self.running + 1
+            self.most, number = max(self.most, self.running), self.calls
+            self.asked.append((messages, max_tokens, temperature))
+        threading.Event().wait(0.02)
+        with self.lock:
+            self.running -= 1
+        return ChatReply(f"> `go to desk {number}`.\nlook", Usage(10 + number, number))
+
+
+def test_a_model_is_told_the_world_and_the_prompt_and_its_first_line_is_the_command(tmp_path):
+    model, prompts = Echo(), ["task: a\n>", "task: b\n>", "task: a\n>", "task: a\n>"]
+    path = tmp_path / "calls.jsonl"
+    recorded = RecordedChatModel(model, path)
+    turn = ServedExecutor(recorded, "the world", temperature=0.5, max_parallel=4).act(prompts, None)
+    assert sorted(turn.actions) == [f"go to desk {n}" for n in (1, 2, 3, 4)]
+    assert [tokens - 10 for tokens in turn.tokens_in] == turn.tokens_out
+    assert model.most == 2  # equal prompts wait for each other, so that the recording knows whose answer is whose
+    assert turn.tokens_out[0] < turn.tokens_out[2] < turn.tokens_out[3]
+    messages, max_tokens, temperature = model.asked[0]
+    assert messages[0] == {"role": "system", "content": "the world"}
+    assert messages[1]["content"] in ("task: a\nnext command:", "task: b\nnext command:")
+    assert (max_tokens, temperature) == (24, 0.5)
+    again = ServedExecutor(RecordedChatModel(None, path, name="echo"), "the world", temperature=0.5)
+    assert dataclasses.replace(again.act(prompts, None), decode_s=0) == dataclasses.replace(turn, decode_s=0)
+    with pytest.raises(ChatError, match="not recorded"):
+        again.act(prompts[:1], None)
+    with pytest.raises(InvalidInputError, match="soft: expected none"):
+        again.act(prompts[:1], None, [object()])
+
+
+@pytest.mark.parametrize(
+    ("answer", "command"),
+    [
+        ("go to desk 1", "go to desk 1"), ("\n\n > take  mug 1 from desk 1.\nbecause", "take mug 1 from desk 1"),
+        ('"look"', "look"), ("```\nlook\n```", "look"), (" \n", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_command_in_an_answer(answer, command):
+    assert command_in(answer) == command
+
+
+def obeys(body):
+    """Gives its hint as command, and looks where there is none."""
+    lines = body["messages"][1]["content"].split("\n")
+    return reply(next((line[6:] for line in lines if line.startswith("hint: ")), "look"), 100, 5)
+
+
+def played(report):
+    return [
+        dataclasses.replace(episode, milliseconds=0, more={**episode.more, "prefill_ms": 0, "decode_ms": 0})
+        for episode in episodes_of(report)
+    ]
+
+
+def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, tmp_path, capsys):
+    """Who does what the hint says is as good as carrying out guidance by rule, if the hint says the command."""
+    few = ["--tasks", "generated", "--num_tasks", "4", "--max_steps", "12", "--seeds", "0", "--temperature", "0"]
+    few += ["--deliveries", "none", "static", "compiled_text", "guidance_only", "teacher", "--bank_file", bank]
+    few += ["--guidance", "place", "command", "subgoal", "--model", "tiny", "--out", str(tmp_path / "out")]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--prices", "1", "2"]
+    server = Server(obeys)
+    try:
+        report = main([*few, "--server", server.url])
+    finally:
+        server.close()
+    rows = report["deliveries"]
+    assert list(rows) == [
+        "none", "static", "compiled_text", "compiled_text guidance=command", "compiled_text guidance=subgoal",
+        "guidance_only", "teacher", "teacher guidance=command", "teacher guidance=subgoal",
+    ]  # fmt: skip
+    by = {name: [(e.task, e.won, e.progress, e.steps) for e in episodes_of(report) if e.agent == name] for name in rows}
+    assert by["compiled_text guidance=command"] == by["guidance_only"]
+    assert rows["guidance_only"]["success"] > rows["none"]["success"] == 0
+    assert rows["compiled_text"]["refused"] > 0.5 > rows["compiled_text guidance=command"]["refused"]
+    assert rows["none"]["refused"] == 0  # it looks
+    assert rows["none"]["executor_tokens_per_step"] == 105
+    told = [(b["messages"][0]["content"], b["messages"][1]["content"], b["stop"]) for _, _, b in server.requests]
+    assert all("move THING to PLACE" in system and stop == ["\n"] for system, _, stop in told)
+    assert sum("memory:" in user for _, user, _ in told) == 48  # static, which wins nothing
+    hints = {line for _, user, _ in told for line in user.split("\n") if line.startswith("hint: ")}
+    assert any(line.startswith("hint: go to ") for line in hints)
+    assert any(line.startswith("hint: find ") and " in " in line for line in hints)
+    assert any(line.startswith("hint: find ") and " in " not in line for line in hints)
+    assert report["usage"]["calls"] == len(server.requests)
+    assert "Chat model tiny" in capsys.readouterr().out
+    again = main(few)
+    assert played(again) == played(report)
+    assert again["usage"]["replayed"] == again["usage"]["calls"] == report["usage"]["calls"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--deliveries", "none", "compiled", "--record", "x"], "with --model, got compiled"),
+        (["--record", "x"], "with --model, got none"),
+        (["--deliveries", "none"], "--deliveries with --model: expected --model, and --server or --record"),
+        (["--deliveries", "teacher", "--guidance", "all", "--record", "x"], "guidance: expected one of subgoal, place"),
+    ],
+)
+def test_what_cannot_be_played_is_said(given, message, bank):
+    few = ["--tasks", "generated", "--num_tasks", "1", "--bank_file", bank, "--model", "tiny"]
+    with pytest.raises(InvalidInputError, match=message):
+        main([*few, *given])
+
+
+def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
+    """SmolLM2 by llama.cpp, whatever it scores."""
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "2", "--seeds", "0", "--temperature", "0.5"]
+    few += ["--deliveries", "none", "compiled_text", "--guidance", "command", "--bank_file", bank, "--model", "smollm2"]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
+    report = main([*few, "--server", f"{chat_server}/v1"])
+    assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 8
+    assert played(main(few)) == played(report)
