@@ -16,7 +16,7 @@ from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.evaluation.report import manifest, summary, table, write_report
+from embodied_mem.evaluation.report import manifest, rows_table, summary, table, write_report
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers, numbers_of, score_deliveries, score_of
 from embodied_mem.types import Episode
@@ -122,16 +122,20 @@ def test_json_of_a_comparison():
 
 def test_table():
     head, rule, none, compiled = table(scores()).split("\n")
-    assert head.count("|") == rule.count("|") == none.count("|") == compiled.count("|") == 14
+    assert head.count("|") == rule.count("|") == none.count("|") == compiled.count("|") == 15
     low, high = (100 * end for end in wilson(0.25, 4))
     cells = f"none | 25.0 % | {low:.1f} - {high:.1f} | - | 43.8 % | 5.0 | 100 + 4 | 0.5 + 1.5 | 0 | 5.0 | 100.0 %"
-    assert none == f"| {cells} | 0.0 % | - |"
+    assert none == f"| {cells} | 0.0 % | - | 0.0 % |"
     assert compiled.startswith(
         "| compiled | 75.0 % | 30.1 - 95.4 | +50.0 [+0.0, +100.0] | 81.2 % | 2.0 | 100 + 4 | 0.5 + 1.5 | 50 |"
     )
-    assert compiled.endswith("| 50.0 % | - |"), "nobody has judged"
+    assert compiled.endswith("| 50.0 % | - | 0.0 % |"), "nobody has judged"
     without = dict(list(scores().items())[1:])
     assert "| - |" in table(without), "without a baseline there is no difference"
+    counted = scores()["none"].to_json()
+    assert rows_table({"none": counted | {"refused": 0.25}}).endswith("| 25.0 % |")
+    counted.pop("refused")
+    assert rows_table({"none": counted}).endswith("| - |"), "a result that was made before they were counted"
 
 
 def test_report_files(tmp_path):
