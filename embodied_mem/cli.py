@@ -2,12 +2,16 @@
 
     embodied-mem demo                                       # what memory is worth, in seconds, without any data
     embodied-mem play alfworld --tasks valid_seen           # play a world in the terminal
+    embodied-mem play alfworld --tasks generated            # likewise, a new home, without any data
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
+    embodied-mem memory show memory/ann --user ann          # what a memory folder holds; search, forget, export
+    embodied-mem data                                       # what each world needs, what is there, where to get it
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
-`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `doctor` and agents by rules need no extra.
+`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `data`, `doctor` and agents by rules
+need no extra.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import os
 import platform
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,6 +52,29 @@ def evaluate(arguments: Sequence[str]) -> int:
     from embodied_mem.evaluation.evaluate import main
 
     main(arguments, prog="embodied-mem evaluate")
+    return 0
+
+
+def memory(arguments: Sequence[str]) -> int:
+    """`embodied-mem memory`."""
+    from embodied_mem.memory import terminal
+
+    return terminal.main(arguments)
+
+
+def data(arguments: Sequence[str]) -> int:
+    """`embodied-mem data`."""
+    about = "Says of each world which data it needs, whether they are here, and where its publishers put them."
+    parser = argparse.ArgumentParser(prog="embodied-mem data", description=about)
+    parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"of {', '.join(names('env'))}; default: all")
+    folder = os.environ.get("EMBODIED_MEM_DATA", "")
+    for world in parser.parse_args(list(arguments)).worlds or names("env"):
+        has_generator = bool(card(world).generated)
+        wrong = _wrong_with(world)
+        print(f"{world}: {'missing' if wrong else 'ok'}" + (", --tasks generated needs none" if has_generator else ""))
+        for line in (wrong, card(world).data):
+            print(*(f"  {part}" for part in textwrap.wrap(line, 110)), sep="\n", end="\n" if line else "")
+    print(f"$EMBODIED_MEM_DATA is {folder or 'not set: the folder with a folder for each world'}")
     return 0
 
 
@@ -154,6 +183,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "demo": demo,
     "play": play,
     "evaluate": evaluate,
+    "memory": memory,
+    "data": data,
     "doctor": doctor,
     "parity": parity,
 }

@@ -39,6 +39,7 @@ class World:
         env: class of its vector environment, a `NativeVectorEnv` or one with the same methods.
         backends: name of a real simulator -> class of the environment that it plays.
         generated: (number of tasks, seed) -> options of `env` for tasks of one new home, made without any data.
+        data: what its data are and where their publishers put them, in sentences; "" where it needs none.
         native: whether the environment runs in this process, with snapshots; equal results for any number of threads.
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
@@ -53,6 +54,7 @@ class World:
     env: str = ""
     backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
     native: bool = True
+    data: str = ""
     generated: str = ""
     reader: str = ""
     agent: str = ""

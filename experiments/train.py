@@ -171,4 +171,4 @@ def main(arguments: list[str] | None = None) -> dict | None:
 if __name__ == "__main__":
     from embodied_mem.evaluation.command import run
 
-    run(main)
+    run(main, resumes=True)

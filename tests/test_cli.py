@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 def test_the_script_is_declared_and_its_commands_say_their_help():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"embodied-mem": "embodied_mem.cli:run"}
-    for command in ([], ["demo"], ["play"], ["evaluate"], ["doctor"], ["parity"]):
+    for command in ([], ["demo"], ["play"], ["evaluate"], ["memory"], ["data"], ["doctor"], ["parity"]):
         run = subprocess.run(
             [sys.executable, "-m", "embodied_mem.cli", *command, "--help"], capture_output=True, text=True, cwd=ROOT
         )
@@ -127,3 +127,27 @@ def test_its_help_and_its_errors_are_its_own(cellar, capsys):
         evaluate.main(["--config=cellar", "--floors", "0"])
     with pytest.raises(SystemExit):
         evaluate.main(["--config=cellar", "--light", "moon"])
+
+
+def test_data_says_what_a_world_needs_and_where_it_is_published(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    assert cli.main(["data", "alfworld", "eb_alfred"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("alfworld: missing, --tasks generated needs none ALFWorld's split 'valid_seen' is not")
+    assert "alfworld-download" in said
+    assert "eb_alfred: missing EB-ALFRED is not installed" in said
+    trial = tmp_path / "home/.cache/alfworld/json_2.1.1/valid_seen/look/trial_T1/game.tw-pddl"
+    trial.parent.mkdir(parents=True)
+    trial.write_text("{}")
+    assert cli.main(["data", "alfworld"]) == 0
+    assert capsys.readouterr().out.startswith("alfworld: ok")
+
+
+def test_ctrl_c_ends_a_program_with_one_line():
+    code = (
+        "from embodied_mem.evaluation.command import run\ndef main(): raise KeyboardInterrupt\nrun(main, resumes=True)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (run.returncode, run.stderr) == (130, "\nstopped; the same command goes on\n")

@@ -1,5 +1,6 @@
 """A person as an agent: play a game in the terminal.
 
+    embodied-mem play alfworld --tasks generated              # a new home by --seed: no data needed
     embodied-mem play alfworld --tasks valid_seen
     embodied-mem play eb_alfred --tasks base
     embodied-mem play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
@@ -7,9 +8,9 @@
     printf 'look\\ninventory\\n' | embodied-mem play alfworld --tasks valid_seen --task 3
 
 Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a
-slash are for this program: `/commands` lists what can be done now, or where names are part of a command its forms,
-`/undo` takes the last command back, `/progress` tells how much of the goal holds, `/restart` and `/quit` do what they
-say.
+slash are for this program: `/help` lists them, `/commands` lists what can be done now, or where names are part of a
+command its forms, `/undo` takes the last command back, `/progress` tells how much of the goal holds, `/restart` and
+`/quit` do what they say.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ from embodied_mem.agents.rollout import DRAWN, rollout
 from embodied_mem.envs import make
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.registry import card, load, names
+
+NUM_GENERATED = 20
+"""Tasks of a generated home."""
+
+HELP = """Type a command as the game words it, for instance one that /commands lists.
+/commands   what can be done now, or its forms where names are part of a command
+/progress   the goal, and how much of it holds
+/undo       takes the last command back
+/restart    begins the task again
+/quit       ends, not won"""
 
 
 class Person(Agent):
@@ -79,7 +90,9 @@ class Person(Agent):
             return f"{info['progress'][0]:.0%} of the goal holds: {info['goal'][0]}"
         if command in ("/undo", "/restart"):
             return str(observations[0])
-        return f"unknown: {command}; known: /commands /undo /progress /restart /quit"
+        if command == "/help":
+            return HELP
+        return f"unknown: {command}; known: /help /commands /undo /progress /restart /quit"
 
     def _say(self, text: str) -> None:
         print(text.rstrip("\n"), end="\n\n", file=self._output)
@@ -92,14 +105,18 @@ def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("world", choices=[name for name in names() if card(name).native])
-    parser.add_argument("--tasks", help="a split, a folder or a file of games (default the world's own choice)")
+    parser.add_argument(
+        "--tasks", help="a split, a folder or a file of games, or `generated` (default the world's own choice)"
+    )
     parser.add_argument("--data", help="the world's data folder (default below $EMBODIED_MEM_DATA)")
     parser.add_argument("--task", type=int, help="index of the task among them; default one drawn with --seed")
     parser.add_argument("--grammar", choices=["0.4", "0.3"], help="ALFWorld's wording (default 0.4)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
     try:
-        options = {"tasks": args.tasks or load(args.world, "env").default_tasks, "data": args.data}
+        options: dict[str, Any] = {"tasks": args.tasks or load(args.world, "env").default_tasks, "data": args.data}
+        if args.tasks == "generated":
+            options |= load(args.world, "generated")(NUM_GENERATED, args.seed)
         options = {name: value for name, value in (options | {"grammar": args.grammar}).items() if value is not None}
         envs = make(args.world, num_envs=1, seed=args.seed, max_steps=None, **options)
         rollout(envs, [Person(envs, sys.stdin, sys.stdout)], [[DRAWN if args.task is None else args.task]])

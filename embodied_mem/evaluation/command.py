@@ -36,14 +36,25 @@ EXTRA_OF = {
 """Module of another package -> the extra that installs it."""
 
 
-def run(main: Callable[[], object]) -> None:
+def run(main: Callable[[], object], *, resumes: bool = False) -> None:
     """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 1.
+
+    Ctrl-C ends it with status 130 and one line.
 
     One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
     this one.
+
+    Args:
+        main: the program.
+        resumes: whether the same command goes on where it was stopped.
     """
     try:
         main()
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on" if resumes else "\nstopped", file=sys.stderr, flush=True)
+        if _several():
+            os._exit(130)
+        sys.exit(130)
     except Exception as error:
         missing = (error.name or "") if isinstance(error, ImportError) else ""
         extra = EXTRA_OF.get(missing.partition(".")[0])

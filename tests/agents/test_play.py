@@ -90,3 +90,16 @@ def test_a_household_task_given_up_is_not_won(tmp_path):
     data = memento_house.write_data(tmp_path)
     result = _run(["memento", "--data", str(data), "--task", "0"], ["Done[]"])
     assert "The episode ended, not won, after 1 commands." in result.stdout
+
+
+def test_a_generated_home_is_played_without_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    result = _run(["alfworld", "--tasks", "generated", "--seed", "3", "--task", "0"], ["/help", "/dance", "look"])
+    assert result.returncode == 0, result.stderr
+    assert "/undo       takes the last command back" in result.stdout
+    assert "unknown: /dance; known: /help /commands" in result.stdout
+    assert "Your task is to:" in result.stdout
+    assert result.stdout.endswith("The game is not won.\n")
+    assert (
+        "expected one with generated (alfworld), got 'memento'" in _run(["memento", "--tasks", "generated"], []).stderr
+    )

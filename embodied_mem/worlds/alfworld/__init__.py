@@ -5,6 +5,9 @@ from embodied_mem.registry import World
 WORLD = World(
     "alfworld",
     env="embodied_mem.worlds.alfworld.env:AlfworldVectorEnv",
+    data="The games (json_2.1.1/<split>/<task>/<trial>/game.tw-pddl) are published by the package alfworld: "
+    "`pip install alfworld && alfworld-download` puts them under $ALFWORLD_DATA, or ~/.cache/alfworld, "
+    "and there they are found and read as they are.",
     generated="embodied_mem.worlds.alfworld.generator:generated_home",
     agent="embodied_mem.worlds.alfworld.planner:agent_parts",
     skills="embodied_mem.worlds.alfworld.skills:skills_of",

@@ -37,9 +37,12 @@ Tasks = str | os.PathLike[str] | Sequence[str | os.PathLike[str] | Game]
 def data_root() -> Path | None:
     """Return the installed folder that holds ALFWorld's splits, None when there is none.
 
-    Looked for: `$EMBODIED_MEM_DATA/alfworld`, `$ALFWORLD_DATA`, each also with `json_2.1.1` below it.
+    Looked for: `$EMBODIED_MEM_DATA/alfworld`, `$ALFWORLD_DATA`, `~/.cache/alfworld` where that is not set, each also
+    with `json_2.1.1` below it.
     """
     roots = [Path(os.environ[name]) / below for name, below in _ROOTS if os.environ.get(name)]
+    if not os.environ.get("ALFWORLD_DATA"):  # where ALFWorld's own download puts them then
+        roots.append(Path("~/.cache/alfworld").expanduser())
     candidates = [candidate for root in roots for candidate in (root / "json_2.1.1", root)]
     return next((c for c in candidates if any(os.path.isdir(c / split) for split in SPLITS)), None)
 

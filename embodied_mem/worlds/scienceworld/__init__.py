@@ -5,6 +5,8 @@ from embodied_mem.registry import World
 WORLD = World(
     "scienceworld",
     env="embodied_mem.worlds.scienceworld.env:ScienceWorldVectorEnv",
+    data="The simulator and all its tasks come with the package, and Java with another: "
+    'pip install "embodied_mem[scienceworld]".',
     native=False,
     samples="embodied_mem.worlds.scienceworld.samples:recorded_samples",
     benchmark="embodied_mem.worlds.scienceworld.benchmark:BENCHMARK",

@@ -1,0 +1,84 @@
+"""A memory folder in the terminal: what it holds, what fits a question, what is to be forgotten, all of it as JSON.
+
+    embodied-mem memory show memory/ann --user ann --environment home          # --module notes, --all: past entries too
+    embodied-mem memory search memory/ann "where is the mug" --user ann --environment home
+    embodied-mem memory forget memory/ann --object "mug 1" --user ann --environment home         # from every file
+    embodied-mem memory export memory/ann --user ann --environment home > ann.jsonl
+
+A folder belongs to one scope (--user, --robot, --environment), as it was made; another one is refused. `show`, `search`
+and `export` change nothing and may run beside the program that writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from embodied_mem.errors import DataNotFoundError
+from embodied_mem.memory.graph.records import Scope
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.lifelong.kept import Kept
+
+
+def line_of(entry: Kept) -> str:
+    """An entry as one line: id, since when, what; and when it ended."""
+    ended = "" if entry.ended is None else f"   (until {entry.ended})"
+    return f"{entry.id:14} {entry.created:>6}  {entry.text}{ended}"
+
+
+def main(
+    arguments: Sequence[str] | None = None, prog: str = "embodied-mem memory", output: TextIO | None = None
+) -> int:
+    """The command; returns the exit status.
+
+    Raises:
+        DataNotFoundError: there is no such folder.
+        StorageError, InvalidInputError: as `LifelongMemory.open` and `forget`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name, about in (
+        ("show", "entries, oldest first"),
+        ("search", "what fits a question, by relevance"),
+        ("forget", "removes an object, a user or an episode from every module and file"),
+        ("export", "all as JSON lines"),
+    ):
+        one = actions.add_parser(name, help=about, description=about)
+        one.add_argument("directory", help="the memory's folder")
+        for field in ("user", "robot", "environment"):
+            one.add_argument(f"--{field}", default="", help="of its scope")
+        if name == "show":
+            one.add_argument("--module", help="of this memory alone: spatial, temporal, notes, profile, ...")
+            one.add_argument("--all", action="store_true", help="what is no longer so, too")
+        if name == "search":
+            one.add_argument("query", help="a question or words")
+            one.add_argument("--budget_tokens", type=int, default=300, help="of the answer; default: 300")
+        if name == "forget":
+            what = one.add_mutually_exclusive_group(required=True)
+            what.add_argument("--object", help='such as "mug 1"')
+            what.add_argument("--forget_user", metavar="USER", help="all that is about a user")
+            what.add_argument("--episode", type=int, help="its number")
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    output = output or sys.stdout
+    if not os.path.isdir(options.directory):
+        raise DataNotFoundError(f"memory: expected a memory's folder, got {options.directory!r}, which is none")
+    scope = Scope(options.user, options.robot, options.environment)
+    with LifelongMemory.open(options.directory, scope, read_only=options.action != "forget") as memory:
+        if options.action == "show":
+            entries = [one for one in memory.get_all(options.module) if options.all or one.ended is None]
+            print("\n".join([*map(line_of, entries), f"{len(entries)} entries"]), file=output)
+        elif options.action == "search":
+            found = memory.retrieve(options.query, options.budget_tokens).render()
+            print(found or "nothing that fits", file=output)
+        elif options.action == "export":
+            output.write(memory.export_json())
+        else:
+            removed = memory.forget(object=options.object, user=options.forget_user, episode=options.episode)
+            for name, count in removed.items():
+                print(f"{name:14} {count:>6} removed", file=output)
+    return 0
