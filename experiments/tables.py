@@ -234,6 +234,29 @@ def eb_habitat() -> str:
     return planner_benchmark("eb_habitat")
 
 
+def eb_habitat_relations() -> str:
+    """EB-Habitat's tasks whose places are described by other places, in blind wordings, as first scored."""
+    if not (data := _read("eb_habitat_relations")):
+        return NOT_RUN
+    rows = [[arm, rate(row["success"], row["interval"]), f"{row['steps']:.1f}"] for arm, row in data["rows"].items()]
+    rows += [
+        [f"first reading, wordings with *{name.replace('_', ' ')}* ({row['wordings']})", percent(row["success"]), "-"]
+        for name, row in data["by_relation"].items()
+    ]
+    count, tasks = data["wordings"]["played"], next(iter(data["rows"].values()))["tasks"]
+    after = _read("eb_habitat_relations_improved")
+    if after:
+        row = after["rows"]["first reading"]
+        name = "first reading, after the misses were read (no blind number)"
+        rows.insert(1, [name, rate(row["success"], row["interval"]), f"{row['steps']:.1f}"])
+    return markdown(
+        ["", "success", "steps"],
+        rows,
+        f"{tasks} tasks of {count} wordings, seed {data['seed']}; intervals count wordings; {_source(data)}"
+        + (f"; after the misses: {_source(after)}" if after else ""),
+    )
+
+
 def deliveries_on(world: str, name: str) -> str:
     """Deliveries of memory on EB-ALFRED or EB-Habitat; the published rows stand in the world's own table."""
     lines = planner_benchmark(world, name).split("\n")
@@ -411,6 +434,7 @@ TABLES = {
     "sampling": _of("bench_models", sampling_table),
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
+    "eb_habitat_relations": eb_habitat_relations,
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
     "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
