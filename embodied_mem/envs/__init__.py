@@ -4,11 +4,15 @@ envs = embodied_mem.envs.make("alfworld", tasks="valid_seen", num_envs=16, seed=
 observations, info = envs.reset()
 observations, rewards, terminations, truncations, info = envs.step(["look"] * 16)
 
-The worlds themselves are in `embodied_mem.worlds`; `embodied_mem.registry.names()` lists them.
+Under gymnasium they are `embodied_mem/<world>-v0` (`single_env`). The worlds themselves are in `embodied_mem.worlds`;
+`embodied_mem.registry.names()` lists them.
 """
 
 from __future__ import annotations
 
+from embodied_mem.envs.single_env import register
 from embodied_mem.envs.vector_env import make
 
 __all__ = ["make"]
+
+register()
