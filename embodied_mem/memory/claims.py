@@ -29,6 +29,8 @@ _LEAD = re.compile(
 )
 _NO_MORE = re.compile(r"\s*,?\s*\b(?:any\s?more|any\s+longer|no\s+longer|no\s+more)\b")
 _NOT = re.compile(r"n['’]t\b|\b(?:not|never|cannot)\b")
+_BARE_NOT = re.compile(r"\b(do|does|did|is|are|was|were|ca|wo|has|have|had|should|would|could)nt\b")
+_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _STOPPED = re.compile(r"\b(?:stopped|quit|quitted|ceased|gave\s+up|given\s+up|(?:am|is|are)\s+done)\s+(?=\w+ing\b)")
 _ONCE = re.compile(r"\bused\s+to\b")
 _PASSIVE_USE = re.compile(r"\b(?:am|is|are|was|were|be|been|get|gets|got|'m|'re|'s)\s+used\s+to\b")
@@ -100,8 +102,21 @@ def claims_in(text: str) -> list[Claim]:
         if sentence.rstrip().endswith("?"):
             continue
         for clause in _CLAUSE.split(sentence):
-            if (claim := _claim(clause.strip(" ,.!"), names)) is not None:
-                found.append(claim)
+            found += _claims(_BARE_NOT.sub(r"\1n't", clause.strip(" ,.!")), names)
+    return found
+
+
+def _claims(clause: str, names: Sequence[tuple[list[str], list[str]]]) -> list[Claim]:
+    """The claims of a normal clause: of "I like tea and coffee" one about tea and one about coffee."""
+    whole = _claim(clause, names)
+    parts = [[stem(word) for word in words_of(part) if word not in _EMPTY] for part in _AND.split(clause)]
+    if whole is None or len(parts) < 2 or len(parts[0]) < 2 or not all(parts):
+        return [] if whole is None else [whole]
+    own = [{_MEANING.get(word, word) for word in (part if i else part[-1:])} for i, part in enumerate(parts)]
+    found = []
+    for i, mine in enumerate(own):
+        others = {word for j, words in enumerate(own) if j != i for word in words}
+        found.append(whole._replace(said=whole.said - (others - mine)))
     return found
 
 

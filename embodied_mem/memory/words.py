@@ -94,7 +94,7 @@ def content_words(text: str) -> list[str]:
 
 def phrases(query: str) -> list[tuple[str, str]]:
     """(phrase, class it may name) for every one to three words of a query, the longest first."""
-    words = _ANY_WORD.findall(query.lower())
+    words = _ANY_WORD.findall(query.lower().replace("_", " "))
     pairs = [f"{one} {two}" for one, two in itertools.pairwise(words)]
     phrases = [(f"{pair} {word}", pair if word.isdigit() else "") for pair, word in zip(pairs, words[2:])]
     phrases += [(pair, word if number.isdigit() else "") for pair, word, number in zip(pairs, words, words[1:])]

@@ -46,6 +46,7 @@ from .chat import extracted, referred, reformulated, resolved
 from .events import EVENT, check_told
 from .graph import ProfileGraph
 from .text import (
+    OBJECT_SEMANTICS,
     SUBTYPES,
     USER_PATTERN,
     Action,
@@ -175,7 +176,8 @@ class UserProfile(RecordedModule):
         found = []
         for number, _ in self._text_index.search(text, _MAX_DENIED, above=0.0):
             node = self._graph.nodes[f"k{number}"]
-            said = claims_in(node["description"])
+            of_mine = node["subtype"] == OBJECT_SEMANTICS and node["alias"].lower().startswith("my ")
+            said = claims_in(f"{node['alias']} is {node['description']}" if of_mine else node["description"])
             if self._graph.is_known(node["id"]) and said and all(any(new.ends(old) for new in denials) for old in said):
                 found.append(node["id"])
         return found

@@ -27,8 +27,12 @@ _PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 _ALSO_PREFERENCE = re.compile(r",\s+and\s+(?=I\s+(?:usually|typically|always|often|prefer|like|love|want|keep)\b)")
-_NAMED_PATTERN = re.compile(r"(?:my\s+|for\s+)?([a-z][a-z' -]{2,40}?)\s*(?:is|means)?\s*:\s*(.+)\Z", re.IGNORECASE)
-_MY_IS = re.compile(r"(my\s+[a-z' -]+?)\s+(?:is|are|means)\s+(.+)\Z", re.IGNORECASE)
+_NAMED_PATTERN = re.compile(r"(?:my\s+|for\s+)?([a-z][a-z' -]{2,40}?)\s*(?:is|means)?\s*:\s+(.+)\Z", re.IGNORECASE)
+_MY_IS = re.compile(
+    r"(my\s+[a-z' -]+?)\s+(?:is|are|means)\s+(?!not\b|no longer\b)(.+?)(?:,?\s+(?:now|at the moment|these days))?\Z",
+    re.IGNORECASE,
+)
+_AND_MY = re.compile(r",?\s+and\s+(?=my\s+[a-z' -]+?\s+(?:is|are)\s)", re.IGNORECASE)
 _IS = re.compile(
     r"(?:the|this|these|those|it|they)\b\s*(?P<things>.*?)\s*\b(?:is|are|was|were|has|have|holds?)\s+(?P<what>.+)\Z",
     re.IGNORECASE,
@@ -154,7 +158,9 @@ def names_in(text: str) -> list[str]:
 
 def knowledge_in(text: str) -> list[Knowledge]:
     """What the sentences of a user tell about the user, in their order."""
-    sentences = sentences_of(text)
+    sentences = [
+        part for whole in sentences_of(text) for part in (_AND_MY.split(whole) if _MY_IS.match(whole) else [whole])
+    ]
     named: list[Knowledge] = []
     personal: list[tuple[list[str], str]] = []
     described: dict[str, str] = {}

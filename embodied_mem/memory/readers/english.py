@@ -23,10 +23,17 @@ from .plain import PlainReader
 from .reading import AGENT, NOT, ROOM, Reading
 
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
-_SHORT = (("n't", " not"), ("n’t", " not"), ("'s ", " is "), ("’s ", " is "), ("i'm ", "i am "), ("i’m ", "i am "),
+_SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
           ("'re ", " are "), ("’re ", " are "), ("'ve ", " have "), ("no longer", "not"), ("cannot", "can not"),
           ("any more ", " "), ("any longer ", " "), ("nobody ", "no person "), ("no one ", "no person "),
           ("no-one ", "no person "), ("somebody ", "a person "), ("someone ", "a person "))  # fmt: skip
+_IS = re.compile(
+    r"(?:\b(?P<who>there|here|it|that|he|she)['’]s(?=\s))"
+    r"|['’]s(?=\s+(?:on|in|at|under|not|a|an|the|now|still|next|behind|near|by|inside|above|below|off)\b)"
+)
+"""Where an ending is "is", whatever else a sentence has; elsewhere it is, if the sentence has no other."""
+
+_HAS_BE = re.compile(r"\b(?:is|are|am|was|were)\b|['’](?:m|re)\b")
 _PREPOSITIONS = {
     tuple(words.split()): relation
     for words, _, relation in (pair.partition(":") for pair in (
@@ -89,7 +96,7 @@ _NO_NAME = (
 )  # fmt: skip
 _MAX_WORDS = 5
 _COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)}
+_COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)} | {"dozen": 12}
 
 
 class _Placed(NamedTuple):
@@ -116,6 +123,9 @@ def _read_sentence(sentence: str) -> Reading | None:
     if sentence.rstrip().endswith("?") or says_failure(sentence):
         return None
     plain = f"{normal(called_by_name(sentence, _OF['role'])).strip().rstrip('.!;')} "
+    plain = _IS.sub(lambda found: f"{found['who'] or ''} is", plain)
+    if not _HAS_BE.search(plain):
+        plain = plain.replace("'s ", " is ").replace("’s ", " is ")
     for short, full in _SHORT:
         plain = plain.replace(short, full)
     words = [word for word in _TOKEN.findall(plain) if word not in _OF["adverb"]]
@@ -407,9 +417,10 @@ def _count(words: list[str]) -> tuple[int, list[str]]:
         words = words[1:]
     if words[:3] == ["a", "couple", "of"]:
         words = ["two", *words[3:]]
+    words = words[1:] if words[:2] == ["a", "dozen"] else words
     count = _COUNTS.get(words[0], int(words[0]) if words and words[0].isdecimal() else 1) if words else 1
     head = words.index("of", 1) - 1 if "of" in words[1:] else len(words) - 1
-    if not 1 < count <= len(_COUNTS) + 1 or head < 1 or (one := singular(words[head])) == words[head]:
+    if not 1 < count <= max(_COUNTS.values()) or head < 1 or (one := singular(words[head])) == words[head]:
         return 1, words
     return count, [*words[1:head], one, *words[head + 1 :]]
 
@@ -417,11 +428,17 @@ def _count(words: list[str]) -> tuple[int, list[str]]:
 def _name(words: Sequence[str]) -> str | None:
     """The name in "the two red mugs"; None for what is no name."""
     words = words[3:] if words[1:3] == ["couple", "of"] else words
-    while words and (words[0] in _OF["article"] or (words[0].isdigit() and singular(words[-1]) != words[-1])):
+    while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
         words = words[1:]
     if not 0 < len(words) <= _MAX_WORDS or words[0] == "of" or words[-1] == "of":
         return None
-    return None if any(word in _NO_NAME or not word[0].isalnum() for word in words) else " ".join(words)
+    no_name = all(map(str.isdigit, words)) or any(word in _NO_NAME or not word[0].isalnum() for word in words)
+    return None if no_name else " ".join(words)
+
+
+def _is_count(words: Sequence[str]) -> bool:
+    """Whether the number that words begin with says how many, as in "20 plates", not which or how large."""
+    return words[0] == "1" or singular(words[-1]) != words[-1]
 
 
 def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False) -> Reading | None:

@@ -382,7 +382,7 @@ class SpatialIndex:
         for phrase, kind in phrases:
             if kind in things and kind != phrase:
                 names = {node: split(self.name(node, now))[1] for node in things[kind]}
-                found.update((node, None) for node, name in names.items() if name.lower() == phrase)
+                found.update((node, None) for node, name in names.items() if name.lower().replace("_", " ") == phrase)
             elif kind == phrase:
                 one = phrase.removesuffix("s")
                 nodes = things.get(phrase) or things.get(one)
