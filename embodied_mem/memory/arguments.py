@@ -145,6 +145,13 @@ def checked_event(where: str, event: Any, operations: Mapping[str, Fields]) -> s
     return op
 
 
+def check_given(where: str, event: Mapping[str, Any], **checks: Callable[[str, Any], Any]) -> None:
+    """Raise InvalidInputError for a field of an event that is there and not None, and that its check refuses."""
+    for name, check in checks.items():
+        if event.get(name) is not None:
+            check(f"{where}: {name}", event[name])
+
+
 def native_call(method: Callable[P, R]) -> Callable[P, R]:
     """A method that does little but call the native part, whose complaints about types become InvalidInputError.
 

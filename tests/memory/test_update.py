@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope
 
 GREEN, BLUE = "My favorite color is green.", "My favorite color is blue."
@@ -59,3 +60,11 @@ def test_two_notes_that_say_the_same_are_told_apart():
     memory.update(second.notes[0].id, "I like juice.")
     again = memory.tell("I like tea.")
     assert first.notes[0].id in {row.id for row in again.merged}
+
+
+def test_an_update_to_nothing_new_is_refused():
+    memory = LifelongMemory()
+    note = memory.tell(GREEN).notes[0].id
+    with pytest.raises(InvalidInputError, match="neither"):
+        memory.update(note)
+    assert len(memory.history(note)) == 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InvalidInputError
-from ..arguments import WHEN, Fields, checked_event, checked_flag, checked_mapping, checked_number, shown
+from ..arguments import WHEN, Fields, check_given, checked_event, checked_flag, checked_mapping, checked_number, shown
 from ..spatial.events import checked_place
 from ..store.module import MemoryModule
 from ..trust import checked_trust
@@ -38,12 +38,7 @@ def check_event(event: Any, modules: Mapping[str, MemoryModule]) -> None:
         raise InvalidInputError(f"{EVENT}: expected modules {list(modules)}, got {shown(unknown)}")
     if op == "begin":
         checked_place(event["place"])
-    if event.get("time") is not None:
-        checked_number(f"{EVENT}: time", event["time"])
-    if event.get("failed") is not None:
-        checked_flag(f"{EVENT}: failed", event["failed"])
-    if event.get("trust") is not None:
-        checked_trust(f"{EVENT}: trust", event["trust"])
+    check_given(EVENT, event, time=checked_number, failed=checked_flag, trust=checked_trust)
     if "again" in event:
         module_and_number(event["again"], modules)
         checked_trust(f"{EVENT}: trust", event.get("trust"))

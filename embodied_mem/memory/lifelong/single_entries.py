@@ -110,6 +110,8 @@ class SingleEntries(Forgetting):
                 raise InvalidInputError(
                     f"trust: expected that of {id}, {own}, or more, got {trust}; tell it, then both are kept"
                 )
+            if text is None and labels is None:
+                raise InvalidInputError(f"update: expected another text or other labels of {id}, got neither")
             where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
             events = {"notes": self.notes.edited(int(number), where["time"], text, labels)}
             if text is not None and self.profile is not None and own == "user":

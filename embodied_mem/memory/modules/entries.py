@@ -31,6 +31,7 @@ from ..arguments import (
     checked_text,
     shown,
 )
+from ..chat_writer import ChatWriter, checked_writer
 from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
 from ..store.module import RecordedModule, Selector
@@ -85,6 +86,7 @@ class EntryMemory(RecordedModule):
         scope: Scope | None = None,
         *,
         embedder: Embedder | None = None,
+        writer: ChatWriter | None = None,
         reader: Reader = DEFAULT,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
@@ -93,9 +95,11 @@ class EntryMemory(RecordedModule):
         Args:
             scope, record: as for `RecordedModule`.
             embedder: None for word vectors, or the lexical one where their table is not installed.
+            writer: asked after each task; None for rules alone.
             reader: of the world's texts.
         """
         super().__init__(scope, record)
+        self._writer = checked_writer(writer)
         self.embedder = QueryEmbedder.of(embedder)
         self._reader = reader
         self._clear()

@@ -16,19 +16,17 @@ Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the sa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...types import Episode
 from ..arguments import checked_number, checked_text
 from ..bank.rationale import key_actions, rationale_for
-from ..chat_writer import SUMMARY, ChatWriter, checked_writer, parse_text
-from ..graph.records import Scope
-from ..readers import DEFAULT, Reader
+from ..chat_writer import SUMMARY, ChatWriter, parse_text
+from ..readers import Reader
 from ..readers.reading import class_of, effects, refusals
 from ..recollection import Item
 from ..relevance import SIMILAR
-from ..vectors.lexical import Embedder
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
@@ -61,24 +59,6 @@ class EpisodicMemory(EntryMemory):
 
     format_name = "embodied_mem.episodic_memory"
     module = "episodic"
-
-    def __init__(
-        self,
-        scope: Scope | None = None,
-        *,
-        embedder: Embedder | None = None,
-        writer: ChatWriter | None = None,
-        reader: Reader = DEFAULT,
-        record: Callable[[dict[str, Any]], None] | None = None,
-    ):
-        """Make an empty memory.
-
-        Args:
-            scope, embedder, reader, record: as for `EntryMemory`.
-            writer: asked after each task what happened, and whether it is a known task; None for rules alone.
-        """
-        self._writer = checked_writer(writer)
-        super().__init__(scope, embedder=embedder, reader=reader, record=record)
 
     def propose(
         self,

@@ -22,19 +22,16 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InternalError, InvalidInputError
 from ...types import Episode
 from ..arguments import checked_number, checked_text, checked_texts, shown
-from ..chat_writer import ChatWriter, checked_writer, parse_text
-from ..graph.records import Scope
-from ..readers import DEFAULT, Reader
+from ..chat_writer import ChatWriter, parse_text
 from ..readers.reading import AGENT, Event, class_of, effects, refusals
 from ..recollection import Item
 from ..relevance import SIMILAR
-from ..vectors.lexical import Embedder
 from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
 
 _FIELDS: dict[str, dict[str, type]] = {
@@ -103,24 +100,6 @@ class SemanticMemory(EntryMemory):
 
     format_name = "embodied_mem.semantic_memory"
     module = "semantic"
-
-    def __init__(
-        self,
-        scope: Scope | None = None,
-        *,
-        embedder: Embedder | None = None,
-        writer: ChatWriter | None = None,
-        reader: Reader = DEFAULT,
-        record: Callable[[dict[str, Any]], None] | None = None,
-    ):
-        """Make an empty memory.
-
-        Args:
-            scope, embedder, reader, record: as for `EntryMemory`.
-            writer: asked for lessons after each task; None for rules alone.
-        """
-        self._writer = checked_writer(writer)
-        super().__init__(scope, embedder=embedder, reader=reader, record=record)
 
     def _clear(self) -> None:
         super()._clear()

@@ -23,7 +23,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import InvalidInputError
-from ..arguments import WHEN, Fields, checked_call, checked_event, checked_flag, checked_number, checked_text
+from ..arguments import (
+    WHEN,
+    Fields,
+    check_given,
+    checked_call,
+    checked_event,
+    checked_flag,
+    checked_number,
+    checked_text,
+)
 from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
 from ..recollection import Item
@@ -153,14 +162,8 @@ class TemporalMemory(RecordedModule):
     def check(self, event: Mapping[str, Any]) -> None:
         if checked_event(_EVENT, event, _FIELDS) == "begin":
             return
-        if event.get("summary") is not None:
-            checked_text(f"{_EVENT}: summary", event["summary"])
-        if event.get("said") is not None:
-            checked_text(f"{_EVENT}: said", event["said"])
-        if event.get("failed") is not None:
-            checked_flag(f"{_EVENT}: failed", event["failed"])
-        if event.get("trust") is not None:
-            checked_trust(f"{_EVENT}: trust", event["trust"])
+        texts = {"summary": checked_text, "said": checked_text}
+        check_given(_EVENT, event, **texts, failed=checked_flag, trust=checked_trust)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         if event["op"] == "begin":

@@ -13,6 +13,7 @@ from ...errors import InvalidInputError
 from ..arguments import (
     WHEN,
     Fields,
+    check_given,
     checked_event,
     checked_mapping,
     checked_number,
@@ -85,8 +86,7 @@ def check_event(event: Any) -> None:
     if op == "correct":
         _check_correction(event)
         return
-    if event.get("trust") is not None:
-        checked_trust(f"{EVENT}: trust", event["trust"])
+    check_given(EVENT, event, trust=checked_trust)
     facts = checked_rows(EVENT, event.get("facts"))
     for fact in () if _are_plain(facts) else facts:
         if type(fact) is not list or len(fact) not in (3, 4):
