@@ -32,7 +32,7 @@ def live(model: ChatModel) -> list[Played]:
     """The episodes of a life."""
     content = {"episodes": [episode(id=f"home/{number:03}") for number in range(NUM_TASKS)]}
     tasks = list(read_tasks(json.dumps(content).encode(), "home.json", Scenes()))
-    world = envs.make("eb_habitat", tasks=tasks, num_envs=1, max_steps=MAX_STEPS)
+    world = envs.make("eb_habitat", tasks=tasks, num_envs=1, max_steps=MAX_STEPS, relations=False)
     parts = chat_parts(model, skills_of(PlannerCriticConfig()), max_steps=2)
     agent = PlannerCriticAgent.for_world("eb_habitat", **parts)
     return rollout(world, [agent], [list(range(NUM_TASKS))], lists_actions=True)
