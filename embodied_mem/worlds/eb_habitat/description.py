@@ -46,9 +46,9 @@ _NEVER_ADJECTIVES, _WEAK = _words_in("never before a noun"), _words_in("weak")
 _OWN = frozenset(("it", "its", "itself", "your", "you"))
 _HAS, _TELLS = frozenset(("with", "has", "having", "have", "whose", "where")), frozenset(("has", "have"))
 _RELATIVE, _IS = frozenset(("the", "that", "which")), frozenset(("is", "stands", "sits", "lies"))
+_VERBS_TOO = _words_in("verbs, too")
 _IS_A = _words_in("tells of a place")
 _NOT = frozenset(("not", "isn", "isnt"))
-_ROOMS = frozenset(("room", "kitchen", "apartment"))
 _BEHIND_A_DOOR_M = 0.5  # any place: rather one that is open
 SOURCE = re.compile(
     r"\b(from|off|off of|away from|out of|that is on|that are on|which is on|located on|currently on|lying on"
@@ -81,11 +81,8 @@ class _Sentence:
         taken = {i for place in places for i in range(place.start, place.end)}
         for noun in mentions_of((words,), _CLASSES, _LONGEST):
             span = set(range(noun.start, noun.end))
-            if (
-                not span & taken
-                and noun.start
-                and (words[noun.start - 1] in _DETERMINERS or words[noun.start] == "what")
-            ):
+            first, before = words[noun.start], words[noun.start - 1] if noun.start else ""
+            if not span & taken and (first not in _VERBS_TOO or before in _DETERMINERS):
                 self.nouns[noun.start] = noun
                 taken |= span
         self.relations = {
@@ -103,7 +100,9 @@ class _Sentence:
         if word == "left":
             return after in _AFTER_SIDE or (before in _BEFORE_SIDE and before not in _LEFT_BY)
         if word in ("close", "back", "over", "next", "top", "past", "before", "further"):
-            return found.end > found.start + 1 or (after in ("to", "of", "by", "the") and word not in ("back", "over"))
+            return found.end > found.start + 1 or (
+                after in ("to", "of", "by", "the") and (word not in ("back", "over") or (word, after) == ("back", "of"))
+            )
         if word == "far":
             return found.end > found.start + 1 or after in ("from", "away", "side", "end")
         return True
@@ -147,7 +146,12 @@ class _Sentence:
             if constraints and not joined and not {"that", "which"} & run.words:
                 break  # "left of the sink to the right of the sofa" are two places
             if other is not None and self._word(other.end) == "s" and not run.relations:
-                break
+                owned = self.run(other.end)
+                if not owned.relations or (owned.last == owned.end and owned.end in self.nouns):
+                    break
+                constraints += self._constraints(owned, other.kinds, no=no)
+                end = owned.last
+                continue
             if other is not None and run.relations:
                 anchors, end = self._anchors(other, run)
                 if "both" in run.words:
@@ -202,8 +206,6 @@ class _Sentence:
             relations -= {"aside"}
         if relations & {"left", "right"}:
             relations &= {"left", "right", "far"}
-        if relations & {"front", "beyond"} and _ROOMS & run.words:
-            relations = {"far"}
         return [_Constraint(relation, anchors, of_it, no) for relation in sorted(relations)]
 
     def _anchors(self, noun: Mention, run: _Run) -> tuple[tuple[str, ...], int]:
@@ -212,7 +214,7 @@ class _Sentence:
         anchors, end = self._anchor(noun)
         while two:
             start = end
-            while self._word(start) in ("and", "from", "the", "a", "as"):
+            while self._word(start) in ("and", "from", "to", "the", "a", "as"):
                 start += 1
             other = self.nouns.get(start)
             if start == end or other is None:
@@ -281,8 +283,11 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
         if told._word(noun.end) == "s" and noun.kinds != _ANY and (owned := _possessed(told, noun)):
             return owned
         whole, is_told = told.phrase(noun, reference=reference)
-        one = told.nouns.get(noun.end + 1)
-        if not is_told and one is not None and told.words[noun.end : one.end] in (["the", "one"], ["that", "one"]):
+        start = noun.end
+        while told._word(start) in ("i", "mean", "that", "is"):
+            start += 1
+        one = told.nouns.get(start + 1)
+        if not is_told and one is not None and told.words[start : one.end] == ["the", "one"]:
             whole, is_told = told.phrase(Mention(one.start, one.end, noun.kinds))
             whole = Mention(noun.start, whole.end, whole.kinds)
         if is_told and noun.kinds != _ANY and _is_detached(told, noun, whole):
@@ -309,6 +314,9 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
         told.dropped.add(reference.start)
         constraints = told._constraints(run, reference.kinds)
         return Mention(i, run.last, told._in_order(_ANY, constraints))
+    sides = strong & {"left", "right"}
+    if sides and not {"of", "from"} & run.words:
+        return None  # "the right-hand table" is right of nothing
     if noun is None or weak or not (moving or strong) or run.relations == ("aside",):
         return None
     whole, is_told = told.phrase(Mention(i, i, _ANY))

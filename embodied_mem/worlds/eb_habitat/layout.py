@@ -84,7 +84,7 @@ class Layout:
         """How badly a place fits, in metres: the farther, the worse; far worse if the relation is not told at all.
 
         Args:
-            relation: a key of `RELATIONS`, "near", "far", "between", "above", "aside" (left or right), or
+            relation: a key of `RELATIONS`, "near", "far", "between", "above", "aside" (as "near"), or
                 "beyond": on the far side of the first anchor from the second.
             place: that may be meant.
             anchors: the places that it is described by; of several, "between" and "beyond" take all, another the best.
@@ -101,20 +101,19 @@ class Layout:
 
     def _cost(self, relation: str, place: str, anchor: str, of_it: bool, no: bool) -> float:
         gap = self._gap_m(place, anchor)
+        relation = "front" if relation == "beyond" else relation
         if relation == "far":
-            return _UNTOLD_M - gap
+            return _UNTOLD_M - gap if (place, anchor) in self.gaps_m else _AMISS_M
         if of_it:
             place, anchor = anchor, place
         if relation == "above":
             relation, place, anchor = "under", anchor, place
         told = self._told(place, anchor)
-        if relation == "near":
+        if relation in ("near", "aside"):
             holds = not no or "next to" not in told
-        elif relation in ("aside", "beyond"):
-            holds = ("left of" in told or "right of" in told) != no
         else:
             holds = (RELATIONS[relation] in told) != no
-        aside = 0 if relation in ("near", "next") or no else sum(side in told for side in _SIDES.values()) - 1
+        aside = 0 if relation in ("near", "next", "aside") or no else sum(side in told for side in _SIDES.values()) - 1
         return gap + (0 if holds else _AMISS_M) + _ASIDE_M * max(aside, 0)
 
     def _told(self, place: str, anchor: str) -> Collection[str]:
