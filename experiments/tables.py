@@ -224,6 +224,15 @@ def planner_benchmark(world: str, name: str = "") -> str:
     return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, {played}; {_source(data)}"
 
 
+def twice(world: str) -> str:
+    """Tasks played twice in homes that are lived in."""
+    if not (data := _read(f"{world}_twice")):
+        return NOT_RUN
+    shown, limit = load(world, "benchmark").table(data), data["config"]["twice"]
+    tasks = max(row["tasks"] for rows in data["twice"].values() for row in rows.values())
+    return f"{shown}\n\n{tasks} tasks a subset, at most {limit} steps, nothing is drawn; {_source(data)}"
+
+
 def eb_alfred() -> str:
     """EB-ALFRED."""
     return planner_benchmark("eb_alfred")
@@ -435,6 +444,8 @@ TABLES = {
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
     "eb_habitat_relations": eb_habitat_relations,
+    "eb_alfred_twice": lambda: twice("eb_alfred"),
+    "eb_habitat_twice": lambda: twice("eb_habitat"),
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
     "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
