@@ -201,6 +201,7 @@ def test_any_brief_state_is_put_right():
         BriefState(),
         BriefState.start("x", ["find mug", "put mug in desk", "fold", "a", "b", "c"]),
         BriefState.start("x", ["put apple in fridge"]),
+        BriefState(goal="g", current="find apple", agent=(("holding", "put lettuce in countertop"),)),
         BriefState(
             goal="g", current="clean apple", agent=(("at", "moon 1"), ("holding", "apple 9")),
             locations=(("apple 9", "fridge 1"), ("pen 1", "desk 1")), facts=(("used", ("a",)), ("searched", ("b",))),

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from embodied_mem.agents.citations import cite
 from embodied_mem.agents.view import start_state
-from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all
+from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all, is_object_name
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.compiler.prompts import compact_room
 from embodied_mem.memory import Experience
@@ -215,7 +215,7 @@ class RuleTeacher(TeacherNoise):
     def _write_held(self, draft: _Draft, before: str, held: str) -> None:
         if before != held:
             draft.write((Update if before else Create)("holding", held) if held else Delete("holding"))
-        if held:
+        if held and is_object_name(held):  # a model writes anything as what it holds
             draft.write(Delete("seen", held))
 
     def _write_gone(self, draft: _Draft, percept: Percept, held: str) -> None:
