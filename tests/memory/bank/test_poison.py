@@ -16,7 +16,7 @@ from embodied_mem.training.bundle import load_bundle
 from embodied_mem.training.tasks import sources_of
 
 WEIGHTS = pathlib.Path(__file__).parents[3] / "experiments" / "weights" / "habits"
-GAMES = 6
+GAMES = 12
 
 
 @pytest.fixture(scope="module")
