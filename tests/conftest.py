@@ -81,7 +81,8 @@ def _unpacked(archive: pathlib.Path, name: str, world: str) -> pathlib.Path:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as partial:
             with tarfile.open(archive) as opened:
-                opened.extractall(partial, filter="data")
+                # Python before 3.11.4 has no filters; the archives are the project's own.
+                opened.extractall(partial, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
             try:
                 (pathlib.Path(partial) / name).rename(cache / name)
             except OSError:  # another worker was first

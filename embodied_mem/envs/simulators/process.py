@@ -79,7 +79,8 @@ class SimulatorProcess:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
             self.process = subprocess.Popen(
-                [program.python or sys.executable, "-c", _RUN, str(_WORKER)],
+                # Unbuffered, so that what it printed last is there when it is killed.
+                [program.python or sys.executable, "-u", "-c", _RUN, str(_WORKER)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,

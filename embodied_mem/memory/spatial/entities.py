@@ -95,8 +95,8 @@ class Entities:
 
     def found(self, node: str, now: Snapshot) -> tuple[str, bool]:
         """What a node is, if it goes by another name or spelling, and whether it is known."""
-        if self._index.known_as and (known := self._index.known_as.get(node)) is not None:
-            return known[0], True
+        if self._index.other_names and (known := self._index.other_names.meant_by(node)) is not None:
+            return known, True
         if now.find(node) is not None:
             return node, True
         place, name = split(node)
@@ -194,7 +194,7 @@ class Entities:
 
     def names_of(self, node: str) -> list[Name]:
         """All names that a thing goes by."""
-        return [name_of(split(one)[1]) for one in (node, *self._index.other_names(node))]
+        return [name_of(split(one)[1]) for one in (node, *self._index.other_names.of(node))]
 
     def _contents(self, near: Sequence[str], now: Snapshot) -> list[int]:
         """Ids of what is now in, on, under or held by these nodes, the latest first."""

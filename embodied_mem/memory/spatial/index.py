@@ -29,6 +29,7 @@ from ..modules.paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
 from ..store.module import Selector
 from ..vectors.looks import Looks
+from .other_names import OtherNames
 from .records import AT, SEPARATOR, STATE, Known, Seen, joined, split
 
 _PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fact that said last where it is, time
@@ -38,10 +39,6 @@ _EMPTY = (_NONE,) * 4
 _MICRO = 1_000_000
 _MAX_KNOWN, _DROPPED = 16384, 128
 """Limit of the caches of facts and of names, and how many entries are dropped at a time."""
-
-_RESTING = ("in", "on")
-"""What is in or on a thing cannot carry it."""
-_MAX_NESTED = 8  # things in one another
 
 _NONE_SURE: Mapping[int, float] = types.MappingProxyType({})
 
@@ -58,8 +55,7 @@ class SpatialIndex:
         self._sure = PagedRows(1)  # millionths of a confidence by fact, as far as any fact has one
         self._places, self._kinds = Words(), Words()
         self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
-        self.known_as: dict[str, tuple[str, int]] = {}  # name of a node that is another one -> that one, the episode
-        self._called_so: dict[str, dict[str, None]] = {}  # node -> names in `known_as` that meant it, perhaps no longer
+        self.other_names = OtherNames()
         self.looks = Looks()
         self.has_described = False  # whether names of things may be more than a class and a number
         self._forget_caches()
@@ -186,35 +182,6 @@ class SpatialIndex:
                 else:
                     its.append(number)
 
-    def circular(self, facts: Sequence[tuple[str, str, str]], change: Change) -> list[int]:
-        """Of each circle that new facts close, as a box in a bag in the box, the fact that was seen the longest ago."""
-        found: list[int] = []
-        placing = self._relations.placing
-        for (_, relation, _), subject, object_, fact in zip(facts, change.subjects, change.objects, change.facts):
-            if relation not in placing or self._nodes.get(object_, _LAST) == _NONE or fact in found:
-                continue
-            with self.graph.snapshot() as now:
-                chain = self._chain(object_, subject, _RESTING if relation in _RESTING else (relation,), now)
-            if chain and not set(chain) & set(found):
-                found.append(min(chain, key=lambda one: (self._facts.get(one, _TIME), one)))
-        return found
-
-    def _chain(self, node: int, outer: int, relations: Sequence[str], now: Snapshot) -> list[int]:
-        """The current facts by which a node is in or on what is in or on the outer one; none if it is not."""
-        chain: list[int] = []
-        while len(chain) < _MAX_NESTED:
-            fact = self.last_place(node)
-            if fact is None or now.fact(fact).invalid_at is not None:
-                return []
-            known = self.known(fact, now)
-            if known.subject_id != node or known.relation not in relations:
-                return []
-            chain.append(fact)
-            if known.object_id == outer:
-                return chain
-            node = known.object_id
-        return []
-
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
         ended = [(fact, time) for fact in dict.fromkeys(facts)]
@@ -224,18 +191,8 @@ class SpatialIndex:
     def link(self, names: Mapping[str, str], episode: int) -> None:
         """These names of nodes, which no node has, mean other nodes from now on."""
         if names:
-            self.known_as.update((name, (node, episode)) for name, node in names.items())
-            self._index_names(names)
+            self.other_names.link(names, episode)
             self._asked, self._called = None, ("", {})
-
-    def _index_names(self, names: Iterable[str]) -> None:
-        """Take note of `known_as` the other way around."""
-        for name in names:
-            self._called_so.setdefault(self.known_as[name][0], {})[name] = None
-
-    def other_names(self, node: str) -> list[str]:
-        """Nodes' names that mean this one."""
-        return [name for name in self._called_so.get(node, ()) if self.known_as.get(name, ("",))[0] == node]
 
     def merge(self, old: str, node: str, seen: Seen) -> list[int]:
         """A node turned out to be another one; the facts that end with it."""
@@ -243,9 +200,7 @@ class SpatialIndex:
             number = now.find(old)
             facts = [] if number is None else now.facts_of(number, "both").tolist()
         self.end(facts, seen.time)
-        self.link(
-            {name: node for name, (known, _) in self.known_as.items() if known == old} | {old: node}, seen.episode
-        )
+        self.link({name: node for name in (*self.other_names.of(old), old)}, seen.episode)
         return facts
 
     def looked(self, node: str, time: int) -> None:
@@ -389,8 +344,8 @@ class SpatialIndex:
                 if nodes is None and " " not in phrase:  # "kettle" for "red kettle"
                     nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
                 found.update(dict.fromkeys(nodes or ()))
-                if (other := self.known_as.get(joined(place, phrase))) is not None:
-                    found.update(() if (node := now.find(other[0])) is None else {node: None})
+                if (other := self.other_names.meant_by(joined(place, phrase))) is not None:
+                    found.update(() if (node := now.find(other)) is None else {node: None})
         return found
 
     def last_places(self, place: str, kind: str | None, times: np.ndarray | None) -> list[int]:
@@ -453,7 +408,8 @@ class SpatialIndex:
         for node in gone.nodes:
             self._nodes.put(node, _EMPTY)
         self.looks.remove(gone.nodes)
-        self._forget_names(selector)
+        with self.graph.snapshot() as now:
+            self.other_names.remove(selector, lambda node: now.find(node) is not None)
         things = self._facts.column(_THING)
         told = np.flatnonzero(things != _NONE)
         last = np.full(len(self._nodes), _NONE)
@@ -464,30 +420,21 @@ class SpatialIndex:
         self._index_places()
         self._forget_caches()
 
-    def _forget_names(self, selector: Selector) -> None:
-        """Take away other names that name an object or an episode taught, and those of nodes that are gone."""
-        with self.graph.snapshot() as now:
-            self.known_as = {
-                name: (node, episode)
-                for name, (node, episode) in self.known_as.items()
-                if episode != selector.episode and not selector.in_text(name) and now.find(node) is not None
-            }
-
     def fork(self) -> SpatialIndex:
         """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
         other = SpatialIndex(self.graph.fork(), self._relations)
         other._nodes, other._facts, other._sure = self._nodes.fork(), self._facts.fork(), self._sure.fork()
         other._places, other._kinds = Words(self._places.words), Words(self._kinds.words)
         other._place_pages = list(self._place_pages)
-        other.known_as, other.looks, other.has_described = dict(self.known_as), self.looks.fork(), self.has_described
-        other._index_names(other.known_as)
+        other.other_names = OtherNames(self.other_names.entries())
+        other.looks, other.has_described = self.looks.fork(), self.has_described
         return other
 
     def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
         """All of it, for `write_state`."""
         words: dict[str, Any] = {"places": self._places.words, "kinds": self._kinds.words}
-        if self.known_as:
-            words["known_as"] = [[name, *rest] for name, rest in self.known_as.items()]
+        if self.other_names:
+            words["known_as"] = [list(entry) for entry in self.other_names.entries()]
         if len(self.looks):
             words["looks"] = self.looks.state()
         rows = [self._nodes, self._facts, *([self._sure] if len(self._sure) else [])]
@@ -523,8 +470,7 @@ class SpatialIndex:
             values = rows.column(column)
             if len(values) and not (values.min() >= _NONE and values.max() < limit):
                 raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
-        other.known_as = {str(name): (str(node), int(episode)) for name, node, episode in words.get("known_as", ())}
-        other._index_names(other.known_as)
+        other.other_names = OtherNames.from_state(words.get("known_as", ()))
         other.looks = Looks.of(words.get("looks"), sizes[0])
         other.has_described = True
         other._index_places()

@@ -31,6 +31,7 @@ from ..readers import DEFAULT, Reader
 from ..readers.reading import AGENT, NOT, class_of, unread_lines
 from ..store.module import Selector
 from ..trust import QUOTED, Trust, checked_trust
+from .circles import circular
 from .entities import Entities
 from .events import EVENT, check_event, checked_place, drop_what_is_no_name
 from .evidence import BELIEVED, Doubt, Evidence
@@ -250,9 +251,9 @@ class SpatialMemory(SpatialQueries):
             self.changed += [("add", fact) for fact in change.added]
             self.changed += [("repeat", fact) for fact in change.repeated]
             self.changed += [("end", ended.fact) for ended in change.ended]
-            if circular := index.circular(facts, change):
-                index.end(circular, time)
-                self.changed += [("end", fact) for fact in circular]
+            if ended := circular(index, facts, change, self.relations.placing):
+                index.end(ended, time)
+                self.changed += [("end", fact) for fact in ended]
             if self._evidence:
                 self._evidence.settle(self.place, [self.relations.read(*fact[:3])[0] for fact in said])
             if trust != "sensor" or self._trust:

@@ -19,6 +19,9 @@ from ...atomic_file import remove_leftovers, replacing
 from ...errors import InvalidInputError, StorageError
 from .log_end import END_NAME
 
+VECTORS_NAME = "vectors.bin"
+"""Of vectors that can be made anew (`KeptVectors`); a forget takes them away."""
+
 MAGIC = b"EMEMSNAP"
 VERSION = 1
 _HEAD = struct.Struct("<8sII")

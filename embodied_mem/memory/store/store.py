@@ -39,11 +39,18 @@ from ...forks import forking_lock
 from ...native import part
 from ..arguments import checked_flag, checked_number, shown
 from ..graph.records import Scope, checked_scope, scope_text
-from ..vectors.kept_vectors import VECTORS_NAME
 from .log_end import LogEnd
 from .module import MemoryModule, Selector
 from .reports import Damage, OpenReport, Receipt, SetAside
-from .snapshot_files import list_snapshots, load_newest, read_snapshot, remove_unfinished, snapshot_path, write_snapshot
+from .snapshot_files import (
+    VECTORS_NAME,
+    list_snapshots,
+    load_newest,
+    read_snapshot,
+    remove_unfinished,
+    snapshot_path,
+    write_snapshot,
+)
 
 _EVENT, _FORGET = 1, 2
 _ATTEMPTS = 20

@@ -20,8 +20,8 @@ from typing import BinaryIO
 import numpy as np
 
 from ...atomic_file import replacing
+from ..store.snapshot_files import VECTORS_NAME
 
-VECTORS_NAME = "vectors.bin"
 PART = 64
 """Texts that are embedded and written at once."""
 
