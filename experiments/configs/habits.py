@@ -1,12 +1,11 @@
-"""Homes with habits of their own: what only memory tells, in homes that no training game is of; two cores, 80 minutes.
+"""Homes with habits of their own: what only memory tells, in homes that no training game is of; one core, 100 minutes.
 
 Each kind of thing has one usual place in a home, drawn evenly from all that can hold it, so household statistics do not
 help, and ten steps are too few for a search. Memory holds 25 solved games of each of the 24 homes that are scored. The
 models meet banks that are empty, irrelevant, noisy and stale in training. Guidance names its source, and reaches the
 executor in 0, 4, 8 or 16 tokens beside soft tokens whose sigma is at most 0.7 of the embeddings' spread.
 
-Result (one seed, about 95 minutes beside other work): `results/habits.json`, with every control; of models that see one
-token before each (`micro`) and of experiences whose number is their rank. Not run yet with `mini` and drawn numbers.
+Result (one seed, 97 minutes on one core beside other work): `results/habits.json`, with every control.
 """
 
 import dataclasses
