@@ -1,17 +1,66 @@
 """Progress of long work: a bar with rate and time left on a terminal, a plain line now and then elsewhere.
 
-with Progress("compiler SFT", total=1000, start=200, unit="step") as progress:
-    for ...:
-        progress.update(loss=loss)
+with Stages({"executor": 800, "compiler": 1400}) as stages:      # expected cost, in any unit
+    stages.begin("compiler")
+    with Progress("compiler SFT", total=1000, start=200, unit="step") as progress:
+        for ...:
+            progress.update(loss=loss)                           # "stage 2/2, compiler SFT: 300/1000 steps, ..."
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TextIO
+
+_stages: contextvars.ContextVar[Stages | None] = contextvars.ContextVar("stages", default=None)
+_RESUMED = 0.2
+"""A stage that took less than this share of what others lead to expect was there already."""
+
+
+class Stages:
+    """The stages of long work: which one it is in, and about how long all of it still takes.
+
+    Args:
+        costs: expected cost of each stage in order, in any unit; only their ratios matter.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, costs: Mapping[str, float], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._costs, self._names, self._clock = dict(costs), list(costs), clock
+        self._at, self._began = -1, clock()
+        self._spent: list[tuple[float, float]] = []  # (seconds, cost) of the stages behind
+
+    def __enter__(self) -> Stages:
+        self._token = _stages.set(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _stages.reset(self._token)
+
+    def begin(self, name: str) -> None:
+        """The stage before is over, this one begins."""
+        if self._at >= 0:
+            self._spent.append((self._clock() - self._began, self._costs[self._names[self._at]]))
+        self._at, self._began = self._names.index(name), self._clock()
+
+    def __str__(self) -> str:
+        return f"stage {self._at + 1}/{len(self._names)}" if self._at >= 0 else ""
+
+    def left_s(self, here_s: float) -> float | None:
+        """Seconds that all of it still takes, if what is being done takes `here_s` more; None where nothing tells."""
+        name = self._names[self._at]
+        here = self._clock() - self._began + here_s, self._costs[name]
+        paces = sorted(seconds / cost for seconds, cost in (*self._spent, here) if cost > 0)
+        if not paces:
+            return None
+        worked = [one for one in (*self._spent, here) if one[1] > 0 and one[0] > _RESUMED * paces[-1] * one[1]]
+        pace = sum(seconds for seconds, _ in worked) / sum(cost for _, cost in worked)
+        rest = max(here_s, pace * here[1] - (self._clock() - self._began))
+        return rest + pace * sum(self._costs[later] for later in self._names[self._at + 1 :])
 
 
 class Progress:
@@ -40,6 +89,8 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         silent: bool = False,
     ) -> None:
+        self._stages = _stages.get()
+        title = f"{self._stages}, {title}" if self._stages is not None and str(self._stages) else title
         self._title, self._total, self._start, self._unit = title, total, start, unit
         self._interval_s, self._clock = interval_s, clock
         self._file, self._silent = sys.stderr if file is None else file, silent
@@ -60,7 +111,10 @@ class Progress:
         self._done += count
         self._notes.update(notes)
         if self._bar is not None:
-            self._bar.set_postfix({name: _short(value) for name, value in self._notes.items()}, refresh=False)
+            shown = {name: _short(value) for name, value in self._notes.items()}
+            if whole := self._left_in_all():
+                shown["in all"] = whole
+            self._bar.set_postfix(shown, refresh=False)
             self._bar.update(count)
         elif self._clock() - self._last_line >= self._interval_s:
             self._print()
@@ -88,8 +142,18 @@ class Progress:
             rate = done / elapsed_s
             parts.append(f"{rate:.3g}/s" if rate >= 1 else f"{1 / rate:.3g} s each")
             parts.append(f"{_duration((self._total - self._done) / rate)} left")
+            if whole := self._left_in_all():
+                parts.append(f"about {whole} in all")
         parts += [f"{name} {_short(value)}" for name, value in self._notes.items()]
         print(", ".join(parts), file=self._file, flush=True)
+
+    def _left_in_all(self) -> str:
+        """The time left of all stages, "" where there is but this work."""
+        done = self._done - self._start
+        if self._stages is None or not str(self._stages) or done <= 0:
+            return ""
+        left = self._stages.left_s((self._total - self._done) / done * (self._clock() - self._began))
+        return "" if left is None else _duration(left)
 
 
 def _duration(seconds: float) -> str:

@@ -10,18 +10,24 @@ command is given again, to the same numbers.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import pathlib
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embodied_mem.progress import Stages
+    from embodied_mem.training.config import Config
 
 
 class Clock:
     """Says how far a run is, with its seconds so far; in one of several processes nothing."""
 
-    def __init__(self, silent: bool):
-        self._silent, self._started = silent, time.perf_counter()
+    def __init__(self, silent: bool, stages: Stages):
+        self._silent, self._stages, self._started = silent, stages, time.perf_counter()
 
     @property
     def seconds(self) -> float:
@@ -31,6 +37,11 @@ class Clock:
     def __call__(self, text: str) -> None:
         if not self._silent:
             print(f"[{self.seconds:6.0f} s] {text}", flush=True)
+
+    def begin(self, stage: str) -> None:
+        """The next stage begins."""
+        self._stages.begin(stage)
+        self(f"{self._stages}: {stage}")
 
 
 def main(arguments: list[str] | None = None) -> dict | None:
@@ -59,14 +70,26 @@ def main(arguments: list[str] | None = None) -> dict | None:
             f"{config.world.name}, which is recorded and not played in training"
         )
     keep_freed_memory()
+    from embodied_mem.progress import Stages
+    from embodied_mem.training.run.costs import costs
+
+    with Stages(costs(config, recorded=recorded)) as stages:
+        return train(arguments, options, config, recorded, stages)
+
+
+def train(
+    arguments: list[str], options: argparse.Namespace, config: Config, recorded: bool, stages: Stages
+) -> dict | None:
+    """Train what is not trained yet, and score it; the report, or None in other processes than the first."""
     import jax
 
+    from embodied_mem import registry
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score
     from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.parallel.processes import first_alone, is_first
-    from embodied_mem.training import stages
+    from embodied_mem.training import stages as training
     from embodied_mem.training.bank import scoring_bank, teach_bank
     from embodied_mem.training.bundle import Bundle, save_bundle
     from embodied_mem.training.config import STAGES
@@ -81,12 +104,13 @@ def main(arguments: list[str] | None = None) -> dict | None:
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
     with first_alone("claim"):
         claim_run(run_dir, config, is_first())
-    say = Clock(silent=not is_first())
+    say = Clock(not is_first(), stages)
     where = f"{jax.device_count()} x {jax.devices()[0].platform}, {jax.process_count()} processes"
     say(f"{options.config}, fingerprint {config.fingerprint()}, {where}")
     #
     # ---- Samples: recorded, or played by the teacher with the train games' successes in mind -------------------------
     #
+    say.begin("samples")
     if recorded:
         with first_alone("recordings"):
             samples = registry.load(config.world.name, "samples")(config, run_dir, say)
@@ -112,13 +136,16 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
-    run = stages.Run(config, tokenizer, run_dir)
-    executor = stages.train_executor(run, samples)
+    run = training.Run(config, tokenizer, run_dir)
+    say.begin("executor")
+    executor = training.train_executor(run, samples)
     say("executor trained on the teacher's commands")
     if config.executor_correction.num_games:
-        executor = stages.correct_executor(run, samples, executor, games)
+        say.begin("correction of the executor")
+        executor = training.correct_executor(run, samples, executor, games)
         say("executor corrected on its own episodes; it is frozen from here on")
-    model = stages.train_compiler(run, samples, executor)
+    say.begin("compiler")
+    model = training.train_compiler(run, samples, executor)
     say("compiler trained on the teacher's outputs")
     if recorded:
         save_bundle(run_dir / "weights", config, tokenizer, executor, model)
@@ -129,13 +156,15 @@ def main(arguments: list[str] | None = None) -> dict | None:
         print(json.dumps(report))
         return report
     if config.correction.num_games:
-        model = stages.correct_compiler(run, samples, executor, model, games)
+        say.begin("correction of the compiler")
+        model = training.correct_compiler(run, samples, executor, model, games)
         say("compiler corrected on its own episodes")
     ev = config.evaluation
     valid = tasks.valid, len(range(tasks.num_valid)[: ev.num_tasks or None]), scored_with
     settings = {"seeds": ev.seeds, "temperature": ev.temperature}
     before = {}
     if config.grpo.steps:
+        say.begin("GRPO")
         bundle = Bundle(
             dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0)), tokenizer, executor, model
         )
@@ -151,6 +180,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
+    say.begin("table")
     scores = score(bundle, *valid, deliveries=ev.deliveries, **settings)
     if not is_first():
         return None

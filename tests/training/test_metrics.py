@@ -1,5 +1,6 @@
 """Metrics, progress and schedules: what is on disk after a restart, what a person sees, which rate is used."""
 
+import dataclasses
 import io
 import json
 import re
@@ -10,9 +11,11 @@ import optax
 import pytest
 
 from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputError
-from embodied_mem.progress import Progress
+from embodied_mem.progress import Progress, Stages
 from embodied_mem.training.objectives.sft import cosine
+from embodied_mem.training.run.costs import costs
 from embodied_mem.training.run.metrics import MetricsWriter, read_metrics
+from experiments.configs import grpo_cpu
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -98,6 +101,48 @@ def test_progress_draws_a_bar_on_a_terminal():
     with Progress("SFT", total=10, start=4, file=out) as progress:
         progress.update(6, loss=0.25)
     assert re.search(r"SFT: 100%.*10/10 .*step/s, loss=0.25", out.getvalue())
+
+
+class _Time:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_stages_say_how_long_all_of_it_takes():
+    time, out = _Time(), io.StringIO()
+    with Stages({"executor": 100, "compiler": 300, "table": 50}, clock=time) as stages:
+        stages.begin("executor")
+        time.now += 200  # two seconds for each unit
+        stages.begin("compiler")
+        with Progress("steps", 10, file=out, clock=time, interval_s=0) as progress:
+            time.now += 60
+            progress.update()
+    # Ten steps of 60 s are 600 s, as the executor's pace has it; 50 units of the table are 100 s.
+    assert out.getvalue() == "stage 2/3, steps: 1/10 steps, 60 s each, 9:00 left, about 10:40 in all\n"
+    Progress("alone", 1, file=out, clock=time).close()
+    assert out.getvalue().splitlines()[1] == "alone: 0/1 steps"
+
+
+def test_a_stage_that_was_there_already_tells_nothing_of_the_pace():
+    time = _Time()
+    stages = Stages({"executor": 100, "compiler": 100, "table": 100}, clock=time)
+    stages.begin("executor")
+    time.now += 1
+    stages.begin("compiler")
+    time.now += 50
+    assert stages.left_s(50.0) == pytest.approx(150)
+
+
+def test_costs_are_of_the_stages_that_a_run_has():
+    small = grpo_cpu.config()
+    assert list(costs(small)) == [
+        "samples", "executor", "correction of the executor", "compiler", "correction of the compiler", "GRPO", "table"
+    ]  # fmt: skip
+    without = dataclasses.replace(small, grpo=dataclasses.replace(small.grpo, steps=0))
+    assert "GRPO" not in costs(without)
 
 
 def test_cosine_with_warmup_is_the_textbook_one_without_its_zero_step():

@@ -1,0 +1,49 @@
+"""What the stages of a run cost beside one another, for the time left of all of them.
+
+    with Stages(costs(config)) as stages: ...
+
+In rows of the executor's training, as measured on two cores with models from scratch; elsewhere the first stages that
+were finished say how long such a row takes, and the rest is as good as these ratios.
+"""
+
+from __future__ import annotations
+
+from embodied_mem.training.config import Config, CorrectionConfig, SFTConfig
+
+_GAME, _OWN_GAME, _GROUP_EPISODE, _SCORED_EPISODE = 1, 10, 20, 7
+_COMPILER_ROW = 1.4
+
+
+def costs(config: Config, *, recorded: bool = False) -> dict[str, float]:
+    """Cost by stage, in order, of those that the configuration has.
+
+    Args:
+        config: of the run.
+        recorded: whether its world is recorded and never played in training, nor scored at the end.
+    """
+    grpo, scored = config.grpo, config.evaluation
+    episodes = (scored.num_tasks or config.world.num_valid) * len(scored.seeds)
+    found = {
+        "samples": float(_GAME * config.world.num_train * config.data.passes),
+        "executor": _trained(config.executor_sft),
+        "correction of the executor": _corrected(config.executor_correction),
+        "compiler": _trained(config.compiler_sft, _COMPILER_ROW),
+        "correction of the compiler": _corrected(config.correction, _COMPILER_ROW),
+        "GRPO": 0.0,
+        "table": 0.0 if recorded else float(_SCORED_EPISODE * episodes * len(scored.deliveries)),
+    }
+    if grpo.steps:
+        played = grpo.steps * grpo.num_tasks * grpo.group_size
+        found["GRPO"] = float(_GROUP_EPISODE * played + _SCORED_EPISODE * episodes)
+    always = {"samples", "executor", "compiler"} if recorded else {"samples", "executor", "compiler", "table"}
+    return {name: cost for name, cost in found.items() if cost or name in always}
+
+
+def _trained(sft: SFTConfig, row: float = 1.0) -> float:
+    return row * sft.steps * sft.batch_size
+
+
+def _corrected(correction: CorrectionConfig, row: float = 1.0) -> float:
+    if not correction.num_games:
+        return 0.0
+    return correction.rounds * (_OWN_GAME * correction.num_games + _trained(correction.sft, row))
