@@ -35,7 +35,7 @@ from embodied_mem.progress import Progress
 
 from .agents import AGENTS, OWN
 from .gold_paths import GoldPath, Memories
-from .jvm import Simulator, game_names, official_variations
+from .jvm import SOLVES_S, Simulator, game_names, official_variations
 from .narration import BriefScienceWorld, Outcome, PathBank, outcome_of
 from .recordings import spread
 
@@ -201,7 +201,10 @@ def remember(config: ScienceWorldConfig, variations: Variations, finished: Finis
     ]
     left = [(game, variation) for game, variation in wanted if ("gold", game, str(variation)) not in finished.rows]
     if left:
-        with Simulator() as simulator, Progress("gold paths of training", len(left), unit="path") as progress:
+        with (
+            Simulator(answers_within_s=SOLVES_S) as simulator,
+            Progress("gold paths of training", len(left), unit="path") as progress,
+        ):
             for game, variation in left:
                 commands = simulator.gold_path(game, variation)
                 simulator.load(game, variation)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.worlds.scienceworld.jvm import SPLITS, Simulator, game_names, official_variations
+from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, SPLITS, Simulator, game_names, official_variations
 from embodied_mem.worlds.scienceworld.subgoals import SubgoalProgress, Subgoals, load_subgoals
 
 MAX_STEPS = 100
@@ -126,7 +126,7 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         """Return the simulator's own solution of a task, from a process started for it. Raises as `load`, and
         SimulatorError where the process fails."""
         task = self.load(task_index)
-        with Simulator(self._native.simplifications) as simulator:
+        with Simulator(self._native.simplifications, SOLVES_S) as simulator:
             return simulator.gold_path(task.game, task.variation)
 
 

@@ -29,6 +29,9 @@ _JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 ANSWER_TIMEOUT_S = 120
 """Seconds after which a simulator that does not answer counts as dead."""
 
+SOLVES_S = 1800
+"""The same for one that is asked for solutions: some tasks on genetics take it minutes on a busy machine."""
+
 SPLITS = ("train", "dev", "test")
 
 
@@ -79,11 +82,12 @@ class Simulator:
     raise InvalidInputError for a variation that the task does not have.
     """
 
-    def __init__(self, simplifications: str = ""):
+    def __init__(self, simplifications: str = "", answers_within_s: int = ANSWER_TIMEOUT_S):
         """Start the process.
 
         Args:
             simplifications: the original's, separated by commas ("easy", "openDoors,openContainers", ...).
+            answers_within_s: seconds after which it counts as dead.
 
         Raises:
             MissingDependencyError: Java or the package is not installed.
@@ -106,7 +110,7 @@ class Simulator:
         self.port: int = port
         # Neither shut down sockets nor release objects when collected: a fork would do both to its parent's simulators.
         parameters = self._py4j.GatewayParameters(
-            port=port, auth_token=token, read_timeout=ANSWER_TIMEOUT_S, auto_field=True, auto_close=False,
+            port=port, auth_token=token, read_timeout=answers_within_s, auto_field=True, auto_close=False,
             enable_memory_management=False,
         )  # fmt: skip
         gateway = self._py4j.JavaGateway(gateway_parameters=parameters)

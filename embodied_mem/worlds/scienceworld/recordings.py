@@ -145,7 +145,7 @@ def record_all(
     if left:
         path.parent.mkdir(parents=True, exist_ok=True)
         with (
-            jvm.Simulator() as simulator,
+            jvm.Simulator(answers_within_s=jvm.SOLVES_S) as simulator,
             path.open("a") as file,
             Progress("recording", len(left), unit="task") as progress,
         ):
