@@ -10,6 +10,7 @@ those of the world's class.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gymnasium
@@ -24,10 +25,15 @@ NUM_GENERATED = 20
 """Tasks of the home that is played where none are named."""
 
 
-def _make(world: str, num_envs: int, options: dict[str, Any]) -> NativeVectorEnv:
+def _make(world: str, num_envs: int, render_mode: str | None, options: dict[str, Any]) -> NativeVectorEnv:
+    if render_mode not in (None, "ansi"):
+        raise InvalidInputError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
+    tasks = {}
     if "tasks" not in options and card(world).generated:
-        options = {**options, **load(world, "generated")(NUM_GENERATED, options.get("seed", 0))}
-    return make(world, num_envs=num_envs, **options)
+        tasks = load(world, "generated")(NUM_GENERATED, options.get("seed", 0))
+    envs = make(world, num_envs=num_envs, **options, **tasks)
+    envs.made_by, envs.render_mode = functools.partial(_make, world, num_envs, render_mode, options), render_mode
+    return envs
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -44,10 +50,8 @@ class TextEnv(gymnasium.Env[str, str]):
     metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 (gymnasium's own name)
 
     def __init__(self, world: str, render_mode: str | None = None, **options: Any):
-        if render_mode not in (None, "ansi"):
-            raise InvalidInputError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
         self._made_of = world, render_mode, options
-        self._envs, self._text = _make(world, 1, options), ""
+        self._envs, self._text = _make(world, 1, render_mode, options), ""
         self.render_mode = render_mode
         self.observation_space, self.action_space = self._envs.single_observation_space, self._envs.single_action_space
 
@@ -124,9 +128,21 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
         self._ended = terminated | truncated
         return texts, rewards, terminated, truncated, info
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """As `NativeVectorEnv.call`."""
+        return self.env.call(name, *args, **kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """As `NativeVectorEnv.get_attr`."""
+        return self.env.get_attr(name)
+
 
 def make_vector(
-    world: str, num_envs: int = 1, autoreset_mode: str | AutoresetMode = AutoresetMode.DISABLED, **options: Any
+    world: str,
+    num_envs: int = 1,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.DISABLED,
+    render_mode: str | None = None,
+    **options: Any,
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """The vector env behind the ids: the world's own where autoreset is disabled."""
     try:
@@ -134,7 +150,7 @@ def make_vector(
     except ValueError as error:
         known = ", ".join(one.value for one in AutoresetMode)
         raise InvalidInputError(f"autoreset_mode: expected one of {known}, got {autoreset_mode!r}") from error
-    envs = _make(world, num_envs, options)
+    envs = _make(world, num_envs, render_mode, options)
     return envs if mode is AutoresetMode.DISABLED else AutoresetTextEnvs(envs, mode)
 
 

@@ -12,7 +12,9 @@ import string
 from typing import Any
 
 import gymnasium
+from gymnasium.error import CustomSpaceError
 from gymnasium.spaces import Text
+from gymnasium.vector.utils import create_shared_memory
 
 SAMPLE_LENGTH = 32
 """Characters of the longest sample."""
@@ -50,6 +52,11 @@ class AnyText(Text):
 
     def __repr__(self) -> str:
         return "AnyText()"
+
+
+@create_shared_memory.register(AnyText)
+def _no_shared_memory(space: AnyText, n: int = 1, ctx: Any = None) -> Any:
+    raise CustomSpaceError("texts of any length have no place in shared memory; pass shared_memory=False")
 
 
 @gymnasium.spaces.utils.flatten_space.register(AnyText)

@@ -11,6 +11,7 @@ envs = make("alfworld", tasks="train", num_envs=16, seed=0)      # any world, by
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,7 +57,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     `task_id`, what these make handles of.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": []}  # noqa: RUF012 (gymnasium's own name)
+    metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["ansi"]}  # noqa: RUF012 (gymnasium's own name)
     extra_info: tuple[str, ...] = ()
     """Names in `info` of what the native side answers after `progress`."""
     default_tasks = ""
@@ -65,6 +66,8 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """What an action looks like where `info` has no `admissible_commands`, since names are part of it."""
     has_chance = False
     """Whether the seed decides more than the order of tasks."""
+    made_by: Callable[[], NativeVectorEnv] | None = None
+    """Makes such envs again, set by `make`."""
 
     def __init__(
         self,
@@ -231,6 +234,40 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
         return self._native.snapshot(self._checked_env(index))
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return an attribute of each env, or what its method answers.
+
+        `call("render")` is `render`; an attribute of the vector env, such as `max_steps`, is the same for all; any
+        other, such as `state`, is that of what `env` returns.
+
+        Raises:
+            InvalidInputError: it is a method of all envs together.
+        """
+        if name == "render":
+            return self.render() or (None,) * self.num_envs
+        if hasattr(self, name):
+            if callable(shared := getattr(self, name)):
+                raise InvalidInputError(
+                    f"call: expected what each env has, got {name!r}, which is of all envs together"
+                )
+            return (shared,) * self.num_envs
+        each = [getattr(self.env(i), name) for i in range(self.num_envs)]
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in each)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each env, as `call` does."""
+        return self.call(name)
+
+    def render(self) -> tuple[str, ...] | None:
+        """Return the last text of each env, if `render_mode` is "ansi"."""
+        return tuple(self.answers()[0]) if self.render_mode == "ansi" else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is made anew and has to be reset. Tasks that are native objects cannot be pickled."""
+        if self.made_by is None:
+            raise TypeError(f"{type(self).__name__} is pickled only if embodied_mem.envs.make or gymnasium made it")
+        return self.made_by, (), {"spec": self.spec, "render_mode": self.render_mode}
+
     def chance_seed(self, stream: Stream, episode: int, task_index: int) -> int:
         """Return what decides the chance in an env's episode."""
         return int(np.random.SeedSequence([stream.seed, stream.env, episode]).generate_state(1, np.uint64)[0])
@@ -290,4 +327,5 @@ def make(world: str, backend: str | None = None, **options: Any) -> NativeVector
         if parameter.default is parameter.empty and name not in options:
             raise InvalidInputError(f"{world}: expected the option {name}, such as {cls.default_tasks!r}, got none")
     envs: NativeVectorEnv = cls(**options)
+    envs.made_by = functools.partial(make, world, backend, **options)
     return envs

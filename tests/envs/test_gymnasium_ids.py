@@ -100,6 +100,53 @@ def test_autoreset_is_what_resetting_by_hand_gives(games, mode):
     assert num_ends >= 4
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_vector_envs_are_pickled_rendered_and_asked(mode):
+    envs = gymnasium.make_vec(ID, num_envs=2, autoreset_mode=mode, render_mode="ansi", max_steps=7, seed=4)
+    texts, _ = envs.reset(seed=4)
+    assert envs.render() == tuple(texts)
+    texts, *_ = envs.step(["look", "inventory"])
+    assert envs.render() == envs.call("render") == envs.call("observation") == tuple(texts)
+    assert envs.call("max_steps") == envs.get_attr("max_steps") == (7, 7)
+    places = [state["location"] for state in envs.call("state")]
+    assert len(places) == 2
+    with pytest.raises(InvalidInputError, match="got 'snapshot', which is of all envs together"):
+        envs.call("snapshot", 0)
+    again = pickle.loads(pickle.dumps(envs))
+    assert again.spec == envs.spec
+    assert again.metadata == envs.metadata
+    with pytest.raises(InvalidInputError, match="never reset"):
+        again.step(["look", "look"])
+    for one in (envs, again):
+        one.reset(seed=9)
+        one.step(["look", "inventory"])
+    assert again.render() == envs.render()
+    silent = gymnasium.make_vec(ID, num_envs=2, seed=4)
+    silent.reset()
+    assert silent.render() is None
+    assert silent.call("render") == (None, None)
+
+
+def test_envs_that_nobody_can_make_again_are_not_pickled(games):
+    kind = registry.load("alfworld", "env")
+    with pytest.raises(TypeError, match=r"only if embodied_mem\.envs\.make or gymnasium made it"):
+        pickle.dumps(kind(games))
+
+
+def test_envs_in_gymnasiums_own_vector_envs():
+    in_turn = gymnasium.make_vec(ID, num_envs=2, vectorization_mode="sync", render_mode="ansi")
+    in_processes = gymnasium.make_vec(
+        ID, num_envs=2, vectorization_mode="async", vector_kwargs={"shared_memory": False}, render_mode="ansi"
+    )
+    for envs in (in_turn, in_processes):
+        envs.reset(seed=3)
+        envs.step(["look", "inventory"])
+    assert in_turn.render() == in_processes.render() == in_processes.call("render")
+    in_processes.close()
+    with pytest.raises(ValueError, match="shared_memory=False"):
+        gymnasium.make_vec(ID, num_envs=2, vectorization_mode="async")
+
+
 def test_lists_of_info_and_wrong_options(games):
     envs = DictInfoToList(gymnasium.make_vec(ID, num_envs=2, tasks=games))
     assert [row["won"] for row in envs.reset()[1]] == [False, False]
