@@ -1,6 +1,7 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
 
-The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`, `models`.
+The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`,
+`models`, `drop_in`.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -159,7 +160,7 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-MODULES = {"memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models"}
+MODULES = {"memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models", "drop_in": "drop_in"}
 """Suite -> its module in `benchmarks`, which has `bench_SUITE` and `add_arguments`."""
 
 
