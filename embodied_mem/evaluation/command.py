@@ -32,6 +32,8 @@ EXTRA_OF = {
     **dict.fromkeys(("hnswlib", "usearch", "faiss", "networkx", "rustworkx", "igraph", "networkit", "kuzu"), "bench"),
     **dict.fromkeys(("threadpoolctl", "torch", "transformers", "xllamacpp", "gguf"), "bench"),
     "sklearn": "pictures",
+    **dict.fromkeys(("mcp", "mcp_types", "uvicorn"), "mcp"),
+    "langgraph": "langgraph",
 }
 """Module of another package -> the extra that installs it."""
 

@@ -1,0 +1,99 @@
+"""JSON documents by namespace and key, as a module of a `MemoryStore`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInputError
+from ..memory.arguments import shown
+from ..memory.store.module import Selector
+
+Namespace = tuple[str, ...]
+
+
+class Document(NamedTuple):
+    """One value.
+
+    Attributes:
+        value: a JSON object.
+        created, updated: times in ISO 8601.
+        paths: of the texts to search by; None for the store's own, False for none.
+    """
+
+    value: dict[str, Any]
+    created: str
+    updated: str
+    paths: list[str] | bool | None = None
+
+
+class Documents:
+    """All documents, in the order in which they were first put.
+
+    An event is {"time": ISO 8601, "puts": [[namespace, key, value or None, index], ...]}.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[Namespace, dict[str, Document]] = {}
+
+    def get(self, namespace: Namespace, key: str) -> Document | None:
+        """A document, or None."""
+        return self._of.get(namespace, {}).get(key)
+
+    def below(self, prefix: Namespace) -> Iterator[tuple[Namespace, str, Document]]:
+        """All documents whose namespace begins so."""
+        for namespace, documents in self._of.items():
+            if namespace[: len(prefix)] == prefix:
+                for key, document in documents.items():
+                    yield namespace, key, document
+
+    def namespaces(self) -> list[Namespace]:
+        """Those that were ever used and hold something, in order."""
+        return sorted(namespace for namespace, documents in self._of.items() if documents)
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        """Raises InvalidInputError for what is no event."""
+        if not isinstance(event.get("time"), str) or not isinstance(event.get("puts"), list):
+            raise InvalidInputError(f"documents: expected a time and puts, got {shown(event)}")
+        for put in event["puts"]:
+            if not isinstance(put, list) or len(put) != 4 or not isinstance(put[1], str):
+                raise InvalidInputError(f"documents: expected [namespace, key, value, index], got {shown(put)}")
+            if not isinstance(put[0], list) or not all(isinstance(label, str) for label in put[0]):
+                raise InvalidInputError(f"documents: expected labels for a namespace, got {shown(put[0])}")
+            if put[2] is not None and not isinstance(put[2], dict):
+                raise InvalidInputError(f"documents: expected a JSON object for a value, got {shown(put[2])}")
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Put and delete; a document that is put again keeps its place and when it was created."""
+        time = event["time"]
+        for labels, key, value, index in event["puts"]:
+            documents = self._of.setdefault(tuple(labels), {})
+            if value is None:
+                documents.pop(key, None)
+                continue
+            before = documents.get(key)
+            documents[key] = Document(value, before.created if before else time, time, index)
+
+    def state(self) -> bytes:
+        """All of it as JSON."""
+        rows = [[list(space), key, *document] for space, found in self._of.items() for key, document in found.items()]
+        return json.dumps(rows, ensure_ascii=False, sort_keys=True).encode()
+
+    def restore(self, state: bytes) -> None:
+        """What `state` gave."""
+        self._of = {}
+        for labels, key, *fields in json.loads(state):
+            self._of.setdefault(tuple(labels), {})[key] = Document(*fields)
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove documents that name an object, and those with a label that is a user's name."""
+        gone = [
+            (namespace, key)
+            for namespace, key, document in self.below(())
+            if any(selector.is_name(label) for label in namespace)
+            or selector.in_text(f"{key} {json.dumps(document.value, ensure_ascii=False)}")
+        ]
+        for namespace, key in gone:
+            del self._of[namespace][key]
+        return {"documents": len(gone)}
