@@ -15,6 +15,9 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
     compiled_no_brief  the same, the Brief State replaced by goal and action history (w/o Brief State)
     guidance_only      `compiled` without soft tokens, whose guidance is carried out word by word without the executor
     teacher            the guidance of the teacher that the compiler learned from: what it could reach
+    mem0_1, ...        a memory method of another paper, see `agents.baselines`, which has observed the bank's episodes;
+                       its text stands in the prompt from the first step on, or with `_steps` behind the name is
+                       recalled at every step
 """
 
 from __future__ import annotations
@@ -26,10 +29,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from embodied_mem.agents.baselines import METHODS, make_method
+from embodied_mem.agents.baselines.method import MemoryMethod
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
     import jax
@@ -121,6 +127,49 @@ class FullTrajectories(StaticInjection):
 
     def _fits(self, text: str) -> bool:
         return len(self._tokenizer.encode(text)) <= self._room
+
+
+class MethodDelivery(NoMemory):
+    """What a memory method recalls, as many of its lines as fit `METHOD_TOKENS`, the same for every method.
+
+    Args:
+        name: the method's, with `_steps` behind it where it recalls at every step.
+        episodes: that it observes first, in this order.
+        executor: whose tokens are counted; a server's, without a tokenizer, are taken as four bytes each.
+        numbered: lines begin with a number, as the experiences do that the models were trained on.
+    """
+
+    def __init__(self, name: str, episodes: Sequence[Episode], executor: Any, numbered: bool = False):
+        self.name, self._each_step, self._numbered = name, name.endswith(STEPS), numbered
+        self.method: MemoryMethod = make_method(name.removesuffix(STEPS))
+        for episode in episodes:
+            self.method.observe(episode)
+        self._tokenizer = getattr(executor, "tokenizer", None)
+
+    def begin(self, views: Sequence[View]) -> None:
+        """Recalls once."""
+        for view in views:
+            view.state = self._recalled(view, view.first)
+
+    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
+        """The same text at every step, or what is recalled for the newest observation."""
+        if not self._each_step:
+            return [view.state for view in views]
+        return [
+            self._recalled(view, f"{view.first}\n{view.turns[-1][1]}") if view.turns else view.state for view in views
+        ]
+
+    def _recalled(self, view: View, observation: str) -> Delivered:
+        lines: list[str] = []
+        for number, line in enumerate(self.method.recall(view.goal, observation), 1):
+            line = f"{number} {line}" if self._numbered else line
+            if self._count("\n".join([*lines, line])) > METHOD_TOKENS:
+                break
+            lines.append(line)
+        return Delivered(memory="\n".join(lines) or "nothing")
+
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.encode(text)) if self._tokenizer else -(-len(text.encode()) // 4)
 
 
 class TeacherGuidance(NoMemory):
@@ -249,8 +298,13 @@ class CompiledMemory:
         return delivered
 
 
+STEPS = "_steps"
+METHOD_TOKENS = 160
+"""Of the executor, that a memory method may fill at a step."""
+
 DELIVERIES = (
-    "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher"
+    "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
+    *METHODS, *(name + STEPS for name in METHODS),
 )  # fmt: skip
 
 
@@ -262,14 +316,19 @@ def make_delivery(
     hint_tokens: int | None = None,
     teacher: Callable[[], Any] | None = None,
     executor: Executor | None = None,
+    episodes: Sequence[Episode] = (),
+    numbered: bool = False,
 ) -> Delivery:
-    """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`.
+    """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and
+    `episodes` and `numbered` for memory methods, see `MethodDelivery`.
 
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler, a teacher or an executor
             and none is given.
     """
     check_names((name,))
+    if name.removesuffix(STEPS) in METHODS:
+        return MethodDelivery(name, episodes, executor, numbered)
     if name == "static_full":
         if executor is None:
             raise InvalidInputError("delivery 'static_full': expected an executor, got none")

@@ -12,7 +12,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from embodied_mem.agents.deliveries import GUIDANCE, SOFT_SETTINGS, Delivery, check_names, check_soft, make_delivery
+from embodied_mem.agents.baselines import METHODS, row_name
+from embodied_mem.agents.deliveries import (
+    GUIDANCE,
+    SOFT_SETTINGS,
+    STEPS,
+    Delivery,
+    check_names,
+    check_soft,
+    make_delivery,
+)
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
 from embodied_mem.memory import MemoryBank
@@ -72,7 +81,15 @@ class Setting:
         check_soft(self.soft)
         if self.guidance not in GUIDANCE:
             raise InvalidInputError(f"guidance: expected one of {', '.join(GUIDANCE)}, got {self.guidance!r}")
-        object.__setattr__(self, "name", self.name or self.delivery)
+        object.__setattr__(self, "name", self.name or _row(self.delivery))
+
+
+def _is_method(delivery: str) -> bool:
+    return delivery.removesuffix(STEPS) in METHODS
+
+
+def _row(delivery: str) -> str:
+    return row_name(delivery) if _is_method(delivery) else delivery
 
 
 def settings_of(
@@ -84,16 +101,16 @@ def settings_of(
 ) -> list[Setting]:
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
-    These are `static` and `static_full` under other banks, `compiled` under everything, `compiled_text` with other
-    hints and guidance, `teacher` with other guidance. The first row of a delivery has its name; the others say what
-    differs, as `compiled bank=empty`.
+    These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
+    `compiled_text` with other hints and guidance, `teacher` with other guidance. The first row of a delivery has its
+    name; the others say what differs, as `compiled bank=empty`.
     """
     rows = []
     for delivery in deliveries:
         base = Setting(delivery, banks[0], soft[0], hint_tokens[0], guidance=guidance[0])
         rows.append(base)
         changes: list[dict[str, Any]] = []
-        if delivery in ("static", "static_full", "compiled"):
+        if delivery in ("static", "static_full", "compiled") or _is_method(delivery):
             changes += [{"bank": bank} for bank in banks[1:]]
         if delivery == "compiled":
             changes += [{"soft": setting} for setting in soft[1:]]
@@ -103,7 +120,7 @@ def settings_of(
             changes += [{"guidance": level} for level in guidance[1:]]
         for change in changes:
             [(field, value)] = change.items()
-            rows.append(dataclasses.replace(base, **change, name=f"{delivery} {field}={value}"))
+            rows.append(dataclasses.replace(base, **change, name=f"{_row(delivery)} {field}={value}"))
     return rows
 
 
@@ -130,16 +147,18 @@ def under(
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
+    view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
     delivery = make_delivery(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
+        episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None
         if follower is None:
             raise InvalidInputError(f"{setting.name!r}: nothing in this world carries out guidance by rule")
         executor = follower if setting.delivery == "guidance_only" else _Reworded(executor, follower, setting.guidance)
-    return delivery, BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first), executor
+    return delivery, view, executor
 
 
 class _Reworded:

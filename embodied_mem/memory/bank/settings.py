@@ -96,6 +96,22 @@ class BankView:
             found = [dataclasses.replace(one, number=int(number)) for number, one in zip(names, found)]
         return found
 
+    def episodes(self) -> list[Episode]:
+        """All episodes, for a memory that keeps them in its own way; none of an empty bank.
+
+        Raises:
+            InvalidInputError: the setting is about what is retrieved, and says nothing of all episodes.
+        """
+        [setting] = self._settings
+        if setting not in ("committed", "empty", "stale"):
+            raise InvalidInputError(
+                f"bank setting of a memory method: expected committed, empty or stale, got {setting!r}"
+            )
+        if setting == "stale":
+            random = np.random.default_rng(self._seed)
+            return [_moved(Experience(e, why), self._bank.reader, random).episode for e, why in self._bank.records]
+        return [] if setting == "empty" else [episode for episode, _ in self._bank.records]
+
     def _retrieve(
         self, setting: str, goal: str, k: int, context: str, exclude: tuple[str, ...], random: np.random.Generator
     ) -> list[Experience]:

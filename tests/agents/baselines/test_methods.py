@@ -1,0 +1,234 @@
+"""Memory methods of other papers on examples worked out by hand, and all of them through a game."""
+
+import functools
+import types
+
+import numpy as np
+import pytest
+from told_chat import ToldChat
+
+from embodied_mem import envs
+from embodied_mem.agents.baselines import METHODS, make_method, row_name
+from embodied_mem.agents.baselines.g_memory import first_neighbour_clusters
+from embodied_mem.agents.baselines.method import clauses_of, facts_of, lines_for, tagged
+from embodied_mem.agents.baselines.reflexion import Reflexion
+from embodied_mem.agents.deliveries import METHOD_TOKENS, MethodDelivery, make_delivery
+from embodied_mem.agents.rollout import play, rollout
+from embodied_mem.agents.view import start_view
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.controls import settings_of
+from embodied_mem.memory import MemoryBank
+from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.generator import generate
+
+KITCHEN = "You are in the middle of a room. Looking quickly around you, you see a fridge 1, and a shelf 2."
+HALL = "You are in the middle of a room. Looking quickly around you, you see a desk 1, and a shelf 1."
+
+
+def found(thing, place, room=KITCHEN, won=True, number=0):
+    """An episode in which a thing was taken from a place and put on shelf 1."""
+    steps = (
+        Step(room, f"go to {place}"),
+        Step(f"You arrive at {place}. On the {place}, you see a {thing} 1.", f"take {thing} 1 from {place}"),
+        Step(f"You pick up the {thing} 1 from the {place}.", "go to shelf 1"),
+        Step("You arrive at shelf 1. On the shelf 1, you see nothing.", f"move {thing} 1 to shelf 1"),
+    )
+    last = f"You move the {thing} 1 to the shelf 1."
+    return Episode(f"{thing}-{place}-{number}", f"put some {thing} on shelf.", steps, won, last)
+
+
+def test_rules_say_what_was_where():
+    assert clauses_of(found("mug", "fridge 1")) == ["mug was in fridge 1", "mug placed in shelf 1"]
+    assert facts_of(found("mug", "desk 1", HALL))[0] == "mug was in desk 1 (room: desk 1; shelf 1)"
+    known = [tagged("mug was in fridge 1", "fridge 1; shelf 2"), tagged("mug was in desk 1", "desk 1; shelf 1"), "a\nb"]
+    assert lines_for(known, KITCHEN) == ["here: mug was in fridge 1", "elsewhere: mug was in desk 1", "a b"]
+
+
+def test_mem0_1_adds_updates_deletes_and_leaves_alone():
+    chat = ToldChat(
+        {"facts": ["mug in fridge", "pan on stove"]},
+        {"memory": [{"id": "", "text": t, "event": "ADD"} for t in ("mug in fridge", "pan on stove")]},
+        {"facts": ["mug on desk", "pan lost", "soap in bath", "pan on stove"]},
+        {
+            "memory": [
+                {"id": "0", "text": "mug on desk", "event": "UPDATE"},
+                {"id": "1", "text": "", "event": "DELETE"},
+                {"id": "7", "text": "no such memory", "event": "UPDATE"},
+                {"id": "", "text": "soap in bath", "event": "ADD"},
+                {"id": "1", "text": "pan on stove", "event": "NONE"},
+            ]
+        },
+        {"facts": []},
+    )
+    method = make_method("mem0_1", chat)
+    for _ in range(3):
+        method.observe(found("mug", "fridge 1"))
+    assert not chat.answers  # without a fact nothing is decided
+    assert '"id": "0", "text": "mug in fridge"' in chat.asked[3]  # small numbers, in the order in which they were found
+    assert method.texts() == ["mug on desk", "soap in bath"]
+    assert method.calls == 5
+
+
+def test_mem0_1_by_rule_keeps_the_newest_place_of_a_room():
+    method = make_method("mem0_1")
+    for place, room in (("fridge 1", KITCHEN), ("fridge 1", KITCHEN), ("shelf 2", KITCHEN), ("desk 1", HALL)):
+        method.observe(found("mug", place, room))
+    places = [text for text in method.texts() if " was in " in text]
+    assert places == ["mug was in shelf 2 (room: fridge 1; shelf 2)", "mug was in desk 1 (room: desk 1; shelf 1)"]
+    assert "here: mug was in desk 1" in method.recall("put some mug on shelf.", HALL)
+
+
+def test_mem0_2_only_adds_and_keeps_equal_texts_once():
+    said = ["mug in fridge", "mug in fridge", "", "pan on stove"]
+    chat = ToldChat(*[{"memory": [{"text": text} for text in texts]} for texts in (said, ["mug in fridge"], [])])
+    method = make_method("mem0_2", chat)
+    for number in range(3):
+        method.observe(found("mug", "fridge 1", number=number))
+    assert method.texts() == ["mug in fridge", "pan on stove"]
+    assert chat.asked[0].count("You pick up the mug") == 1
+    assert chat.asked[2].count("You pick up the mug") == 3  # the last messages and the new one
+
+
+def test_mem0_2_scores_words_and_entities_beside_meaning():
+    """Both texts share one word with the query. cosine + boost, over 1 + 1 + 0.5: a missing divisor gives > 1."""
+    method = make_method("mem0_2", ToldChat({"memory": [{"text": "mug in fridge"}, {"text": "pan on stove"}]}))
+    method.observe(found("mug", "fridge 1"))
+    (first, score), *_ = method.search("mug")
+    assert method.entries.texts[first] == "mug in fridge"
+    cosine = dict(method.entries.index.search("mug", 2))[first]
+    words = method._word_scores("mug", 60)[first]
+    assert 0 < words < 0.1  # ln(2) * 2.2 / 2.2 = 0.7 before the sigmoid around 5
+    assert score == pytest.approx((cosine + words + 0.5) / 2.5)  # the entity is the query: cosine 1, linked once
+    many = dict.fromkeys(range(11))
+    method.linked[method._by_name["mug"]] = set(many)
+    assert method._boosts("mug")[0] == pytest.approx(0.5 / 1.1)  # 1 + 0.001 * 10^2
+
+
+def test_a_mem_links_notes_and_changes_neighbours():
+    about = {"keywords": ["mug"], "context": "a mug", "tags": ["kitchen"]}
+    evolved = {"links": ["0", "9"], "tags": ["cups"], "neighbours": [{"id": "0", "context": "mugs", "tags": ["cups"]}]}
+    chat = ToldChat(about, about, evolved, {"keywords": ["mug"]})
+    method = make_method("a_mem", chat)
+    method.observe(found("mug", "fridge 1"))
+    method.observe(found("mug", "desk 1", HALL))
+    first, second = method.notes.values()
+    assert (first.context, first.tags, first.links) == ("mugs", ["cups"], [])
+    assert (second.tags, second.links, method.evolutions) == (["cups"], [0], 1)
+    assert len(method.recall("put some mug on shelf.", HALL)) == 2
+
+
+def test_a_mem_searches_neighbours_by_what_they_said_until_the_index_is_rebuilt():
+    about = {"keywords": ["mug"], "context": "a mug", "tags": ["kitchen"]}
+    evolved = {"links": ["0"], "tags": [], "neighbours": [{"id": "0", "context": "zebra", "tags": ["zebra"]}]}
+    for every, expected in ((100, "a mug"), (1, "zebra")):
+        method = make_method("a_mem", ToldChat(about, about, evolved))
+        method.REBUILD_EVERY = every
+        method.observe(found("mug", "fridge 1"))
+        method.observe(found("mug", "desk 1", HALL))
+        assert expected in method.entries.index._texts[0]
+
+
+def test_g_memory_gives_two_successes_and_one_failure():
+    method = make_method("g_memory")
+    for number, won in enumerate([True, True, True, False, False]):
+        method.observe(found("mug", f"shelf {number + 1}", won=won, number=number))
+    lines = [line for line in method.recall("put some mug on shelf.", KITCHEN) if line.startswith("here: ")]
+    assert [line.split(";")[0] for line in lines] == [f"here: mug was in shelf {n}" for n in (1, 2, 4)]
+    assert all(method.edges(n) == [m for m in range(5) if m != n] for n in range(5))  # equal tasks have similarity 1
+
+
+def test_g_memory_revises_at_every_fifth_episode_and_gives_credit():
+    method = make_method("g_memory")
+    for number in range(4):
+        method.observe(found("mug", "fridge 1", number=number))
+    assert method.texts_of_insights() == []
+    method.observe(found("mug", "fridge 1", number=4))
+    assert method.texts_of_insights() == ["mug was in fridge", "mug placed in shelf"]
+    method.observe(found("mug", "fridge 1", number=5))
+    method.observe(found("mug", "fridge 1", number=6))
+    assert [*method.credit.values()] == [2, 2]
+    method.observe(found("mug", "fridge 1", number=7, won=False))
+    assert [*method.credit.values()] == [0, 0]
+    method.observe(found("mug", "fridge 1", number=8, won=False))
+    assert method.texts_of_insights() == []
+
+
+def test_first_neighbours_make_clusters():
+    """0 and 1 are each other's nearest, 2 has 1 as its nearest; 3 and 4 stand apart."""
+    angles = np.array([0.0, 0.1, 0.25, 2.0, 2.1])
+    assert first_neighbour_clusters(np.stack([np.cos(angles), np.sin(angles)], 1)) == [[0, 1, 2], [3, 4]]
+
+
+def test_langmem_inserts_and_patches_what_it_was_shown():
+    new = [{"id": "", "kind": "semantic", "content": text} for text in ("mug in fridge", "pan on stove")]
+    changed = [
+        {"id": "0", "kind": "semantic", "content": "mug on desk"},
+        {"id": "7", "kind": "episodic", "content": "x"},
+    ]
+    method = make_method("langmem", ToldChat({"records": new}, {"records": changed}))
+    method.observe(found("mug", "fridge 1"))
+    method.observe(found("mug", "desk 1"))
+    assert method.texts() == ["mug on desk", "pan on stove", "x"]  # an unknown id is a new record
+
+
+@functools.cache
+def games():
+    return tuple(game.load() for game in generate(2, seed=0, num_scenes=4, prove=False))
+
+
+class Looker:
+    tokenizer = types.SimpleNamespace(encode=str.split)
+
+    def __init__(self):
+        self.prompts = []
+
+    def act(self, prompts, keys, soft):
+        self.prompts += prompts
+        count = len(prompts)
+        return types.SimpleNamespace(
+            actions=["look"] * count, tokens_in=[1] * count, tokens_out=[1] * count, prefill_s=0.0, decode_s=0.0
+        )
+
+
+@pytest.mark.parametrize("name", [*METHODS, "mem0_2_steps"])
+def test_every_method_plays_some_steps(name):
+    world = envs.make("alfworld", tasks=list(games()), num_envs=2, seed=0, max_steps=3)
+    executor, bank = Looker(), MemoryBank()
+    bank.add_many([found("mug", f"shelf {n}", room, number=n) for n in range(1, 9) for room in (KITCHEN, HALL)])
+    delivery = make_delivery(name, episodes=BankView(bank).episodes(), executor=executor, numbered=True)
+    played = play(world, executor, delivery, bank, tasks=[0, 1], seeds=[0, 0], top_k=2)
+    assert len(played) == 2
+    assert all("memory:\n1 " in prompt for prompt in executor.prompts)
+    assert len(executor.prompts) == 6
+    assert all(len(one.memory.split()) <= METHOD_TOKENS for trajectory in played for one in trajectory.delivered)
+
+
+def test_a_budget_of_tokens_cuts_whole_lines():
+    delivery = MethodDelivery("mem0_2", [found(f"thing{chr(97 + n)}", "fridge 1") for n in range(20)], Looker())
+    views = [start_view("put some mug on shelf.", KITCHEN, [])]
+    delivery.method.recall = lambda task, observation: ["word " * 90, "word " * 90]
+    delivery.begin(views)
+    assert len(delivery.deliver(views, None)[0].memory.split()) == 90
+
+
+def test_rows_of_rules_are_not_named_as_the_original():
+    assert [row.name for row in settings_of(("static", "a_mem"), ("committed", "empty"))] == [
+        "static", "static bank=empty", "a_mem (rule extraction)", "a_mem (rule extraction) bank=empty",
+    ]  # fmt: skip
+    assert row_name("a_mem", ToldChat()) == "a_mem"
+    with pytest.raises(InvalidInputError, match="mem0_2"):
+        make_method("mem0_3")
+    with pytest.raises(InvalidInputError, match="irrelevant"):
+        BankView(MemoryBank(), ("irrelevant",)).episodes()
+
+
+def test_reflexion_ends_a_trial_that_repeats_itself_and_reads_three_reflections():
+    chat = ToldChat(*[text for trial in "abcde" for text in ("look", "look", f"reflection {trial}")])
+    agent = Reflexion(chat)
+    world = envs.make("alfworld", tasks=list(games()), num_envs=1, seed=0, max_steps=20)
+    played = list(rollout(world, [agent], [[0] * 5]))
+    assert [len(one.actions) for one in played] == [2] * 5  # the third command is not asked for
+    assert [*agent.reflections.values()] == [["reflection c", "reflection d", "reflection e"]]
+    assert "Plans from past trials:" not in chat.asked[0]
+    assert chat.asked[12].startswith("Plans from past trials:\nreflection b\nreflection c\nreflection d\n")
