@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -143,23 +144,19 @@ def pack(
         counter: tokens of one text.
     """
     ranked = sorted(items, key=operator.attrgetter("score"), reverse=True)
-    ranked = [
-        item._replace(text=marked(item.text, item.trust))
-        if item.trust in QUOTED and item.module != _QUOTES_BY_ITSELF
-        else item
-        for item in ranked
-    ]
     heads: dict[str, int] = {}
     for position, item in enumerate(ranked):
-        if item.module not in heads:
-            heads[item.module] = position
-    first = dict.fromkeys(heads.values())
+        module = item.module
+        if module not in heads:
+            heads[module] = position
+        if item.trust in QUOTED and module != _QUOTES_BY_ITSELF:
+            ranked[position] = item._replace(text=marked(item.text, item.trust))
     limit = math.inf if budget_tokens is None else budget_tokens
     kept: list[int] = []
     left: dict[int, tuple[Item, int | None, float]] = {}
     texts: set[str] = set()
     used = 0
-    for position in [*first, *[position for position in range(len(ranked)) if position not in first]]:
+    for position in dict.fromkeys(itertools.chain(heads.values(), range(len(ranked)))):
         item = ranked[position]
         text = item.text
         said = text.rstrip(".! ")

@@ -87,14 +87,14 @@ class AMem(MemoryMethod):
             content = tagged("; ".join(clauses_of(episode)) or goal, compact_room(episode.first_observation))
         note = Note(content, about["keywords"], about["context"], about["tags"])
         near = [n for n, _ in self.entries.index.search(note.searched_by, self.NEIGHBOURS)]
-        evolved = bool(near) and self._evolve(note, near)
+        if near:
+            self._evolve(note, near)
         self.notes[self.entries.add(note.content, note.searched_by)] = note
-        if evolved and self.evolutions % self.REBUILD_EVERY == 0:
+        if near and self.evolutions % self.REBUILD_EVERY == 0:
             for number, old in self.notes.items():
                 self.entries.put(number, old.content, old.searched_by)
 
-    def _evolve(self, note: Note, near: list[int]) -> bool:
-        """Whether anything was linked or rewritten."""
+    def _evolve(self, note: Note, near: list[int]) -> None:
         shown = [{"id": str(n), **dataclasses.asdict(self.notes[n])} for n in near]
         given: Json = {"note": dataclasses.asdict(note), "neighbours": shown}
         answer = self.ask(self.EVOLVE, given, self.EVOLUTION, lambda: self._by_rule(note, near))
@@ -104,9 +104,7 @@ class AMem(MemoryMethod):
             if one["id"] in map(str, near):
                 old = self.notes[int(one["id"])]
                 old.context, old.tags = one["context"], one["tags"]
-        evolved = bool(note.links or answer["neighbours"])
-        self.evolutions += evolved
-        return evolved
+        self.evolutions += bool(note.links or answer["neighbours"])
 
     def _by_rule(self, note: Note, near: list[int]) -> Json:
         """Links to notes with a tag in common, which get the tags of the new one too."""

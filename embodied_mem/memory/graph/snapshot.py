@@ -95,6 +95,11 @@ class Snapshot:
         return found
 
     @native_call
+    def find_all(self, names: Iterable[str]) -> list[int | None]:
+        """Return `find` of each of several names."""
+        return list(map(self._native.find_node, names))
+
+    @native_call
     def find_fact(self, subject: int, relation: str, object: int) -> int | None:
         """Return the id of the current fact that says so, or None."""
         found: int | None = self._native.find_fact(subject, self._native.find_relation(relation), object)

@@ -23,7 +23,6 @@ from ..profile.profile import UserProfile
 from ..recollection import Item
 from ..relevance import SIMILAR, Asked, relevance
 from ..spatial.spatial import SpatialMemory
-from ..trust import QUOTED
 from ..views.views import ViewMemory
 from .kept import kept
 
@@ -84,9 +83,9 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
     return found if words is None else _fitting(module, found, words)
 
 
-def weighed(item: Item) -> Item:
-    """The item, a little lower if it is a quotation: of two that fit about equally the more trusted one comes first."""
-    return item._replace(score=_OF_QUOTED * item.score) if item.trust in QUOTED else item
+def weighed(quoted: Item) -> Item:
+    """A quotation, a little lower: of two that fit about equally the more trusted one comes first."""
+    return quoted._replace(score=_OF_QUOTED * quoted.score)
 
 
 def best_of(items: Iterable[Item], k: int) -> list[Item]:
@@ -135,6 +134,8 @@ def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
         near = module.retrieve(asked.query, max(asked.k or 0, _FEW), as_of=asked.as_of, above=-1.0)
         if words is not None:
             return near
+        if not near:
+            return []
         same = Asked(asked.query, _same)
         return [item for item in near if item.score > SIMILAR or same.share(item.text)][: max(asked.k or 0, 5)]
     if isinstance(module, EpisodicMemory):  # of the place of the running task only for that task

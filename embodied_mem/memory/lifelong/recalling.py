@@ -13,6 +13,7 @@ from typing import Any
 
 from ..arguments import checked_mapping, checked_number, checked_text
 from ..recollection import Item, Recollection, pack
+from ..trust import QUOTED
 from .answers import Question, answers, best_of, weighed
 from .parts import PER_STEP, MemoryParts
 from .references import Recent
@@ -67,7 +68,7 @@ class Recalling(MemoryParts):
         with self._turns_taken.reading:
             weight = self.notes.word_weight if self.notes is not None else None
             found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
-            items = [weighed(item) for some in found for item in some]
+            items = [weighed(item) if item.trust in QUOTED else item for some in found for item in some]
             if k is not None:
                 items = best_of(items, k)
             self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)

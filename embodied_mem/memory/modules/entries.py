@@ -15,6 +15,7 @@ import dataclasses
 import itertools
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -39,6 +40,8 @@ from ..vectors.lexical import Embedder
 from ..vectors.text_index import QueryEmbedder, TextIndex
 
 _ANY = -math.inf
+_LATEST = 64  # rows in which so many episodes are looked for at first
+_EPISODE = operator.itemgetter(0)
 MAX_SOURCES = 16
 """Episodes that an item names; all are in the entry's support."""
 
@@ -108,6 +111,7 @@ class EntryMemory(RecordedModule):
         self.entries: dict[int, Entry] = {}
         self._next = 0
         self._by_key: dict[str, int] = {}
+        self._sources: dict[int, tuple[int, tuple[int, ...]]] = {}  # rows of support that were looked at, sources
         self._text_index = TextIndex(self.embedder)
 
     def __len__(self) -> int:
@@ -175,6 +179,7 @@ class EntryMemory(RecordedModule):
             entry.support += _new_rows(entry.support, change.get("support", ()))
             entry.updated = event["time"]
             entry.text = self.rendered(entry)
+            self.sources_of(entry)  # while it learns, not when it is asked
             touched[number] = None
         self._index(number for number in touched if number in self.entries)
 
@@ -213,6 +218,7 @@ class EntryMemory(RecordedModule):
 
     def _remove(self, number: int) -> None:
         del self._by_key[self.entries.pop(number).key]
+        self._sources.pop(number, None)
         self._text_index.remove(number)
 
     # Reading.
@@ -231,6 +237,18 @@ class EntryMemory(RecordedModule):
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         above = above if above is _ANY else checked_real("above", above)
         return [(self.entries[number], score) for number, score in self._text_index.search(query, k, above)]
+
+    def sources_of(self, entry: Entry) -> tuple[int, ...]:
+        """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
+        done, sources = self._sources.get(entry.id, (0, ()))
+        if done != len(entry.support):
+            latest = dict.fromkeys(sources)
+            for row in itertools.islice(entry.support, done, None):
+                latest.pop(row.episode, None)
+                latest[row.episode] = None
+            sources = tuple(latest)[-MAX_SOURCES:]
+            self._sources[entry.id] = len(entry.support), sources
+        return sources
 
     # Keeping.
 
@@ -259,7 +277,7 @@ class EntryMemory(RecordedModule):
             number: dataclasses.replace(entry, data=dict(entry.data), support=list(entry.support))
             for number, entry in self.entries.items()
         }
-        other._by_key = dict(self._by_key)
+        other._by_key, other._sources = dict(self._by_key), dict(self._sources)
         other._text_index = self._text_index.fork()
         other._after_restore()
         return other
@@ -288,6 +306,7 @@ class EntryMemory(RecordedModule):
             emptied = bool(entry.support) and not rows
             if len(rows) != len(entry.support) and not emptied:
                 entry.support = rows
+                self._sources.pop(entry.id, None)
                 self._rows_removed(entry)
                 entry.text = self.rendered(entry)
             everything = selector.is_all_of(self.scope)
@@ -327,14 +346,3 @@ def check_fields(where: str, data: Mapping[str, Any], fields: Mapping[str, type]
     for name, kind in fields.items():
         if (new or name in data) and type(data.get(name)) is not kind:
             raise InvalidInputError(f"{where}: {name}: expected {kind.__name__}, got {shown(data.get(name))}")
-
-
-def sources_of(entry: Entry) -> tuple[int, ...]:
-    """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
-    found: dict[int, None] = {}
-    for row in reversed(entry.support):
-        if row.episode not in found:
-            if len(found) == MAX_SOURCES:
-                break
-            found[row.episode] = None
-    return tuple(reversed(found))

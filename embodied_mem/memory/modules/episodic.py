@@ -27,7 +27,7 @@ from ..readers import Reader
 from ..readers.reading import class_of, effects, refusals
 from ..recollection import Item
 from ..relevance import SIMILAR
-from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
+from .entries import Entry, EntryMemory, Support, check_fields, learning
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24
@@ -168,7 +168,7 @@ class EpisodicMemory(EntryMemory):
         for score, cosine, here, entry in found[:k]:
             why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
             episode, step, _ = entry.support[-1]
-            found_in = episode, step, sources_of(entry), dict(entry.data)
+            found_in = episode, step, self.sources_of(entry), dict(entry.data)
             items.append(Item(entry.text, "episodic", score, why, *found_in, f"episodic:{entry.id}"))
         return items
 

@@ -32,7 +32,7 @@ from ..chat_writer import ChatWriter, parse_text
 from ..readers.reading import AGENT, Event, class_of, effects, refusals
 from ..recollection import Item
 from ..relevance import SIMILAR
-from .entries import Entry, EntryMemory, Support, check_fields, learning, sources_of
+from .entries import Entry, EntryMemory, Support, check_fields, learning
 
 _FIELDS: dict[str, dict[str, type]] = {
     "found": {},
@@ -419,7 +419,7 @@ class SemanticMemory(EntryMemory):
     def _item(self, entry: Entry, score: float, why: str) -> Item:
         episode, step, _ = entry.support[-1]
         data = {**entry.data, "count": len(entry.support)}
-        found_in = episode, step, sources_of(entry), data
+        found_in = episode, step, self.sources_of(entry), data
         return Item(entry.text, "semantic", min(score, 1.0), why, *found_in, f"semantic:{entry.id}")
 
 

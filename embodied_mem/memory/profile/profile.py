@@ -170,6 +170,8 @@ class UserProfile(RecordedModule):
 
     def _denied(self, text: str) -> list[str]:
         """Ids of the knowledge of which a text says that it is not so any more."""
+        if not len(self._text_index):
+            return []
         denials = [claim for claim in claims_in(text) if claim.denied]
         if not denials:
             return []
@@ -297,6 +299,8 @@ class UserProfile(RecordedModule):
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         if subtype is not None and (not isinstance(subtype, str) or subtype not in SUBTYPES):
             raise InvalidInputError(f"subtype: expected one of {', '.join(SUBTYPES)} or None, got {shown(subtype)}")
+        if not len(self._text_index):
+            return []
         parts = dict.fromkeys([query, *sentences_of(query)])
         return self._nearest([(subtype, part) for part in parts], k, as_of, above)
 

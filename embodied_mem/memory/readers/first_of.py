@@ -28,7 +28,7 @@ class FirstOf:
         lines = [line for line in text.splitlines() if line.strip()]
         readings = [self._first(line) for line in lines]
         unread = tuple(line for line, reading in zip(lines, readings) if not reading.understood)
-        return dataclasses.replace(of_lines(readings), unread=unread)
+        return of_lines(readings, unread)
 
     def _first(self, line: str) -> Reading:
         """The reading of one line."""

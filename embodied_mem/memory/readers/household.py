@@ -117,7 +117,7 @@ def _read_line(text: str) -> Reading:
 
 def _read_room(text: str) -> Reading:
     seen = text.partition(_ROOM_MARK)[2].partition("\n")[0]
-    return Reading(tuple((name, "in room", ROOM) for name in names_in(seen)))
+    return Reading(tuple([(name, "in room", ROOM) for name in names_in(seen)]))
 
 
 def _read_receptacle(text: str, arrived: bool) -> Reading:

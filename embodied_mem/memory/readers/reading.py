@@ -103,12 +103,13 @@ class Reader(Protocol):
         ...
 
 
-def of_lines(readings: Sequence[Reading]) -> Reading:
+def of_lines(readings: Sequence[Reading], unread: tuple[str, ...] | None = None) -> Reading:
     """The reading of a text, given those of its lines: understood or refused if one of them is."""
-    facts = tuple(fact for reading in readings for fact in reading.facts)
-    complete = tuple(container for reading in readings for container in reading.complete)
-    understood = any(reading.understood for reading in readings)
-    return Reading(facts, complete, understood, any(reading.refused for reading in readings))
+    facts = tuple([fact for reading in readings for fact in reading.facts])
+    complete = tuple([container for reading in readings for container in reading.complete])
+    understood = any([reading.understood for reading in readings])
+    refused = any([reading.refused for reading in readings])
+    return Reading(facts, complete, understood, refused, unread=unread)
 
 
 def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:

@@ -23,15 +23,17 @@ from ..graph.snapshot import Snapshot
 from ..readers.reading import AGENT, PLACED, class_of
 from .identity import Name, fits, name_of, score
 from .index import SpatialIndex
-from .records import HOLDS, STATE, joined, split
+from .records import HOLDS, SEPARATOR, STATE, joined, split
 
 _HAND = re.compile(
     r"(?:(?:the|my|agent|agent's|robot|robot's)[\s_]+)?(?:(left|right)[\s_]+)?(hand|gripper|arm|end[\s_]effector)"
     r"(?:[\s_]*(left|right|\d+))?\Z",
     re.IGNORECASE,
 )
-_BODY = ("d", "r", "m", "t", "D", "R", "M", "T")  # how the words for a hand end, and "left" and "right"
+_BODY = frozenset(("and", "per", "arm", "tor", "eft", "ght"))  # how the words for a hand end, and "left" and "right"
+_IN_BODY = ("hand", "pper", "arm", "effector", AGENT)  # one of these is in every name of the agent or of its hand
 _ENDS = "0123456789 _"
+_FEW = 8  # facts up to which their names are looked up one by one
 _MAX_NESTED = 8  # things in one another
 _MAX_COMPARED = 64  # things in one place that a mention is compared with
 _MAX_ALIKE = 8  # things that look like a mention
@@ -44,11 +46,28 @@ def node_of(place: str, name: str) -> str:
     """The node of a thing in a place, of the agent or of its hand, by the name alone."""
     if name == AGENT:
         return name
-    found = _HAND.match(name) if name.rstrip(_ENDS).endswith(_BODY) else None
+    found = _HAND.match(name) if name.rstrip(_ENDS)[-3:].lower() in _BODY else None
     if found is None:
-        return joined(place, name)
+        return f"{place}{SEPARATOR}{name}" if place else name
     before, hand, after = found.groups()
     return joined(AGENT, " ".join(word.lower() for word in (before or after, hand) if word))
+
+
+def _nodes_of(place: str, names: Sequence[str]) -> dict[str, str]:
+    """Name -> `node_of`, of each of several names."""
+    text = " ".join(names).lower()
+    if any([part in text for part in _IN_BODY]):
+        return {name: node_of(place, name) for name in names}
+    before = f"{place}{SEPARATOR}" if place else ""
+    return {name: before + name for name in names}
+
+
+def _spelled(node: str) -> list[str]:
+    """The same thing in other spellings, the likeliest first."""
+    place, _, name = node.rpartition(SEPARATOR)
+    low = name.lower()
+    spellings = dict.fromkeys((low, low.replace("_", " "), low.replace(" ", "_")))
+    return [f"{place}{SEPARATOR}{spelling}" if place else spelling for spelling in spellings if spelling != name]
 
 
 def is_body(node: str) -> bool:
@@ -95,16 +114,24 @@ class Entities:
 
     def found(self, node: str, now: Snapshot) -> tuple[str, bool]:
         """What a node is, if it goes by another name or spelling, and whether it is known."""
-        if self._index.other_names and (known := self._index.other_names.meant_by(node)) is not None:
-            return known, True
-        if now.find(node) is not None:
-            return node, True
-        place, name = split(node)
-        low = name.lower()
-        for spelling in (low, low.replace("_", " "), low.replace(" ", "_")):
-            if spelling != name and now.find(other := joined(place, spelling)) is not None:
-                return other, True
-        return node, False
+        return self.all_found([node], now)[0]
+
+    def all_found(self, nodes: Sequence[str], now: Snapshot) -> list[tuple[str, bool]]:
+        """As `found`, of each of several nodes."""
+        index, there = self._index, now.find_all(nodes)
+        names = index.other_names
+        if not names and None not in there:
+            return [(node, True) for node in nodes]
+        found = []
+        for node, number in zip(nodes, there):
+            if names and (known := names.meant_by(node)) is not None:
+                found.append((known, True))
+            elif number is not None:
+                found.append((node, True))
+            else:
+                other = next((one for one in _spelled(node) if now.find(one) is not None), None)
+                found.append((node, False) if other is None else (other, True))
+        return found
 
     def of(self, facts: Iterable[Sequence[Any]], place: str, vectors: Mapping[str, np.ndarray]) -> Found:
         """The facts with their nodes.
@@ -112,11 +139,13 @@ class Entities:
         Something put down is in what has a door and on what has none. What is in or on the agent or its hand is held.
         What says less than is known is what is known: a spoon in a cup that is in the kitchen is in the kitchen.
         """
-        rows = [self._relations.read(*fact[:3]) for fact in facts]
+        rows = self._relations.read_all(facts)
         if not rows:
             return Found()
         with self._index.graph.snapshot() as now:
             linking = _Linking(self, place, vectors, now)
+            if len(rows) > _FEW:
+                linking.plain.look_up(rows)
             if vectors or self._index.has_described or not self._are_numbered(rows):
                 linking.link(rows)
                 return self._linked(rows, linking)
@@ -231,6 +260,33 @@ class _Plain(dict[str, str]):
         super().__init__()
         self._entities, self._place, self._now = entities, place, now
         self.known: set[str] = set()
+
+    def look_up(self, rows: Sequence[Fact]) -> None:
+        """Take in all names of facts at once, in the order in which they stand there."""
+        index, place = self._entities.index, self._place
+        kept = index.nodes_called(place)
+        names: dict[str, None] = {}
+        for subject, relation, object_ in rows:
+            names[subject] = None
+            if relation != STATE:
+                names[object_] = None
+        nodes = _nodes_of(place, [name for name in names if name not in kept] if kept else [*names])
+        # In a place where nothing was seen yet all is new, but for the agent and names with a place of their own.
+        is_new = nodes and not index.other_names and not index.has_things_of(place)
+        if is_new and not any([SEPARATOR in name for name in nodes]):
+            asked = [name for name, node in nodes.items() if is_body(node)]
+        else:
+            asked = list(nodes)
+        found = dict(zip(asked, self._entities.all_found([nodes[name] for name in asked], self._now)))
+        for name in names:
+            if (node := kept.get(name)) is not None:
+                is_known = True
+            else:
+                node, is_known = found.get(name) or (nodes[name], False)
+            self[name] = node
+            if is_known:
+                kept[name] = node
+                self.known.add(node)
 
     def __missing__(self, name: str) -> str:
         kept = self._entities.index.nodes_called(self._place)

@@ -46,9 +46,11 @@ def _unusable(name: str) -> bool:
 def drop_what_is_no_name(event: dict[str, Any], length: int) -> None:
     """Take away what rules read from a text of this length and no thing can be called: nothing, or half a page."""
     facts, complete = event["facts"], event["complete"]
-    if 4 * length > _MAX_NAME_BYTES or not (
-        all(map(all, facts)) and all(name and all(held) for name, held in complete)
-    ):
+    are_long = False
+    if 4 * length > _MAX_NAME_BYTES:
+        rows = (*facts, *([name, *held] for name, held in complete))
+        are_long = 4 * max(map(len, itertools.chain.from_iterable(rows)), default=0) > _MAX_NAME_BYTES
+    if are_long or not (all(map(all, facts)) and all(name and all(held) for name, held in complete)):
         event["facts"] = [fact for fact in facts if not any(map(_unusable, fact[:3]))]
         event["complete"] = [[name, held] for name, held in complete if not any(map(_unusable, [name, *held]))]
 

@@ -11,11 +11,10 @@ cost little. What is asked for often is kept in dictionaries that can be made an
 
 from __future__ import annotations
 
-import functools
 import itertools
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,15 +41,13 @@ _MAX_KNOWN, _DROPPED = 16384, 128
 
 _NONE_SURE: Mapping[int, float] = types.MappingProxyType({})
 
-_new_triple = functools.partial(tuple.__new__, Triple)
-"""Makes a triple from its fields in order, in half the time of `Triple(...)`."""
-
 
 class SpatialIndex:
     """The graph and its rows. `graph` is to read."""
 
     def __init__(self, graph: KnowledgeGraph, relations: Relations = HOUSEHOLD_RELATIONS):
         self.graph, self._relations = graph, relations
+        self._placing, self._holding = frozenset(relations.placing), frozenset(relations.holding)
         self._nodes, self._facts = PagedRows(4), PagedRows(4)
         self._sure = PagedRows(1)  # millionths of a confidence by fact, as far as any fact has one
         self._places, self._kinds = Words(), Words()
@@ -78,44 +75,45 @@ class SpatialIndex:
             sure: position of a fact -> its confidence.
         """
         time, episode, _ = seen
-        kinds: dict[str, str] = {}  # of the nodes that have one, each worked out once
-        triples = []
-        placing, holding = self._relations.placing, self._relations.holding
+        placing, holding = self._placing, self._holding
+        names: dict[str, str] = {}  # of the nodes that have a place and a class: each with its name within the place
         for subject, relation, object_ in facts:
-            kind = kinds.get(subject)
-            if kind is None:
-                kind = kinds[subject] = _kind(subject)
-            other = "" if relation == STATE else kinds.get(object_)
-            if other is None:
-                other = kinds[object_] = _kind(object_)
-            triples.append(_new_triple((subject, relation, object_, time, episode, kind, other, (), ())))
-        change = self.graph.update(triples, extract=False)
-        first_new = len(self._facts)
-        self._nodes.lengthen(max(*change.subjects, *change.objects) + 1, _EMPTY)
+            if subject not in names:
+                names[subject] = subject.rpartition(SEPARATOR)[2]
+            if relation != STATE and object_ not in names:
+                names[object_] = object_.rpartition(SEPARATOR)[2]
+        kinds = dict(zip(names, map(class_of, names.values())))
+        triples = [  # without the names of their fields, which nothing here asks for
+            (subject, relation, object_, time, episode, kinds[subject], kinds[object_], (), ())
+            if relation != STATE
+            else (subject, relation, object_, time, episode, kinds[subject], "", (), ())
+            for subject, relation, object_ in facts
+        ]
+        change = self.graph.update(cast(list[Triple], triples), extract=False)
+        first_new, first_node = len(self._facts), len(self._nodes)
+        subjects, objects = change.subjects, change.objects
+        self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
-        numbers: dict[str, int] = {}
-        last: dict[int, int] = {}
-        for (subject, relation, object_), s, o, fact in zip(facts, change.subjects, change.objects, change.facts):
+        all_known, last = self._known, dict[int, int]()
+        for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
             thing = s if relation in placing else o if relation in holding else _NONE
-            if (known := self._known.get(fact)) is None:
-                self._known[fact] = Known(subject, relation, object_, s, o, seen)
+            if (known := all_known.get(fact)) is None:
+                all_known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
                 known.seen = seen
-            if fact < first_new:
-                self._facts.put(fact, (*seen, thing))
-            elif thing != _NONE:
-                self._facts.set(fact, _THING, thing)
-            numbers[subject] = s
-            if relation != STATE:
-                numbers[object_] = o
             if thing != _NONE:
                 last[thing] = fact
+            if thing != _NONE or fact < first_new:
+                self._facts.put(fact, (*seen, thing))
         if sure or len(self._sure):
             self._note_sure(change.facts, sure, change.repeated)
-        self._register((node, number, kinds[node]) for node, number in numbers.items())
+        numbers = dict(zip([fact[2] for fact in facts], objects)) | dict(zip([f[0] for f in facts], subjects))
+        new = [(n, i) for n in names if (i := numbers[n]) >= first_node or self._nodes.get(i, _PLACE) == _NONE]
+        if new:
+            self._register(new, names, kinds)
         for thing, fact in last.items():
             self._nodes.set(thing, _LAST, fact)
-        _shorten(self._known)
+        _shorten(all_known)
         _shorten(self._names)
         return change
 
@@ -157,30 +155,36 @@ class SpatialIndex:
         kept = self._sure.get(fact, 0) if fact < len(self._sure) else _NONE
         return None if kept == _NONE else kept / _MICRO
 
-    def _register(self, nodes: Iterable[tuple[str, int, str]]) -> None:
-        """Give the (name, id, class) that are new their place and class."""
+    def _register(self, nodes: Sequence[tuple[str, int]], names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
+        """Give new (node, id) their place and class, which is kept in small letters, given their names and classes."""
+        self._asked = None
         last, code, here = None, _NONE, None
-        for node, number, kind in nodes:
-            if self._nodes.get(number, _PLACE) != _NONE:
-                continue
-            place, kind, odd = node.rpartition(SEPARATOR)[0], kind.lower(), kind != kind.lower()
-            self.has_described |= bool(place) and kind != ROOM and (not node[-1].isdigit() or " " in kind or odd)
+        low: dict[str, tuple[str, int]] = {}  # class -> the same in small letters, its number
+        rows = []
+        for node, number in nodes:
+            place, spelled = node[: -1 - len(names[node])], kinds[node]
+            if (its := low.get(spelled)) is None:
+                its = low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
+            kind = its[0]
+            if not self.has_described and place and kind != ROOM:
+                self.has_described = not node[-1].isdigit() or " " in kind or kind != spelled
             if place != last:
                 last, code = place, self._places.code(place)
                 if code == len(self._place_pages):
                     self._place_pages.append(0)
                     self._here = place, {}  # the first thing of a place: nobody has to look for others
                 here = self._here[1] if self._here is not None and self._here[0] == place else None
-            self._asked = None
             self._place_pages[code] |= 1 << (number // PAGE)
-            self._nodes.put(number, (code, self._kinds.code(kind)))  # the first columns
-            self._names[number] = node
+            rows.append((code, its[1]))  # the first columns
             if here is not None:
-                its = here.setdefault(kind, [])
-                if its and its[-1] > number:
+                others = here.setdefault(kind, [])
+                if others and others[-1] > number:
                     self._here = here = None  # they stand in the order of their numbers
                 else:
-                    its.append(number)
+                    others.append(number)
+        numbers = [number for _, number in nodes]
+        self._nodes.put_many(numbers, rows)
+        self._names.update(zip(numbers, [node for node, _ in nodes]))
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -210,6 +214,10 @@ class SpatialIndex:
             self._nodes.set(number, _LOOKED, time)
 
     # Reading.
+
+    def has_things_of(self, place: str) -> bool:
+        """Whether any node of a place is known; states, which have no place, belong to ""."""
+        return not place or self._places.find(place) is not None
 
     def find(self, node: str) -> int | None:
         """Id of the node of this name."""
@@ -332,7 +340,7 @@ class SpatialIndex:
 
     def _named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
         things = self.in_place(place)
-        long = [kind for kind in things if " " in kind]
+        long, others = [kind for kind in things if " " in kind], self.other_names
         found: dict[int, None] = {}
         for phrase, kind in phrases:
             if kind in things and kind != phrase:
@@ -344,7 +352,7 @@ class SpatialIndex:
                 if nodes is None and " " not in phrase:  # "kettle" for "red kettle"
                     nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
                 found.update(dict.fromkeys(nodes or ()))
-                if (other := self.other_names.meant_by(joined(place, phrase))) is not None:
+                if others and (other := others.meant_by(joined(place, phrase))) is not None:
                     found.update(() if (node := now.find(other)) is None else {node: None})
         return found
 
@@ -483,10 +491,6 @@ class SpatialIndex:
             for code in np.unique(page[_PLACE]).tolist():
                 if code != _NONE:
                     self._place_pages[code] |= 1 << number
-
-
-def _kind(node: str) -> str:
-    return class_of(node.rpartition(SEPARATOR)[2])
 
 
 def _shorten(kept: dict[int, Any]) -> None:

@@ -233,7 +233,7 @@ class SpatialMemory(SpatialQueries):
         index, time, trust = self._index, seen.time, event.get("trust", "sensor")
         quoted = trust in QUOTED
         looks = index.looks.read(event.get("vectors", {}))
-        said = [fact for fact in event["facts"] if not fact[1].startswith(NOT)]
+        said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
         complete = () if quoted else event["complete"]
         found = self._entities.of(said, self.place, looks)
         gone = [fact for name, names in complete for fact in self._gone(name, names, found.nodes)]
