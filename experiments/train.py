@@ -84,6 +84,7 @@ def train(
     import jax
 
     from embodied_mem import registry
+    from embodied_mem.evaluation.executor_check import check_executor
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score
@@ -97,6 +98,7 @@ def train(
     from embodied_mem.training.run.directory import claim_run
     from embodied_mem.training.run.metrics import read_metrics
     from embodied_mem.training.sources.tokenizer import make_tokenizer
+    from embodied_mem.training.sources.weights import is_frozen
     from embodied_mem.training.tasks import make_tasks
     from embodied_mem.training.teachers.games import Games
 
@@ -140,6 +142,12 @@ def train(
     say.begin("executor")
     executor = training.train_executor(run, samples)
     say("executor trained on the teacher's commands")
+    if not recorded and not options.unchecked and is_frozen(config, "executor"):
+        acting = training.make_executor(config, executor, tokenizer, placement=run.place)
+        row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
+        say(
+            f"executor without memory: {100 * row.success:.0f} % success, {100 * row.refused:.0f} % of commands refused"
+        )
     if config.executor_correction.num_games:
         say.begin("correction of the executor")
         executor = training.correct_executor(run, samples, executor, games)

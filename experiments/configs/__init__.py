@@ -51,12 +51,14 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--config", default="grpo_cpu")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--unchecked", action="store_true")
     parser.add_argument("--run_dir", default="")
     options, rest = parser.parse_known_args(arguments)
     text = (
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
         "  --plan          print memory and sharding per device, then stop\n"
         "  --compile       with --plan: also what XLA's compiler says, in minutes\n"
+        "  --unchecked     train for a frozen executor that wins no game and whose commands are refused\n"
         "  --run_dir DIR   where the run is kept\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"
     )

@@ -7,6 +7,7 @@ import gguf
 import numpy as np
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.formats.gguf import load_gguf
 from embodied_mem.training import stages
 from embodied_mem.training.bank import teach_bank
@@ -16,6 +17,7 @@ from embodied_mem.training.sources.tokenizer import make_tokenizer
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.training.teachers.games import Games
+from experiments import train
 from experiments.configs import cli
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -93,6 +95,17 @@ def test_as_executor_it_is_trained_whole(short_model, tmp_path):
         one, two = (np.asarray(getattr(decoder.layers, name)[...]) for decoder in (executor, published))
         # Two steps of Adam, of the learning rate each at most.
         assert 0 < np.abs(one - two).max() < 3 * config.executor_sft.learning_rate
+
+
+def test_a_frozen_executor_that_cannot_act_stops_the_run(short_model, tmp_path):
+    frozen = {"executor_sft.steps": 0, "executor_correction.num_games": 0}
+    arguments = [f"--{field}={value}" for field, value in {**FIELDS, **frozen}.items()]
+    told = r"of its commands had an effect.*--executor-sft\.steps.*--unchecked"
+    with pytest.raises(InvalidInputError, match=rf"model\.executor: .*won 0 of 4 training games.*{told}"):
+        train.main(
+            ["--config=smollm2_executor", f"--model.weights={short_model}", f"--run_dir={tmp_path / 'run'}", *arguments]
+        )
+    assert not (tmp_path / "run/compiler").exists()
 
 
 def _last(folder, stage):
