@@ -99,3 +99,23 @@ def _executor_cells(row: dict) -> list[str]:
         return ["-"] * 2
     tokens_in, tokens_out, prefill, decode = values
     return [f"{tokens_in:.0f} + {tokens_out:.1f}", f"{prefill:.2f} + {decode:.2f}"]
+
+
+def grpo_table(data: dict[str, Any], source: str) -> str:
+    """What GRPO adds to a trained compiler, beside its controls."""
+    arms = list(data["arms"])
+    head = ["compiler", "success", "per training seed", "minus before", *(f"minus {arm}" for arm in arms)]
+    before = data["rows"]["before"]
+    lines = [["before", rate(before["success"], before["interval"]), "", *[""] * (len(arms) + 1)]]
+    for name, arm in data["arms"].items():
+        each = ", ".join(f"{100 * one:.1f} %" for one in arm["success_per_seed"])
+        others = [_points(arm["difference_to"].get(other)) for other in ("before", *arms)]
+        lines.append([name, f"{100 * arm['success']:.1f} %", each, *others])
+    seeds = f"each the mean of {len(data['seeds'])} training seeds"
+    games = f"{data['num_tasks']} games; intervals are paired, over games, {seeds}"
+    return markdown(head, lines, f"{games}; {source}")
+
+
+def _points(found: list[float] | None) -> str:
+    """ "+4.0 [+0.5, +7.5]", in points."""
+    return "-" if found is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in found))

@@ -27,7 +27,7 @@ from embodied_mem.worlds.memento.evaluation.tables import (
     joined_table,
 )
 from speed_tables import graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
-from study_tables import controls_table, soft_budget_table, soft_probe_table
+from study_tables import controls_table, grpo_table, soft_budget_table, soft_probe_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -452,6 +452,7 @@ TABLES = {
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
     "habits": _of("habits", controls_table),
+    "grpo_habits": _of("grpo_habits", grpo_table),
     "soft_budget": _of("soft_budget", soft_budget_table),
     "soft_probe": _of("soft_probe", soft_probe_table),
     "noisy_triples": noisy_triples,
