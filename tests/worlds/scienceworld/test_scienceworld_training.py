@@ -32,6 +32,9 @@ SOLUTION = ("open door to kitchen", "go to kitchen", "open drawer", "pick up {}"
 class House:
     """Two rooms; in the kitchen a drawer, closed, with the thing of the variation. Speaks like `Simulator`."""
 
+    def __init__(self, *, answers_within_s: float = 60.0):
+        self.answers_within_s = answers_within_s
+
     def __enter__(self):
         return self
 
