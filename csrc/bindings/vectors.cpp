@@ -13,6 +13,7 @@
 
 #include "bindings/module.h"
 #include "core/error.h"
+#include "memory/vectors/nearest_columns.h"
 #include "memory/vectors/vector_index.h"
 
 namespace py = pybind11;
@@ -102,6 +103,21 @@ py::tuple Search(const VectorIndex& self, const FloatArray& queries, std::size_t
   return py::make_tuple(ids, scores);
 }
 
+// As FindNearestColumns, of the first `count` columns: (better, their scores, the worst score, tied).
+py::tuple NearestOf(const FloatArray& matrix, std::size_t count, const FloatArray& query, std::size_t k, float above) {
+  if (matrix.ndim() != 2 || query.ndim() != 1 || query.shape(0) != matrix.shape(0))
+    throw InvalidInputError("expected float32[D, N] and float32[D]");
+  const auto dim = static_cast<std::size_t>(matrix.shape(0)), stride = static_cast<std::size_t>(matrix.shape(1));
+  if (stride % kColumnLanes != 0 || count < 1 || count > stride || k < 1)
+    throw InvalidInputError("expected a multiple of 16 columns, a count of 1 to as many, and k of at least 1");
+  NearestColumns found;
+  {
+    const py::gil_scoped_release release;
+    found = FindNearestColumns(matrix.data(), dim, stride, count, query.data(), k, above);
+  }
+  return py::make_tuple(found.better, found.scores, found.worst, found.tied);
+}
+
 }  // namespace
 
 void BindVectors(py::module_& parent) {
@@ -110,6 +126,9 @@ void BindVectors(py::module_& parent) {
   py::list kernels;
   for (std::size_t i = 0; i < NumKernels(); ++i) kernels.append(Kernels(i).name);
   module.attr("KERNELS") = py::tuple(kernels);
+
+  module.def("nearest_columns", &NearestOf, py::arg("matrix"), py::arg("count"), py::arg("query"), py::arg("k"),
+             py::arg("above"));
 
   py::class_<VectorIndex>(module, "VectorIndex", "See embodied_mem.memory.vectors.VectorIndex.")
       .def(py::init([](std::size_t dim, const std::string& metric, const std::string& kind, std::size_t connectivity,

@@ -6,7 +6,8 @@
 
 Embedding a query costs more than comparing it with some hundred texts, so vectors of the last queries are kept, for all
 memories that get the same `QueryEmbedder`. Vectors of a lexical embedder are mostly zeros: only the dimensions that the
-query has are read, which is exact and, for a short query, some ten times less work.
+query has are read, which is exact and, for a short query, some ten times less work. One thread compares: BLAS uses
+several for this, which wait for each other for milliseconds where cores are shared.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...errors import InvalidInputError
 from ...forks import forking_lock
 from ..arguments import shown
@@ -30,6 +32,8 @@ from .static import default_embedder
 BUILT_IN = ("lexical-", "wordllama-")
 """How the names of the embedders of this package begin."""
 _MAX_QUERIES = 64
+_LANES = 16
+"""Columns of the matrix are a multiple of this."""
 _FEW = 32  # fewer new texts are embedded one by one: a compiled model is compiled anew for each size of batch
 
 
@@ -45,7 +49,7 @@ class QueryEmbedder:
         self.name, self._chosen = embedder.name, chosen
         self._embedder = embedder
         self._lock = forking_lock()
-        self._queries: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._queries: dict[str, np.ndarray] = {}
         self._kept: KeptVectors | None = None
 
     @contextlib.contextmanager
@@ -88,13 +92,12 @@ class QueryEmbedder:
         """As the embedder does."""
         return self._embedder.embed(texts) if self._kept is None else self._kept.embed(self._embedder.embed, texts)
 
-    def query(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of a query, and the dimensions in which it is not zero."""
+    def query(self, text: str) -> np.ndarray:
+        """The vector of a query."""
         found = self._queries.get(text)
         if found is None:
-            vector = self._embedder.embed([text])[0]
-            found = vector, np.flatnonzero(vector)
-            if not len(found[1]):
+            found = np.asarray(self._embedder.embed([text])[0], np.float32)
+            if not found.any():
                 return found  # of an embedder that failed, perhaps: it is asked again
             with self._lock:
                 if len(self._queries) >= _MAX_QUERIES:
@@ -147,7 +150,8 @@ class TextIndex:
         if not vectors.shape[1] and self._vectors.shape[0]:
             vectors = np.zeros((len(texts), self._vectors.shape[0]), np.float32)
         if needed > self._vectors.shape[1] or vectors.shape[1] != self._vectors.shape[0]:
-            grown = np.zeros((vectors.shape[1], max(needed, 2 * self._vectors.shape[1], 16)), np.float32)
+            columns = -(-max(needed, 2 * self._vectors.shape[1]) // _LANES) * _LANES
+            grown = np.zeros((vectors.shape[1], columns), np.float32)
             if first and self._vectors.shape[0]:  # else the embedder had not answered yet
                 grown[:, :first] = self._vectors[:, :first]
             self._vectors, self._shared = grown, False
@@ -190,25 +194,19 @@ class TextIndex:
         count = len(self._ids)
         if not count or k < 1:
             return []
-        vector, used = self.embedder.query(query)
+        vector = self.embedder.query(query)
         if len(vector) != len(self._vectors):  # the embedder has not answered for one side
             return []
-        sparse = 2 * len(used) <= len(vector)
-        values, rows = (vector[used], self._vectors[used, :count]) if sparse else (vector, self._vectors[:, :count])
-        # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
-        scores = np.einsum("d,dn->n", values, rows)
-        # Sorted, not partitioned: most scores of a lexical embedder are 0, and numpy partitions ties ten times slower.
-        worst = max(np.sort(scores)[max(count - k, 0)], above)
-        better = (scores > worst).nonzero()[0]
+        columns, scores, worst, ties = _native.vectors.nearest_columns(self._vectors, count, vector, k, above)
         found: list[tuple[float, int]] = []  # (minus the score, id)
-        for score, column in sorted(zip((-scores[better]).tolist(), better.tolist())):
-            if len(found) >= k and score > found[-1][0]:
+        for column, score in zip(columns, scores):
+            if len(found) >= k and -score > found[-1][0]:
                 break
-            found += [(score, number) for number in self._ids[column][:k]]
+            found += [(-score, number) for number in self._ids[column][:k]]
         found = sorted(found)[:k]
-        if worst > above and (missing := k - len(found)):
-            tied = [self._ids[column][:missing] for column in (scores == worst).nonzero()[0].tolist()]
-            found += [(-float(worst), number) for number in sorted(itertools.chain(*tied))[:missing]]
+        if ties and (missing := k - len(found)):
+            tied = [self._ids[column][:missing] for column in ties]
+            found += [(-worst, number) for number in sorted(itertools.chain(*tied))[:missing]]
         return [(number, -score) for score, number in found]
 
 
