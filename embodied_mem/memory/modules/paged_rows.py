@@ -8,7 +8,7 @@ other = rows.fork()                    # the list of pages is copied, no page
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...errors import InvalidInputError
 
 PAGE = 2048
 _TYPE = np.dtype("<i8")
-_FEW = 4  # rows that are added one number at a time, which is faster
+_FEW = 4  # rows that are written one number at a time, which is faster
 
 
 class PagedRows:
@@ -66,15 +66,20 @@ class PagedRows:
         for column, value in enumerate(values):
             view[column, position] = value
 
-    def put_many(self, numbers: Sequence[int], rows: Sequence[Sequence[int]]) -> None:
-        """As `put`, of rows of several numbers."""
-        last, view = -1, memoryview(b"")
-        for number, values in zip(numbers, rows):
-            page, position = divmod(number, PAGE)
-            if page != last:
-                last, view = page, self._writable(page)
-            for column, value in enumerate(values):
-                view[column, position] = value
+    def set_many(self, numbers: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
+        """Replace numbers of several rows: column -> one value for each row. Of a row that comes twice, the last."""
+        if len(numbers) <= _FEW:
+            for column, values in columns.items():
+                for number, value in zip(numbers, values):
+                    self.set(number, column, value)
+            return
+        where = np.array(numbers)
+        pages = range(min(numbers) // PAGE, max(numbers) // PAGE + 1)
+        for page in pages:
+            there = slice(None) if len(pages) == 1 else (where // PAGE == page).nonzero()[0]
+            self._writable(page)
+            for column, values in columns.items():
+                self._pages[page][column, where[there] % PAGE] = np.array(values)[there]
 
     def set(self, row: int, column: int, value: int) -> None:
         """Replace one number."""

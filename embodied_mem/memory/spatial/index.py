@@ -94,25 +94,28 @@ class SpatialIndex:
         subjects, objects = change.subjects, change.objects
         self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
-        all_known, last = self._known, dict[int, int]()
+        all_known = self._known
+        told: dict[int, int] = {}  # fact -> the thing whose place it tells
         for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
             thing = s if relation in placing else o if relation in holding else _NONE
+            if thing != _NONE:
+                told[fact] = thing
             if (known := all_known.get(fact)) is None:
                 all_known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
                 known.seen = seen
-            if thing != _NONE:
-                last[thing] = fact
-            if thing != _NONE or fact < first_new:
+            if fact < first_new:
                 self._facts.put(fact, (*seen, thing))
+        if told:
+            things, tellers = list(told.values()), list(told)
+            self._facts.set_many(tellers, {_THING: things})
+            self._nodes.set_many(things, {_LAST: tellers})
         if sure or len(self._sure):
             self._note_sure(change.facts, sure, change.repeated)
         numbers = dict(zip([fact[2] for fact in facts], objects)) | dict(zip([f[0] for f in facts], subjects))
         new = [(n, i) for n in names if (i := numbers[n]) >= first_node or self._nodes.get(i, _PLACE) == _NONE]
         if new:
             self._register(new, names, kinds)
-        for thing, fact in last.items():
-            self._nodes.set(thing, _LAST, fact)
         _shorten(all_known)
         _shorten(self._names)
         return change
@@ -160,7 +163,7 @@ class SpatialIndex:
         self._asked = None
         last, code, here = None, _NONE, None
         low: dict[str, tuple[str, int]] = {}  # class -> the same in small letters, its number
-        rows = []
+        codes, classes = [], []
         for node, number in nodes:
             place, spelled = node[: -1 - len(names[node])], kinds[node]
             if (its := low.get(spelled)) is None:
@@ -175,7 +178,8 @@ class SpatialIndex:
                     self._here = place, {}  # the first thing of a place: nobody has to look for others
                 here = self._here[1] if self._here is not None and self._here[0] == place else None
             self._place_pages[code] |= 1 << (number // PAGE)
-            rows.append((code, its[1]))  # the first columns
+            codes.append(code)
+            classes.append(its[1])
             if here is not None:
                 others = here.setdefault(kind, [])
                 if others and others[-1] > number:
@@ -183,7 +187,7 @@ class SpatialIndex:
                 else:
                     others.append(number)
         numbers = [number for _, number in nodes]
-        self._nodes.put_many(numbers, rows)
+        self._nodes.set_many(numbers, {_PLACE: codes, _KIND: classes})
         self._names.update(zip(numbers, [node for node, _ in nodes]))
 
     def end(self, facts: Iterable[int], time: int) -> None:
