@@ -94,8 +94,7 @@ class SpatialIndex:
         subjects, objects = change.subjects, change.objects
         self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
-        all_known = self._known
-        told: dict[int, int] = {}  # fact -> the thing whose place it tells
+        all_known, told = self._known, dict[int, int]()  # fact -> the thing whose place it tells
         for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
             thing = s if relation in placing else o if relation in holding else _NONE
             if thing != _NONE:
@@ -107,9 +106,8 @@ class SpatialIndex:
             if fact < first_new:
                 self._facts.put(fact, (*seen, thing))
         if told:
-            things, tellers = list(told.values()), list(told)
-            self._facts.set_many(tellers, {_THING: things})
-            self._nodes.set_many(things, {_LAST: tellers})
+            self._facts.set_many([*told], {_THING: [*told.values()]})
+            self._nodes.set_many([*told.values()], {_LAST: [*told]})
         if sure or len(self._sure):
             self._note_sure(change.facts, sure, change.repeated)
         numbers = dict(zip([fact[2] for fact in facts], objects)) | dict(zip([f[0] for f in facts], subjects))
