@@ -161,12 +161,12 @@ class SpatialIndex:
         self._asked = None
         last, code, here = None, _NONE, None
         low: dict[str, tuple[str, int]] = {}  # class -> the same in small letters, its number
-        codes, classes = [], []
+        columns: dict[int, list[int]] = {_PLACE: [], _KIND: []}
         for node, number in nodes:
             place, spelled = node[: -1 - len(names[node])], kinds[node]
-            if (its := low.get(spelled)) is None:
-                its = low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
-            kind = its[0]
+            if spelled not in low:
+                low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
+            kind, kind_code = low[spelled]
             if not self.has_described and place and kind != ROOM:
                 self.has_described = not node[-1].isdigit() or " " in kind or kind != spelled
             if place != last:
@@ -176,8 +176,8 @@ class SpatialIndex:
                     self._here = place, {}  # the first thing of a place: nobody has to look for others
                 here = self._here[1] if self._here is not None and self._here[0] == place else None
             self._place_pages[code] |= 1 << (number // PAGE)
-            codes.append(code)
-            classes.append(its[1])
+            columns[_PLACE].append(code)
+            columns[_KIND].append(kind_code)
             if here is not None:
                 others = here.setdefault(kind, [])
                 if others and others[-1] > number:
@@ -185,7 +185,7 @@ class SpatialIndex:
                 else:
                     others.append(number)
         numbers = [number for _, number in nodes]
-        self._nodes.set_many(numbers, {_PLACE: codes, _KIND: classes})
+        self._nodes.set_many(numbers, columns)
         self._names.update(zip(numbers, [node for node, _ in nodes]))
 
     def end(self, facts: Iterable[int], time: int) -> None:
@@ -313,11 +313,8 @@ class SpatialIndex:
 
     def _of_like_kind(self, place: str, kind: str) -> list[int]:
         """The same where nothing has the very class: those of its plural or singular, and of "red mug" for "mug"."""
-        kinds = forms(kind)
-        found = [
-            nodes for one, nodes in self.in_place(place).items() if one in kinds or one.rpartition(" ")[2] in kinds
-        ]
-        return sorted(itertools.chain(*found))
+        kinds, here = forms(kind), self.in_place(place)
+        return sorted(itertools.chain(*(here[one] for one in here if kinds & {one, one.rpartition(" ")[2]})))
 
     def of_place(self, place: str) -> list[int]:
         """Ids of the things of a place, the oldest first."""
