@@ -59,3 +59,20 @@ def sampling_table(data: dict[str, Any], source: str) -> str:
         ],
         f"float32, median of {data['settings']['rounds']} rounds; {source}",
     )
+
+
+def drop_in_table(row: dict[str, Any], source: str) -> str:
+    """Rollouts of the original's batch env and of ours behind the same import."""
+    both, large = f"{row['episodes']} episodes, {row['steps']:,} steps", f"{row['large_episodes']} episodes"
+    times = f"{row['original_rollout_s']:,.0f} s", f"{row['drop_in_rollout_s']:.2f} s", f"{row['ratio']:,}"
+    return markdown(
+        ["rollout, wall clock", "alfworld 0.4.2", "drop-in", "ratio"],
+        [
+            [both, *times],
+            [f"{large}, {row['large_steps']:,} steps", "not measured", f"{row['drop_in_large_rollout_s']:.2f} s", ""],
+        ],
+        f"{row['cores']} core for both sides, which other programs used, too. Ours: median of {row['rounds']}, "
+        f"{row['drop_in_rollout_s_min']:.2f} to {row['drop_in_rollout_s_max']:.2f} s and "
+        f"{row['drop_in_large_rollout_s_min']:.2f} to {row['drop_in_large_rollout_s_max']:.2f} s. "
+        f"Steps whose answers differ: {row['mismatches']}. {source}",
+    )

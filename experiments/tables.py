@@ -26,7 +26,7 @@ from embodied_mem.worlds.memento.evaluation.tables import (
     encoders_table,
     joined_table,
 )
-from speed_tables import graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
+from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
 from study_tables import controls_table, grpo_table, soft_budget_table, soft_probe_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -441,6 +441,7 @@ TABLES = {
     "one_for_all": one_for_all,
     "graph_speed": _of("bench_graph_libraries", graph_speed_table),
     "sampling": _of("bench_models", sampling_table),
+    "drop_in": _of("bench_drop_in", drop_in_table),
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
     "eb_habitat_relations": eb_habitat_relations,

@@ -17,7 +17,7 @@ from embodied_mem.errors import GameFileError
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import GAME_FILE
 
-_SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*true\b')
+_SOLVABLE = re.compile(rb'"solvable"\s*:\s*true\b')
 _ID = re.compile(r"[\w.+-]+_bar_[\w.+-]+")
 
 
@@ -42,9 +42,14 @@ def solvable_games(folder: Path, task_types: Collection[str]) -> list[str]:
         else:
             task_type = Path(root).parent.name.split("-")[0]
         path = os.path.join(root, GAME_FILE)
-        if task_type in task_types and _SOLVABLE.search(Path(path).read_bytes()):
+        if task_type in task_types and _is_solvable(Path(path).read_bytes()):
             files.append(path)
     return files
+
+
+def _is_solvable(content: bytes) -> bool:
+    """Return whether a game file says so; much faster than parsing its texts, in which a quote has a backslash."""
+    return any(content[found.start() - 1 : found.start()] != b"\\" for found in _SOLVABLE.finditer(content))
 
 
 def renumbered(path: str, numbering: Shuffles) -> Game:
