@@ -5,5 +5,5 @@
     from embodied_mem.serve.langgraph import MemoryBaseStore
     from embodied_mem.serve.openenv import WorldEnvironment
 
-Each needs its own extra (`mcp`, `langgraph`, `openenv`; the tools need none). Nothing else of the package imports this one.
+Each needs its own extra (`mcp`, `langgraph`, `openenv`; the tools need none). Nothing else of the package imports this.
 """

@@ -55,7 +55,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class MemoryBaseStore(BaseStore):  # type: ignore[misc]  # Any to mypy, with and without the extra
+class MemoryBaseStore(BaseStore):
     """A `BaseStore` in one folder. Any thread may call it; one process writes it at a time.
 
     Args:
