@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,8 @@ from embodied_mem.training.run.metrics import read_metrics
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("small_pod_run.py")
+# jax's transport greets with one line per device. Its threads write them in pieces, so lines run into each other.
+GLOO = re.compile(r"\[Gloo\] Rank | is connected to | peer ranks\. |Expected number of connected peer ranks is : ")
 SPEED = {"step_s", "rollout_s", "tokens_per_s", "peak_memory_bytes"}
 
 
@@ -56,8 +59,7 @@ def finish(folder: Path, count: int) -> list[str]:
     """What each process printed in a run that ended well."""
     codes = [process.wait(timeout=600) for process in start(folder, count)]
     assert codes == [0] * count, "\n".join(said(folder, i, "err").read_text()[-3000:] for i in range(count))
-    lines = [said(folder, i).read_text().splitlines(keepends=True) for i in range(count)]
-    return ["".join(line for line in each if not line.startswith("[Gloo]")) for each in lines]  # jax's own words
+    return [GLOO.sub("", said(folder, i).read_text()) for i in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,7 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
 
     outputs = finish(folder, 2)
     assert "8 x cpu, 2 processes" in outputs[0]
-    assert outputs[1] == "", "only the first process speaks"
+    assert re.sub(r"[\d\s]", "", outputs[1]) == "", "only the first process speaks"
     for stage in ("compiler", "grpo"):
         for got, expected in zip(read_metrics(folder / stage), read_metrics(one[0] / stage), strict=True):
             assert set(got) == set(expected)
