@@ -5,13 +5,14 @@
     embodied-mem play alfworld --tasks generated            # likewise, a new home, without any data
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem memory show memory/ann --user ann          # what a memory folder holds; search, forget, export
+    embodied-mem view memory/ann --user ann                 # a page to look at it; also of a trace of `demo`
     embodied-mem data                                       # what each world needs, what is there, where to get it
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
-`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `data`, `doctor` and agents by rules
-need no extra.
+`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `view`, `data`, `doctor` and agents by
+rules need no extra.
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ def evaluate(arguments: Sequence[str]) -> int:
 def memory(arguments: Sequence[str]) -> int:
     """`embodied-mem memory`."""
     from embodied_mem.memory import terminal
+
+    return terminal.main(arguments)
+
+
+def view(arguments: Sequence[str]) -> int:
+    """`embodied-mem view`."""
+    from embodied_mem.viewer import terminal
 
     return terminal.main(arguments)
 
@@ -184,6 +192,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "play": play,
     "evaluate": evaluate,
     "memory": memory,
+    "view": view,
     "data": data,
     "doctor": doctor,
     "parity": parity,

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 def test_the_script_is_declared_and_its_commands_say_their_help():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"embodied-mem": "embodied_mem.cli:run"}
-    for command in ([], ["demo"], ["play"], ["evaluate"], ["memory"], ["data"], ["doctor"], ["parity"]):
+    for command in ([], ["demo"], ["play"], ["evaluate"], ["memory"], ["view"], ["data"], ["doctor"], ["parity"]):
         run = subprocess.run(
             [sys.executable, "-m", "embodied_mem.cli", *command, "--help"], capture_output=True, text=True, cwd=ROOT
         )

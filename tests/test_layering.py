@@ -25,13 +25,14 @@ LEVELS = {
     "agents": 5,
     "training": 6,
     "evaluation": 7,
-    "worlds": 8,
+    "worlds": 8, "viewer": 8,
     "cli": 9, "serve": 9,
 }  # fmt: skip
 NATIVE_USERS = {"memory", "models", "worlds"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 WITHOUT_JAX = {  # nowhere
     "errors", "types", "atomic_file", "packed_file", "forks", "progress", "native", "registry", "memory", "envs",
+    "viewer",
 }  # fmt: skip
 JAX_IN_FUNCTIONS = {"language", "evaluation"}  # and agents/rollout
 WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may import, jax: never, in functions)

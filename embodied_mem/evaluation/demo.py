@@ -2,6 +2,7 @@
 
     embodied-mem demo                    # four generated homes, twelve tasks in each
     embodied-mem demo --homes 20         # enough homes for an interval over homes
+    embodied-mem demo --trace demo.jsonl && embodied-mem view demo.jsonl     # both robots step by step, as a page
     embodied-mem demo --commands         # every command of both robots, side by side
 
 Two robots get the same tasks in the same homes, one after the other. They are the same agent by rules and differ in
@@ -13,6 +14,7 @@ homes are easier to guess, and memory is worth less there.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -20,10 +22,13 @@ from typing import TextIO
 
 import numpy as np
 
+from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.rollout import Played, rollout
+from embodied_mem.agents.trace import Traced
 from embodied_mem.envs import make
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.command import output_file
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.tables import rate
 from embodied_mem.registry import card, load, names
@@ -37,7 +42,9 @@ MIN_HOMES = 10
 _WIDTH = 38
 
 
-def demo(num_homes: int, num_tasks: int, seed: int, output: TextIO, commands: bool = False) -> np.ndarray:
+def demo(
+    num_homes: int, num_tasks: int, seed: int, output: TextIO, commands: bool = False, trace: TextIO | None = None
+) -> np.ndarray:
     """Plays and prints; returns float[homes, tasks, 2 robots, 2]: won, and steps taken.
 
     Args:
@@ -46,6 +53,7 @@ def demo(num_homes: int, num_tasks: int, seed: int, output: TextIO, commands: bo
         seed: of the first home.
         output: where the text goes.
         commands: whether all commands are shown; else those of the last task.
+        trace: gets what both robots saw, were given by memory and did, see `agents.trace`.
     """
     world = next(name for name in names("generated") if card(name).agent)
     results = np.zeros((num_homes, num_tasks, len(ROBOTS), 2))
@@ -56,7 +64,8 @@ def demo(num_homes: int, num_tasks: int, seed: int, output: TextIO, commands: bo
         remembers = PlannerCriticAgent.for_world(world)
         print(f"\n{'Home ' + str(seed + home):52}{'   '.join(ROBOTS)}", file=output)
         for task in range(num_tasks):
-            robots = [PlannerCriticAgent.for_world(world), remembers]
+            agents = [PlannerCriticAgent.for_world(world), remembers]
+            robots: list[Agent] = [Traced(one, trace, name) if trace else one for one, name in zip(agents, ROBOTS)]
             both = sorted(rollout(envs, robots, [[task], [task]]), key=lambda played: played.row)
             results[home, task] = [(played.won, len(played.actions)) for played in both]
             cells = "".join(f"{steps_of(played):>{len(name) + 3}}" for name, played in zip(ROBOTS, both))
@@ -124,13 +133,16 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem demo"
     parser.add_argument("--tasks", type=int, default=12, help="tasks in each home; default: 12")
     parser.add_argument("--seed", type=int, default=0, help="of the first home; the others have the next ones")
     parser.add_argument("--commands", action="store_true", help="show all commands, side by side")
+    parser.add_argument("--trace", type=output_file, help="JSON lines for `embodied-mem view`")
     options = parser.parse_args(None if arguments is None else list(arguments))
     for name, least in (("homes", 1), ("tasks", 1), ("seed", 0)):
         if getattr(options, name) < least:
             raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(options, name)}")
     output = output or sys.stdout
     began = time.perf_counter()
-    results = demo(options.homes, options.tasks, options.seed, output, options.commands)
+    with contextlib.ExitStack() as files:
+        trace = files.enter_context(options.trace.open("w", encoding="utf-8")) if options.trace else None
+        results = demo(options.homes, options.tasks, options.seed, output, options.commands, trace)
     seconds = time.perf_counter() - began
     print(f"\n{table(results)}\n\n{results[..., 1].sum():.0f} steps in {seconds:.1f} s.", file=output)
     return 0

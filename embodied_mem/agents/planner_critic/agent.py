@@ -159,6 +159,7 @@ class PlannerCriticAgent(Agent):
         self._threads = preprocessor is not None if threads is None else threads
         self.record = TaskRecord()
         self.plan: Plan | None = None
+        self.found: Recollection | None = None  # what the last command was decided with; None if nothing was asked
         self._begun = False  # whether `reset` has decided on a command that was not given yet: `_first`
         self._first: str | None = None
 
@@ -257,6 +258,7 @@ class PlannerCriticAgent(Agent):
     def _decide(self) -> str | None:
         """The next step of the plan if the critic lets it pass, else the first step of a new plan, uncriticised."""
         situation, objection = None, ""
+        self.found = None
         if self._steps and self.config.critic:
             situation = self._look(self._critic.needs_retrieval)
             start = time.perf_counter()
@@ -292,7 +294,7 @@ class PlannerCriticAgent(Agent):
         beliefs = known.beliefs if known is not None else self._rules.beliefs(self.memory, self._working)
         found: Recollection | None = known.recollection if known is not None else None
         if retrieve and found is None:
-            found = self.memory.retrieve(self._query, self.config.budget_tokens)
+            self.found = found = self.memory.retrieve(self._query, self.config.budget_tokens)
         self.record.memory_s += time.perf_counter() - start
         working = self._working
         return Situation(

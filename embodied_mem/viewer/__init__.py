@@ -1,0 +1,1 @@
+"""One HTML file to look at: episodes of a trace, or what a memory folder holds and held. See `terminal`."""

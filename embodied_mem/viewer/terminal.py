@@ -1,0 +1,91 @@
+"""One HTML file from a trace or from a memory folder: open it in a browser, it needs no network.
+
+    embodied-mem demo --trace demo.jsonl && embodied-mem view demo.jsonl             # writes demo.html
+    embodied-mem view memory/ann --user ann --environment home --out ann.html
+
+A trace is shown step by step (arrow keys; up and down change the episode). Of a memory folder there are the graph with
+a slider over its times, a bar for as long as each entry was so, and what an entry said before. The folder is only read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.memory.graph.records import Scope
+from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.lifelong.kept import Kept
+from embodied_mem.viewer.page import page
+
+
+def trace_data(path: pathlib.Path) -> dict[str, Any]:
+    """What the page shows of a trace. Raises InvalidInputError for a line that is no episode."""
+    episodes = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                episode = json.loads(line)
+                if not isinstance(episode["goal"], str) or not isinstance(episode["steps"], list):
+                    raise TypeError
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidInputError(
+                    f"view: {path}, line {number}: expected an episode of --trace, got {line[:60]!r}"
+                ) from error
+            episodes.append(episode)
+    if not episodes:
+        raise InvalidInputError(f"view: {path}: expected at least one episode, got none")
+    return {"kind": "trace", "episodes": episodes}
+
+
+def memory_data(memory: LifelongMemory) -> dict[str, Any]:
+    """What the page shows of a memory: every entry with what it was before."""
+    entries = memory.get_all()
+    return {"kind": "memory", "entries": [_row(one) | {"was": _was(memory, one)} for one in entries]}
+
+
+def _was(memory: LifelongMemory, entry: Kept) -> list[dict[str, Any]]:
+    return [_row(old) for old in memory.history(entry.id)[:-1]]
+
+
+def _row(entry: Kept) -> dict[str, Any]:
+    fact = entry.data.get("fact") if entry.module == "spatial" else None
+    return {
+        "id": entry.id, "module": entry.module, "text": entry.text, "from": entry.created, "until": entry.ended,
+        "trust": entry.trust, "sources": entry.sources, "fact": fact,
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view", output: TextIO | None = None) -> int:
+    """The command; returns the exit status.
+
+    Raises:
+        DataNotFoundError: there is neither such a file nor such a folder.
+        StorageError, InvalidInputError: as `LifelongMemory.open` and `trace_data`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", type=pathlib.Path, help="a file of --trace, or a memory's folder")
+    parser.add_argument("--out", type=pathlib.Path, help="default: the path's name with .html, in the present folder")
+    for field in ("user", "robot", "environment"):
+        parser.add_argument(f"--{field}", default="", help="of the memory's scope")
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    path = options.path
+    if path.is_dir():
+        scope = Scope(options.user, options.robot, options.environment)
+        with LifelongMemory.open(path, scope, read_only=True) as memory:
+            data = memory_data(memory)
+    elif path.is_file():
+        data = trace_data(path)
+    else:
+        raise DataNotFoundError(f"view: expected a trace or a memory's folder, got {str(path)!r}, which is neither")
+    out = options.out or pathlib.Path(f"{path.resolve().stem}.html")
+    out.write_text(page(data, path.resolve().name), "utf-8")
+    count = len(data.get("episodes") or data.get("entries", ()))
+    print(f"{out}: {count} {'episodes' if data['kind'] == 'trace' else 'entries'}", file=output or sys.stdout)
+    return 0

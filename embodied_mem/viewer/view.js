@@ -1,0 +1,222 @@
+"use strict";
+// All texts go in as text nodes: nothing of the data is ever read as HTML.
+const data = JSON.parse(document.getElementById("data").textContent);
+const main = document.querySelector("main");
+const SVG = "http://www.w3.org/2000/svg";
+
+function add(parent, name, attributes = {}, text = null) {
+  const inside = name === "svg" || parent.namespaceURI === SVG;
+  const made = inside ? document.createElementNS(SVG, name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== null) made.textContent = text;
+  return parent.appendChild(made);
+}
+
+const between = (value, least, most) => Math.max(least, Math.min(most, value));
+
+function showTrace(episodes) {
+  let episode = 0, step = 0;
+  add(main, "h1");
+  const bar = add(main, "div", { class: "bar" });
+  const choice = add(bar, "select", { "aria-label": "episode" });
+  episodes.forEach((one, i) => add(choice, "option", { value: i }, `${i + 1}. ${one.agent || ""} ${one.goal}`));
+  const slider = add(bar, "input", { type: "range", min: 0, "aria-label": "step" });
+  const count = add(bar, "span", { id: "count" });
+  const two = add(main, "div", { class: "two" });
+  const list = add(two, "ol", { class: "steps" });
+  const detail = add(two, "div", { id: "detail" });
+
+  function part(title, text) {
+    if (!text) return;
+    add(detail, "h2", {}, title);
+    add(detail, "pre", {}, text);
+  }
+
+  function items(title, found, cls) {
+    if (!found || !found.length) return;
+    add(detail, "h2", {}, `${title} (${found.length})`);
+    const rows = add(detail, "ol");
+    for (const item of found) {
+      const row = add(rows, "li", { class: cls }, item.text);
+      add(row, "br");
+      const where = item.episode === null ? "" : `, episode ${item.episode}`;
+      add(row, "small", {}, `${item.id || item.module}, ${item.trust}${where}, ${item.score.toFixed(2)}: ${item.why}`);
+      if (item.reason) add(row, "small", {}, `; left out: ${item.reason}`);
+    }
+  }
+
+  function draw() {
+    const one = episodes[episode], at = one.steps[step];
+    const end = one.won ? "solved" : "not solved";
+    main.querySelector("h1").textContent = one.goal;
+    choice.value = episode;
+    slider.max = Math.max(one.steps.length - 1, 0);
+    slider.value = step;
+    count.textContent = `step ${one.steps.length ? step + 1 : 0} of ${one.steps.length}, ${end}`;
+    count.className = one.won ? "won" : "lost";
+    list.replaceChildren();
+    one.steps.forEach((other, i) => {
+      const row = add(list, "li", { "aria-current": i === step }, `${i + 1}. ${other.action}`);
+      row.onclick = () => { step = i; draw(); };
+    });
+    const current = list.children[step];
+    if (current) current.scrollIntoView({ block: "nearest" });
+    detail.replaceChildren();
+    if (!at) return part("Observation", one.observation);
+    part("Observation", at.observation);
+    part("Command", at.action);
+    part("Answer", at.answer);
+    part("Plan", (at.plan || []).join("\n"));
+    part("Objection of the critic", at.objection);
+    if (at.query !== null) part("Asked of memory", at.query);
+    items("Retrieved", at.given);
+    items("Left out", at.left_out, "out");
+  }
+
+  function move(steps, others) {
+    if (others) { episode = between(episode + others, 0, episodes.length - 1); step = 0; }
+    step = between(step + steps, 0, Math.max(episodes[episode].steps.length - 1, 0));
+    draw();
+  }
+
+  choice.onchange = () => { episode = Number(choice.value); step = 0; choice.blur(); draw(); };
+  slider.oninput = () => { step = Number(slider.value); draw(); };
+  document.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!way) return;
+    event.preventDefault();
+    move(...way);
+  });
+  draw();
+}
+
+const MAX_NODES = 200;
+const WIDTH = 1100, HEIGHT = 560;
+
+// Places of nodes: springs along facts, all else pushed apart. The same data give the same picture.
+function layout(names, links) {
+  const index = new Map(names.map((name, i) => [name, i]));
+  const pairs = links.map(([a, b]) => [index.get(a), index.get(b)]);
+  const at = names.map((_, i) => {
+    const turn = i * 2.399963, far = 25 * Math.sqrt(i + 1);
+    return [WIDTH / 2 + 1.6 * far * Math.cos(turn), HEIGHT / 2 + far * Math.sin(turn)];
+  });
+  const wide = Math.sqrt(WIDTH * HEIGHT / Math.max(names.length, 1));
+  for (let round = 0; round < 150; round++) {
+    const push = at.map(() => [0, 0]);
+    const pull = (i, j, strength) => {
+      const dx = at[j][0] - at[i][0], dy = at[j][1] - at[i][1], far = Math.hypot(dx, dy) || 1;
+      const by = strength(far) / far;
+      push[i][0] += dx * by; push[i][1] += dy * by; push[j][0] -= dx * by; push[j][1] -= dy * by;
+    };
+    for (let i = 0; i < at.length; i++) for (let j = 0; j < i; j++) pull(i, j, (far) => -wide * wide / far);
+    for (const [i, j] of pairs) if (i !== j) pull(i, j, (far) => far * far / wide);
+    const heat = 40 * (1 - round / 150);
+    at.forEach((place, i) => {
+      const far = Math.hypot(...push[i]) || 1, by = Math.min(far, heat) / far;
+      place[0] = between(place[0] + push[i][0] * by, 20, WIDTH - 120);
+      place[1] = between(place[1] + push[i][1] * by, 15, HEIGHT - 15);
+    });
+  }
+  return new Map(names.map((name, i) => [name, at[i]]));
+}
+
+function showMemory(entries) {
+  const times = [...new Set(entries.flatMap((one) => [one.from, one.until]).filter((time) => time !== null))];
+  times.sort((a, b) => a - b);
+  if (!times.length) times.push(0);
+  const first = times[0], last = times[times.length - 1] + 1;
+  const facts = entries.filter((one) => one.fact);
+  const all = [...new Set([...facts].reverse().flatMap((one) => [one.fact[0], one.fact[2]]))];
+  const names = all.slice(0, MAX_NODES), shown = new Set(names);
+  const drawn = facts.filter((one) => shown.has(one.fact[0]) && shown.has(one.fact[2]));
+  const places = layout(names, drawn.map((one) => [one.fact[0], one.fact[2]]));
+  let at = times.length - 1;
+
+  add(main, "h1", {}, `${entries.length} entries`);
+  const bar = add(main, "div", { class: "bar" });
+  const slider = add(bar, "input", { type: "range", min: 0, max: at, "aria-label": "time" });
+  const count = add(bar, "span", { id: "count" });
+  const graph = add(main, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, id: "graph" });
+  if (all.length > names.length) add(main, "small", {}, `The ${names.length} latest things of ${all.length} are drawn.`);
+  const filter = add(main, "div", { class: "bar" });
+  const module = add(filter, "select", { "aria-label": "memory" });
+  for (const name of ["", ...new Set(entries.map((one) => one.module))]) {
+    add(module, "option", { value: name }, name || "all memories");
+  }
+  const words = add(filter, "input", { type: "search", placeholder: "only with these words" });
+  const table = add(add(main, "table"), "tbody");
+
+  const holds = (one, time) => one.from <= time && (one.until === null || time < one.until);
+
+  function draw() {
+    const time = times[at], now = drawn.filter((one) => holds(one, time));
+    slider.value = at;
+    count.textContent = `time ${time}, ${entries.filter((one) => holds(one, time)).length} hold`;
+    graph.replaceChildren();
+    const seen = new Set();
+    for (const one of now) {
+      const [subject, relation, object] = one.fact, a = places.get(subject), b = places.get(object);
+      seen.add(subject).add(object);
+      const line = add(graph, "line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1] });
+      add(line, "title", {}, `${subject} ${relation} ${object}, since ${one.from}`);
+    }
+    for (const name of seen) {
+      const [x, y] = places.get(name);
+      add(graph, "circle", { cx: x, cy: y, r: 4 });
+      add(graph, "text", { x: x + 6, y: y + 4 }, name);
+    }
+    for (const line of table.querySelectorAll("line")) {
+      line.setAttribute("x1", scale(time));
+      line.setAttribute("x2", scale(time));
+    }
+    for (const row of table.children) row.className = row.entry && !holds(row.entry, time) ? "out" : "";
+  }
+
+  const scale = (time) => 100 * (time - first) / (last - first);
+
+  function line(one) {
+    const row = add(table, "tr");
+    row.entry = one;
+    add(row, "td", {}, one.id);
+    const text = add(row, "td", {}, one.text);
+    const until = one.until === null ? "" : `, until ${one.until}`;
+    add(text, "br");
+    add(text, "small", {}, `since ${one.from}${until}, ${one.trust}${one.was.length ? `, ${one.was.length} before` : ""}`);
+    const time = add(add(row, "td"), "svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" });
+    const end = one.until === null ? last : one.until;
+    add(time, "rect", { x: scale(one.from), y: 2, width: Math.max(scale(end) - scale(one.from), 0.5), height: 4 });
+    add(time, "line", { y1: 0, y2: 8 });
+    row.onclick = () => {
+      const open = text.querySelector("ol");
+      if (open) return open.remove();
+      const history = add(text, "ol");
+      for (const old of one.was) add(history, "li", {}, `${old.from} to ${old.until ?? "now"}: ${old.text}`);
+      const from = one.sources.map(([episode, step]) => step === null ? `${episode}` : `${episode} step ${step}`);
+      add(history, "li", {}, `from episode ${from.join(", ") || "none known"}`);
+    };
+  }
+
+  function choose() {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    table.replaceChildren();
+    for (const one of entries) {
+      const fits = wanted.every((word) => one.text.toLowerCase().includes(word));
+      if (fits && (!module.value || one.module === module.value)) line(one);
+    }
+    draw();
+  }
+
+  slider.oninput = () => { at = Number(slider.value); draw(); };
+  module.onchange = words.oninput = choose;
+  document.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!way || event.target === words || event.target === slider) return;
+    at = between(at + way, 0, times.length - 1);
+    draw();
+  });
+  choose();
+}
+
+if (data.kind === "trace") showTrace(data.episodes);
+else showMemory(data.entries);
