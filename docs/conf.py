@@ -1,6 +1,6 @@
 """Settings of the documentation's site.
 
-    pip install -e ".[docs]" && sphinx-build -W --keep-going docs docs/_build
+pip install -e ".[docs]" && sphinx-build -W --keep-going docs docs/_build
 """
 
 import embodied_mem

@@ -11,8 +11,8 @@
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
-`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `view`, `data`, `doctor` and agents by
-rules need no extra.
+`embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `view`, `data`, `doctor` and agents
+by rules need no extra.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ homes are easier to guess, and memory is worth less there.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -22,10 +21,9 @@ from typing import TextIO
 
 import numpy as np
 
-from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.rollout import Played, rollout
-from embodied_mem.agents.trace import Traced
+from embodied_mem.agents.trace import open_trace, traced
 from embodied_mem.envs import make
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.command import output_file
@@ -65,7 +63,7 @@ def demo(
         print(f"\n{'Home ' + str(seed + home):52}{'   '.join(ROBOTS)}", file=output)
         for task in range(num_tasks):
             agents = [PlannerCriticAgent.for_world(world), remembers]
-            robots: list[Agent] = [Traced(one, trace, name) if trace else one for one, name in zip(agents, ROBOTS)]
+            robots = [traced(one, trace, name) for one, name in zip(agents, ROBOTS)]
             both = sorted(rollout(envs, robots, [[task], [task]]), key=lambda played: played.row)
             results[home, task] = [(played.won, len(played.actions)) for played in both]
             cells = "".join(f"{steps_of(played):>{len(name) + 3}}" for name, played in zip(ROBOTS, both))
@@ -140,8 +138,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem demo"
             raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(options, name)}")
     output = output or sys.stdout
     began = time.perf_counter()
-    with contextlib.ExitStack() as files:
-        trace = files.enter_context(options.trace.open("w", encoding="utf-8")) if options.trace else None
+    with open_trace(options.trace) as trace:
         results = demo(options.homes, options.tasks, options.seed, output, options.commands, trace)
     seconds = time.perf_counter() - began
     print(f"\n{table(results)}\n\n{results[..., 1].sum():.0f} steps in {seconds:.1f} s.", file=output)

@@ -228,6 +228,7 @@ def score_deliveries(
     numbered: bool = False,
     newest_first: bool = False,
     source: TaskSource | None = None,
+    on_played: Callable[[str, Trajectory], None] | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
@@ -238,6 +239,7 @@ def score_deliveries(
         on_episode: called with name, seed, task and the numbers of each episode, finished ones included.
         numbered, newest_first: as the experiences were that the models were trained on.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`, and to judge by when guidance is due.
+        on_played: called with name and trajectory of each episode that is played, finished ones not included.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -261,6 +263,9 @@ def score_deliveries(
                     envs, acting, delivery, view,
                     tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
                 )  # fmt: skip
+                if on_played:
+                    for trajectory in played:
+                        on_played(name, trajectory)
                 batch = [numbers_of(trajectory, teacher, tokenizer) for trajectory in played]
             for key, numbers in zip(keys, batch):
                 if on_episode:
@@ -324,13 +329,14 @@ def score(
     finished: Finished[EpisodeNumbers] | None = None,
     batch_size: int = 0,
     executor: Acts | None = None,
+    on_played: Callable[[str, Trajectory], None] | None = None,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
     `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
     or of `batch_size` where one is given.
 
-    What is in `finished` is not played again, and what is played is kept there.
+    What is in `finished` is not played again, and what is played is kept there. For `on_played` see `score_deliveries`.
     """
     from embodied_mem.parallel.processes import is_first
     from embodied_mem.training.tasks import sources_of
@@ -353,5 +359,5 @@ def score(
             envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
             numbered=config.memory.numbered, newest_first=config.memory.newest_first,
-            source=sources_of(config.world, config.seed)[0],
+            source=sources_of(config.world, config.seed)[0], on_played=on_played,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
     page({"kind": "memory", ...}, "ann")
 
-Texts of a memory are not to be trusted. In the file they stand as JSON in which `<`, `>` and `&` are written as escapes,
+Texts of a memory are not to be trusted. In the file they stand as JSON in which `<`, `>` and `&` are escapes,
 the script shows them as text only, and the page's policy allows the one script and the one style by their hashes.
 """
 

@@ -1,9 +1,11 @@
 """One HTML file from a trace or from a memory folder: open it in a browser, it needs no network.
 
     embodied-mem demo --trace demo.jsonl && embodied-mem view demo.jsonl             # writes demo.html
+    embodied-mem evaluate --deliveries compiled --num_tasks 8 --trace compiled.jsonl && embodied-mem view compiled.jsonl
     embodied-mem view memory/ann --user ann --environment home --out ann.html
 
-A trace is shown step by step (arrow keys; up and down change the episode). Of a memory folder there are the graph with
+A trace is shown step by step (arrow keys; up and down change the episode); `demo.html#2.5` is the fifth step of the
+second episode. Of a memory folder there are the graph with
 a slider over its times, a bar for as long as each entry was so, and what an entry said before. The folder is only read.
 """
 

@@ -15,7 +15,10 @@ function add(parent, name, attributes = {}, text = null) {
 const between = (value, least, most) => Math.max(least, Math.min(most, value));
 
 function showTrace(episodes) {
-  let episode = 0, step = 0;
+  const last = (one) => Math.max(episodes[one].steps.length - 1, 0);
+  const [first, second] = location.hash.slice(1).split(".").map(Number);
+  let episode = between((first || 1) - 1, 0, episodes.length - 1);
+  let step = between((second || 1) - 1, 0, last(episode));
   add(main, "h1");
   const bar = add(main, "div", { class: "bar" });
   const choice = add(bar, "select", { "aria-label": "episode" });
@@ -50,10 +53,11 @@ function showTrace(episodes) {
     const end = one.won ? "solved" : "not solved";
     main.querySelector("h1").textContent = one.goal;
     choice.value = episode;
-    slider.max = Math.max(one.steps.length - 1, 0);
+    slider.max = last(episode);
     slider.value = step;
     count.textContent = `step ${one.steps.length ? step + 1 : 0} of ${one.steps.length}, ${end}`;
     count.className = one.won ? "won" : "lost";
+    history.replaceState(null, "", `#${episode + 1}.${step + 1}`);
     list.replaceChildren();
     one.steps.forEach((other, i) => {
       const row = add(list, "li", { "aria-current": i === step }, `${i + 1}. ${other.action}`);
@@ -66,16 +70,22 @@ function showTrace(episodes) {
     part("Observation", at.observation);
     part("Command", at.action);
     part("Answer", at.answer);
+    part("Brief State before the step", at.state);
+    part("The compiler's output", at.output);
+    part("Its source", at.source);
+    part("Guidance that the executor read", at.soft ? `${at.hint}\n(and ${at.soft} soft tokens)` : at.hint);
+    part("Memory in the executor's prompt", at.memory);
     part("Plan", (at.plan || []).join("\n"));
     part("Objection of the critic", at.objection);
     if (at.query !== null) part("Asked of memory", at.query);
     items("Retrieved", at.given);
     items("Left out", at.left_out, "out");
+    part("Experiences retrieved at the start", (one.experiences || []).join("\n"));
   }
 
   function move(steps, others) {
     if (others) { episode = between(episode + others, 0, episodes.length - 1); step = 0; }
-    step = between(step + steps, 0, Math.max(episodes[episode].steps.length - 1, 0));
+    step = between(step + steps, 0, last(episode));
     draw();
   }
 
@@ -131,11 +141,11 @@ function showMemory(entries) {
   const names = all.slice(0, MAX_NODES), shown = new Set(names);
   const drawn = facts.filter((one) => shown.has(one.fact[0]) && shown.has(one.fact[2]));
   const places = layout(names, drawn.map((one) => [one.fact[0], one.fact[2]]));
-  let at = times.length - 1;
+  let at = between((Number(location.hash.slice(1)) || times.length) - 1, 0, times.length - 1);
 
   add(main, "h1", {}, `${entries.length} entries`);
   const bar = add(main, "div", { class: "bar" });
-  const slider = add(bar, "input", { type: "range", min: 0, max: at, "aria-label": "time" });
+  const slider = add(bar, "input", { type: "range", min: 0, max: times.length - 1, "aria-label": "time" });
   const count = add(bar, "span", { id: "count" });
   const graph = add(main, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, id: "graph" });
   if (all.length > names.length) add(main, "small", {}, `The ${names.length} latest things of ${all.length} are drawn.`);

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.rollout import Played, rollout
 from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.intervals import paired_difference, success_row
@@ -28,7 +28,7 @@ Runs = dict[str, list[list[Played]]]
 def play(
     names: Sequence[str],
     make_envs: Callable[[int], Any],
-    make_agent: Callable[[str], PlannerCriticAgent],
+    make_agent: Callable[[str], Agent],
     *,
     num_tasks: int,
     runs: int,

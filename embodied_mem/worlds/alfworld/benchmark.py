@@ -17,6 +17,8 @@ without --server replays the recording:
 
     --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
 
+With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, what memory gave, and what was done.
+
 Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
 criticises, summarises and asks, and a recording makes the same command give the same result again. `no_long_term`
 forgets everything after each task, so that its two runs are the same.
@@ -25,6 +27,7 @@ forgets everything after each task, so that its two runs are the same.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import time
 from collections.abc import Mapping
@@ -36,11 +39,12 @@ from embodied_mem import envs
 from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
+from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
 from embodied_mem.evaluation.benchmarks import lifelong
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
-from embodied_mem.evaluation.command import Models, output_folder
+from embodied_mem.evaluation.command import Models, output_file, output_folder
 from embodied_mem.evaluation.controls import (
     bank_option,
     guidance_option,
@@ -105,6 +109,10 @@ class AlfworldConfig(ChatOptions):
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
         kind=output_folder,
     )
+    trace: pathlib.Path | None = option(
+        None, "JSON lines for `embodied-mem view`: every step of what this command plays",
+        kind=output_file,
+    )  # fmt: skip
     runs: int = option(2, "of agents: how often the tasks are played")
     lives: int = option(1, "of agents: robots that share the tasks, each with its own memory, in lockstep")
     seed: int = option(0, "of agents: order of the tasks, and generated games")
@@ -220,11 +228,13 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
         kept.unlink(missing_ok=True)
     finished = Finished(kept, belongs_to, EpisodeNumbers)
-    scores = score(
-        bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
-        batch_size=batch_size if chat else config.batch_size,
-        executor=served_executor(chat, world.grammar, temperature, batch_size) if chat else None,
-    )  # fmt: skip
+    with open_trace(config.trace) as trace:
+        scores = score(
+            bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
+            batch_size=batch_size if chat else config.batch_size,
+            executor=served_executor(chat, world.grammar, temperature, batch_size) if chat else None,
+            on_played=functools.partial(write_delivered, trace) if trace else None,
+        )  # fmt: skip
     episodes = [
         episode_of(name, valid.task_id(task), seed, finished.rows[name, str(seed), str(task)])
         for name in (row.name for row in rows)
@@ -275,9 +285,11 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         parts = chat_parts(model, skills_of(settings)) if model is not None and name == CHAT_AGENT else {}
         return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
-    played = lifelong.play(
-        config.agents, make_envs, make_agent, num_tasks=len(games), runs=config.runs, lives=config.lives
-    )
+    with open_trace(config.trace) as trace:
+        played = lifelong.play(
+            config.agents, make_envs, lambda name: traced(make_agent(name), trace, name),
+            num_tasks=len(games), runs=config.runs, lives=config.lives,
+        )  # fmt: skip
     world = make_envs(1)
     episodes = lifelong.episodes_of(played, [world.task_id(index) for index in range(len(games))])
     settings: dict[str, Any] = {

@@ -1,0 +1,154 @@
+"""The page: made from what was played or kept, and looked at in a real browser where one is installed."""
+
+import io
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.rollout import rollout
+from embodied_mem.agents.trace import open_trace, traced
+from embodied_mem.envs import make
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.registry import load
+from embodied_mem.viewer.page import data_of, page
+from embodied_mem.viewer.terminal import main
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!--<script>"
+
+
+def shown(file: pathlib.Path, at: str = "") -> str:
+    """The page's elements as a browser has them once the script ran."""
+    if BROWSER is None:
+        pytest.skip("no Chromium is installed")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={file.parent / 'browser'}"]
+    command += ["--virtual-time-budget=3000", "--dump-dom", file.as_uri() + at]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return re.sub(r'<script type="application/json".*?</script>', "", run.stdout, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """(trace, episodes) of three tasks in a generated home, by an agent that remembers."""
+    path = tmp_path_factory.mktemp("trace") / "played.jsonl"
+
+    def play(file):
+        envs = make("alfworld", num_envs=1, max_steps=30, **load("alfworld", "generated")(3, 0))
+        agent = PlannerCriticAgent.for_world("alfworld")
+        return rollout(envs, [traced(agent, file, "with memory")], [[0, 1, 2]])
+
+    with open_trace(path) as file:
+        episodes = play(file)
+    assert [one.actions for one in play(None)] == [one.actions for one in episodes], "writing it down changes nothing"
+    return path, episodes
+
+
+def test_a_trace_has_what_was_seen_given_and_done(played):
+    path, episodes = played
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["goal"] for line in lines] == [one.info["goal"][0] for one in episodes]
+    for line, one in zip(lines, episodes, strict=True):
+        steps = line["steps"]
+        assert tuple(step["action"] for step in steps) == one.actions
+        assert tuple(step["answer"] for step in steps) == one.answers
+        assert line["won"] == one.won
+        assert steps[0]["observation"] == line["observation"]
+        assert [step["observation"] for step in steps[1:]] == [step["answer"] for step in steps[:-1]]
+        assert steps[0]["query"] == line["goal"]
+        assert sum(bool(step["objection"]) for step in steps) <= one.record.vetoes
+    asked = [step for line in lines for step in line["steps"] if step["query"] is not None]
+    assert any(step["given"] for step in asked)
+    assert all(item["reason"] for step in asked for item in step["left_out"])
+
+
+def test_a_browser_shows_the_step_that_the_address_names(played, tmp_path):
+    path, episodes = played
+    out = tmp_path / "played.html"
+    said = io.StringIO()
+    assert main([str(path), "--out", str(out)], output=said) == 0
+    assert said.getvalue() == f"{out}: 3 episodes\n"
+    dom = shown(out, "#2.3")
+    one = episodes[1]
+    assert f"step 3 of {len(one.actions)}, {'solved' if one.won else 'not solved'}" in dom
+    assert f'<li aria-current="true">3. {one.actions[2]}</li>' in dom
+    assert f"<pre>{one.answers[2]}</pre>".split("\n")[0] in dom
+
+
+def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch):
+    """With the published weights of the homes where only memory tells."""
+    pytest.importorskip("jax")
+    from embodied_mem.evaluation.evaluate import main as evaluate
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+    monkeypatch.chdir(tmp_path)
+    trace, out = tmp_path / "compiled.jsonl", tmp_path / "compiled.html"
+    given = ["--weights", str(root / "experiments" / "weights" / "habits"), "--num_tasks", "2", "--seeds", "0"]
+    report = evaluate([*given, "--deliveries", "static", "compiled", "--max_steps", "6", "--trace", str(trace)])
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert [line["agent"] for line in lines] == ["static", "static", "compiled", "compiled"]
+    for line in lines:
+        assert line["experiences"]
+        assert all(bool(step.get("output")) == (line["agent"] == "compiled") for step in line["steps"])
+        assert all(bool(step["memory"]) == (line["agent"] == "static") for step in line["steps"])
+    compiled = [step for line in lines[2:] for step in line["steps"]]
+    assert any(f"do: {step['hint']}" in step["output"] for step in compiled if step["hint"])
+    assert any(step["soft"] for step in compiled)
+    assert sum(len(line["steps"]) for line in lines[2:]) / 2 == report["deliveries"]["compiled"]["steps"]
+    main([str(trace), "--out", str(out)], output=io.StringIO())
+    assert "The compiler's output" in shown(out, "#3.1")
+
+
+def test_texts_are_shown_and_never_read_as_html(tmp_path):
+    data = {
+        "kind": "trace",
+        "episodes": [{"agent": "", "goal": HOSTILE, "observation": HOSTILE, "won": True, "steps": []}],
+    }
+    text = page(data, HOSTILE)
+    assert data_of(text) == data
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+    file = tmp_path / "hostile.html"
+    file.write_text(text)
+    dom = shown(file)
+    assert "<img" not in dom
+    assert "<title>&lt;/script" in dom
+    assert "&lt;img src=x" in dom
+
+
+def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path):
+    folder, scope = tmp_path / "ann", Scope(user="ann", environment="home")
+    with LifelongMemory.open(folder, scope) as memory:
+        memory.begin_task("one", "put a mug in the cabinet.", "You are in a room. You see a desk 1, and a cabinet 1.")
+        memory.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1.")
+        memory.observe("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
+        memory.end_task(won=False)
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    out = tmp_path / "ann.html"
+    assert main([str(folder), "--user", "ann", "--environment", "home", "--out", str(out)], output=io.StringIO()) == 0
+    assert before == {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    entries = data_of(out.read_text())["entries"]
+    facts = [entry["fact"] for entry in entries if entry["fact"]]
+    assert ["mug 1", "on", "desk 1"] in facts
+    dom = shown(out)
+    graph = dom[dom.index("<svg") : dom.index("</svg>")]
+    assert "<title>mug 1 on desk 1" not in graph, "it was taken"
+    times = sorted({time for one in entries for time in (one["from"], one["until"]) if time is not None})
+    was = next(one for one in entries if one["fact"] == ["mug 1", "on", "desk 1"])
+    dom = shown(out, f"#{times.index(was['from']) + 1}")
+    assert "<title>mug 1 on desk 1" in dom[dom.index("<svg") : dom.index("</svg>")]
+
+
+def test_what_is_no_trace_and_no_memory_is_refused(tmp_path):
+    with pytest.raises(DataNotFoundError, match="neither"):
+        main([str(tmp_path / "none")])
+    for text in ("{}\n", "[1]\n", "no json\n", ""):
+        (tmp_path / "wrong.jsonl").write_text(text)
+        with pytest.raises(InvalidInputError, match=r"wrong\.jsonl"):
+            main([str(tmp_path / "wrong.jsonl")])
