@@ -103,7 +103,7 @@ function showTrace(episodes) {
 const MAX_NODES = 200;
 const WIDTH = 1100, HEIGHT = 560;
 
-// Places of nodes: springs along facts, all else pushed apart. The same data give the same picture.
+// Places of nodes: springs along facts and to the middle, all else pushed apart. The same data give the same picture.
 function layout(names, links) {
   const index = new Map(names.map((name, i) => [name, i]));
   const pairs = links.map(([a, b]) => [index.get(a), index.get(b)]);
@@ -120,6 +120,7 @@ function layout(names, links) {
       push[i][0] += dx * by; push[i][1] += dy * by; push[j][0] -= dx * by; push[j][1] -= dy * by;
     };
     for (let i = 0; i < at.length; i++) for (let j = 0; j < i; j++) pull(i, j, (far) => -wide * wide / far);
+    at.forEach(([x, y], i) => { push[i][0] += (WIDTH / 2 - x) / 4; push[i][1] += (HEIGHT / 2 - y) / 2; });
     for (const [i, j] of pairs) if (i !== j) pull(i, j, (far) => far * far / wide);
     const heat = 40 * (1 - round / 150);
     at.forEach((place, i) => {
@@ -173,8 +174,8 @@ function showMemory(entries) {
     }
     for (const name of seen) {
       const [x, y] = places.get(name);
-      add(graph, "circle", { cx: x, cy: y, r: 4 });
-      add(graph, "text", { x: x + 6, y: y + 4 }, name);
+      add(add(graph, "circle", { cx: x, cy: y, r: 4 }), "title", {}, name);
+      add(graph, "text", { x: x + 6, y: y + 4 }, name.slice(name.lastIndexOf("/") + 1));  // without its place
     }
     for (const line of table.querySelectorAll("line")) {
       line.setAttribute("x1", scale(time));
