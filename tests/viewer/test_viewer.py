@@ -23,13 +23,28 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!--<script>"
 
 
-def shown(file: pathlib.Path, at: str = "") -> str:
-    """The page's elements as a browser has them once the script ran."""
+def browse(address: str, profile: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Chromium's elements of a page, once its script ran."""
     if BROWSER is None:
         pytest.skip("no Chromium is installed")
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={file.parent / 'browser'}"]
-    command += ["--virtual-time-budget=3000", "--dump-dom", file.as_uri() + at]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    command += [f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> pathlib.Path:
+    """A profile with which Chromium starts here."""
+    profile = tmp_path_factory.mktemp("browser")
+    run = browse("about:blank", profile)
+    if run.returncode != 0 or "<html>" not in run.stdout:
+        pytest.skip(f"Chromium does not start here: {run.stderr[-300:]}")
+    return profile
+
+
+def shown(browser: pathlib.Path, file: pathlib.Path, at: str = "") -> str:
+    """The page's elements without its data."""
+    run = browse(file.as_uri() + at, browser)
     assert run.returncode == 0, run.stderr[-2000:]
     return re.sub(r'<script type="application/json".*?</script>', "", run.stdout, flags=re.DOTALL)
 
@@ -68,20 +83,20 @@ def test_a_trace_has_what_was_seen_given_and_done(played):
     assert all(item["reason"] for step in asked for item in step["left_out"])
 
 
-def test_a_browser_shows_the_step_that_the_address_names(played, tmp_path):
+def test_a_browser_shows_the_step_that_the_address_names(played, tmp_path, browser):
     path, episodes = played
     out = tmp_path / "played.html"
     said = io.StringIO()
     assert main([str(path), "--out", str(out)], output=said) == 0
     assert said.getvalue() == f"{out}: 3 episodes\n"
-    dom = shown(out, "#2.3")
+    dom = shown(browser, out, "#2.3")
     one = episodes[1]
     assert f"step 3 of {len(one.actions)}, {'solved' if one.won else 'not solved'}" in dom
     assert f'<li aria-current="true">3. {one.actions[2]}</li>' in dom
     assert f"<pre>{one.answers[2]}</pre>".split("\n")[0] in dom
 
 
-def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch):
+def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch, browser):
     """With the published weights of the homes where only memory tells."""
     pytest.importorskip("jax")
     from embodied_mem.evaluation.evaluate import main as evaluate
@@ -102,10 +117,10 @@ def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch):
     assert any(step["soft"] for step in compiled)
     assert sum(len(line["steps"]) for line in lines[2:]) / 2 == report["deliveries"]["compiled"]["steps"]
     main([str(trace), "--out", str(out)], output=io.StringIO())
-    assert "The compiler's output" in shown(out, "#3.1")
+    assert "The compiler's output" in shown(browser, out, "#3.1")
 
 
-def test_texts_are_shown_and_never_read_as_html(tmp_path):
+def test_texts_are_shown_and_never_read_as_html(tmp_path, browser):
     data = {
         "kind": "trace",
         "episodes": [{"agent": "", "goal": HOSTILE, "observation": HOSTILE, "won": True, "steps": []}],
@@ -116,13 +131,13 @@ def test_texts_are_shown_and_never_read_as_html(tmp_path):
     assert text.count("</script>") == 2
     file = tmp_path / "hostile.html"
     file.write_text(text)
-    dom = shown(file)
+    dom = shown(browser, file)
     assert "<img" not in dom
     assert "<title>&lt;/script" in dom
     assert "&lt;img src=x" in dom
 
 
-def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path):
+def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path, browser):
     folder, scope = tmp_path / "ann", Scope(user="ann", environment="home")
     with LifelongMemory.open(folder, scope) as memory:
         memory.begin_task("one", "put a mug in the cabinet.", "You are in a room. You see a desk 1, and a cabinet 1.")
@@ -136,12 +151,12 @@ def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path):
     entries = data_of(out.read_text())["entries"]
     facts = [entry["fact"] for entry in entries if entry["fact"]]
     assert ["mug 1", "on", "desk 1"] in facts
-    dom = shown(out)
+    dom = shown(browser, out)
     graph = dom[dom.index("<svg") : dom.index("</svg>")]
     assert "<title>mug 1 on desk 1" not in graph, "it was taken"
     times = sorted({time for one in entries for time in (one["from"], one["until"]) if time is not None})
     was = next(one for one in entries if one["fact"] == ["mug 1", "on", "desk 1"])
-    dom = shown(out, f"#{times.index(was['from']) + 1}")
+    dom = shown(browser, out, f"#{times.index(was['from']) + 1}")
     assert "<title>mug 1 on desk 1" in dom[dom.index("<svg") : dom.index("</svg>")]
 
 
