@@ -26,7 +26,7 @@ GROUP = "embodied_mem.worlds"
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
-PARTS = ("env", "generated", "reader", "agent", "skills", "tasks", "samples", "benchmark", "parity")
+PARTS = ("env", "generated", "reader", "agent", "skills", "instruction", "tasks", "samples", "benchmark", "parity")
 """What a card may name beside backends."""
 
 
@@ -44,6 +44,7 @@ class World:
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
         skills: (`PlannerCriticConfig`) -> its commands as `agents.robot.skills.Skill`, for planners that are told them.
+        instruction: (grammar) -> what a published model is told before it acts: task, commands, the prompt, examples.
         tasks: a `training.teachers.lesson.TaskSource`: what it can be trained on.
         samples: a `training.teachers.episodes.SampleSource`, for a world that is recorded rather than played to train.
         benchmark: an `evaluation.benchmark.Benchmark`: how it is scored.
@@ -59,6 +60,7 @@ class World:
     reader: str = ""
     agent: str = ""
     skills: str = ""
+    instruction: str = ""
     tasks: str = ""
     samples: str = ""
     benchmark: str = ""

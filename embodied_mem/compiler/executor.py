@@ -19,8 +19,8 @@ from typing import Protocol
 import jax
 import numpy as np
 
-from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, end_and_padding, fit
-from embodied_mem.compiler.prompts import split_soft
+from embodied_mem.compiler.executor_format import ExecutorFormat, PlainFormat
+from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, end_and_padding
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
@@ -67,6 +67,7 @@ class Executor:
         length_buckets: prompt lengths that are compiled; a longer prompt loses tokens from its middle.
         batch_buckets: numbers of rows that are compiled.
         placement: where the decoder's parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
+        format: how prompts and commands are written; None for the prompt as it is.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Executor:
         decoder: Decoder,
         tokenizer: Tokenizer,
         *,
+        format: ExecutorFormat | None = None,
         max_action_tokens: int = 16,
         temperature: float = 0.0,
         length_buckets: Sequence[int] = (128, *PROMPT_LENGTHS),
@@ -84,9 +86,11 @@ class Executor:
         self.tokenizer = tokenizer
         self.length_buckets = buckets_within(decoder.config.max_length - max_action_tokens, length_buckets)
         self._placement = placement
+        self._format = format or PlainFormat(tokenizer)
+        settings = end_and_padding(tokenizer) | {"eos_tokens": self._format.ends}
         self._sampler = PromptCache(
             decoder,
-            SamplingSettings(temperature=temperature, **end_and_padding(tokenizer)),
+            SamplingSettings(temperature=temperature, **settings),
             max_new_tokens=max_action_tokens,
             length_buckets=self.length_buckets,
             batch_buckets=batch_buckets,
@@ -106,13 +110,14 @@ class Executor:
         Raises:
             InvalidInputError: a row's number of placeholders is not its number of soft tokens.
         """
-        encoded = fit(encode_prompts(self.tokenizer, prompts), self.length_buckets[-1], "executor")
+        encoded = self._format.prompts(prompts, self.length_buckets[-1])
         self._check_soft(encoded, soft)
         with self._placement.scope():
             result = self._sampler.generate(encoded, keys, soft=soft)
         lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
-        texts = [self.tokenizer.decode(row[:length], skip_special=True) for row, length in zip(written, lengths)]
-        actions = [" ".join(text.split("\n")[0].split()) for text in texts]
+        # Published models have more output rows than their tokenizers have tokens; such a token has no text.
+        said = [[i for i in row[:length] if i < self.tokenizer.vocab_size] for row, length in zip(written, lengths)]
+        actions = [self._format.command(self.tokenizer.decode(ids, skip_special=True)) for ids in said]
         sampler = self._sampler
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist(), sampler.prefill_s, sampler.decode_s)
 
@@ -123,13 +128,6 @@ class Executor:
                 raise InvalidInputError(
                     f"soft[{row}]: expected {expected} soft tokens for the prompt's placeholders, got {count}"
                 )
-
-
-def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
-    heads, counts, tails = zip(*map(split_soft, prompts))
-    pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
-    return [[*head, *[_soft_id(tokenizer)] * count, *tail] for head, count, tail in pairs]
 
 
 def _soft_id(tokenizer: Tokenizer) -> int:

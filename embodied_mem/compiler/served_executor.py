@@ -19,11 +19,9 @@ import jax
 import numpy as np
 
 from embodied_mem.compiler.executor import Turn
+from embodied_mem.compiler.executor_format import ASKED, command_in
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.chat import ChatModel, ChatReply
-
-_MARKS = " \t`\"'*>."
-"""What models put around a command."""
 
 
 class ServedExecutor:
@@ -86,14 +84,6 @@ class ServedExecutor:
         told = prompt.removesuffix("\n>")
         messages: list[dict[str, object]] = [
             {"role": "system", "content": self._instruction},
-            {"role": "user", "content": f"{told}\nnext command:"},
+            {"role": "user", "content": f"{told}\n{ASKED}"},
         ]
         return self._chat.complete(messages, max_tokens=self._max_tokens, temperature=self._temperature)
-
-
-def command_in(answer: str) -> str:
-    """The command in an answer: its first line that says something, without the marks around it."""
-    for line in answer.split("\n"):
-        if words := " ".join(line.strip(_MARKS).split()):
-            return words
-    return ""

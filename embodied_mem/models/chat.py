@@ -8,6 +8,7 @@ model.complete([{"role": "user", "content": "Where is the apple?"}], max_tokens=
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -43,6 +44,19 @@ class ChatTemplate:
     ends: tuple[str, ...]
     strip: bool = False
 
+    def known_ends(self, tokenizer: Tokenizer) -> tuple[int, ...]:
+        """Ids of the signs that end an answer.
+
+        Raises:
+            InvalidInputError: the vocabulary has none of them.
+        """
+        ids = tuple(map(tokenizer.id_of, filter(functools.partial(_is_known, tokenizer), self.ends)))
+        if not ids:
+            raise InvalidInputError(
+                f"template: expected one of the signs {self.ends} in the tokenizer's vocabulary, got none"
+            )
+        return ids
+
 
 TEMPLATES = {
     "chatml": ChatTemplate("", "<|im_start|>{role}\n", "<|im_end|>\n", ("<|im_end|>", "<|endoftext|>")),
@@ -53,6 +67,31 @@ TEMPLATES = {
     "plain": ChatTemplate("<bos>", "{role}: ", "<eos>\n", ("<eos>",)),
 }  # fmt: skip
 """chatml: SmolLM2, Qwen2.5, Qwen3; llama3: Llama 3.x; plain: tokenizers of `train_bpe`."""
+
+_SIGNS = {"<|im_start|>": "chatml", "<|start_header_id|>": "llama3", "<soft>": "plain"}
+
+
+def template_of(tokenizer: Tokenizer) -> ChatTemplate:
+    """The template of a tokenizer's family, which the signs of its vocabulary tell.
+
+    Raises:
+        InvalidInputError: it has the signs of no known family.
+    """
+    name = next((name for sign, name in _SIGNS.items() if _is_known(tokenizer, sign)), None)
+    if name is None:
+        raise InvalidInputError(
+            f"tokenizer: expected one of {', '.join(_SIGNS)}, which tell its family's chat template, got none"
+        )
+    return TEMPLATES[name]
+
+
+def _is_known(tokenizer: Tokenizer, sign: str) -> bool:
+    try:
+        tokenizer.id_of(sign)
+    except InvalidInputError:
+        return False
+    return True
+
 
 _ROLES = ("system", "user", "assistant")
 
@@ -94,20 +133,9 @@ class FlaxChatModel:
         self._decoder, self._tokenizer = decoder, tokenizer
         self._template = TEMPLATES[template] if isinstance(template, str) else template
         self._default_system, self._seed, self._buckets = default_system, seed, tuple(sorted(length_buckets))
-        self._eos = tuple(map(tokenizer.id_of, filter(self._is_known, self._template.ends)))
-        if not self._eos:
-            raise InvalidInputError(
-                f"template: expected one of the signs {self._template.ends} in the tokenizer's vocabulary, got none"
-            )
+        self._eos = self._template.known_ends(tokenizer)
         self._lock = forking_lock()
         self._calls = 0
-
-    def _is_known(self, sign: str) -> bool:
-        try:
-            self._tokenizer.id_of(sign)
-        except InvalidInputError:
-            return False
-        return True
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation up to where the answer begins.

@@ -28,7 +28,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from embodied_mem.compiler.executor import Executor, encode_prompts
+from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import LoraConfig, logical_axes
@@ -55,6 +55,7 @@ from embodied_mem.training.objectives.sft import (
 )
 from embodied_mem.training.run.loop import Metrics, run_loop
 from embodied_mem.training.run.throughput import flops_per_token
+from embodied_mem.training.sources.format import executor_format
 from embodied_mem.training.sources.tokenizer import special_ids
 from embodied_mem.training.sources.weights import is_published, new_decoder
 from embodied_mem.training.teachers.dagger import own_commands, own_episodes
@@ -138,18 +139,18 @@ def executor_batch(
             return ""
         return tokenizer.cut(sample.hint, budgets[random.integers(len(budgets))]) if budgets else sample.hint
 
-    prompts = encode_prompts(
-        tokenizer,
+    format = executor_format(config, tokenizer)
+    prompts = format.prompts(
         [
             s.executor_text(
                 memory=kind == "static", hint=hint_of(s), num_soft=num_soft, full_turns=config.memory.full_turns
             )
             for s in samples
-        ],
+        ]
     )
-    actions = tokenizer.encode_batch([f" {(kind == 'none' and s.plain_action) or s.action}" for s in samples])
+    commands = format.commands([(kind == "none" and s.plain_action) or s.action for s in samples])
     ids = special_ids(tokenizer)
-    rows = [Row(prompt, [*action, ids.eos]) for prompt, action in zip(prompts, actions)]
+    rows = [Row(prompt, command) for prompt, command in zip(prompts, commands)]
     batch = pad_rows(rows, ids.pad, multiple)
     return batch._replace(suffix=(batch.tokens == ids.soft) & batch.mask)
 
@@ -453,4 +454,7 @@ def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **
 
 def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **settings: Any) -> Executor:
     """The acting executor under this configuration."""
-    return Executor(executor, tokenizer, max_action_tokens=config.model.max_action_tokens, **settings)
+    return Executor(
+        executor, tokenizer, max_action_tokens=config.model.max_action_tokens,
+        format=executor_format(config, tokenizer), **settings,
+    )  # fmt: skip

@@ -12,7 +12,8 @@ import numpy as np
 
 from embodied_mem.agents.deliveries import Delivered
 from embodied_mem.agents.rollout import Trajectory
-from embodied_mem.compiler.executor import Executor, encode_prompts
+from embodied_mem.compiler.executor import Executor
+from embodied_mem.compiler.executor_format import encode_prompts
 from embodied_mem.errors import InternalError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models import decoder as model

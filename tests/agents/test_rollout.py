@@ -12,7 +12,8 @@ from flax import nnx
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
 from embodied_mem.agents.rollout import play, row_keys
-from embodied_mem.compiler.executor import Executor, Turn, encode_prompts
+from embodied_mem.compiler.executor import Executor, Turn
+from embodied_mem.compiler.executor_format import encode_prompts
 from embodied_mem.compiler.memory_compiler import Compiled, buckets_within, fit
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.compiler.prompts import executor_prompt, split_soft

@@ -8,7 +8,8 @@ import threading
 import pytest
 from chat_answers import Server, reply
 
-from embodied_mem.compiler.served_executor import ServedExecutor, command_in
+from embodied_mem.compiler.executor_format import command_in
+from embodied_mem.compiler.served_executor import ServedExecutor
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage

@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.compiler.executor import encode_prompts
+from embodied_mem.compiler.executor_format import encode_prompts
 from embodied_mem.compiler.prompts import executor_prompt
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig

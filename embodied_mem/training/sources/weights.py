@@ -125,11 +125,16 @@ def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, plac
     source, masters = weights_of(config, role), masters_of(config, role)
     if source is None:
         return Decoder(scratch_shape(config, tokenizer, role), rngs=nnx.Rngs(seed))
+    return published_decoder(source, place, **masters)
+
+
+def published_decoder(source: pathlib.Path, place: Placement = ONE_DEVICE, **overrides: str) -> Decoder:
+    """The decoder in a Hugging Face folder or a GGUF file, with these fields of `DecoderConfig` changed."""
     if source.suffix == ".gguf":
-        return load_gguf(source, shardings=place.shardings, **masters)
+        return load_gguf(source, shardings=place.shardings, **overrides)
     if read_described(source).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
-        return load_qwen_vl(source, shardings=place.shardings, **masters).decoder
-    return load_hf(source, shardings=place.shardings, **masters)
+        return load_qwen_vl(source, shardings=place.shardings, **overrides).decoder
+    return load_hf(source, shardings=place.shardings, **overrides)
 
 
 def scratch_shape(config: Config, tokenizer: Tokenizer, role: str) -> DecoderConfig:

@@ -11,6 +11,7 @@ WORLD = World(
     generated="embodied_mem.worlds.alfworld.generator:generated_home",
     agent="embodied_mem.worlds.alfworld.planner:agent_parts",
     skills="embodied_mem.worlds.alfworld.skills:skills_of",
+    instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
     tasks="embodied_mem.worlds.alfworld.tasks:AlfworldTasks",
     benchmark="embodied_mem.worlds.alfworld.benchmark:BENCHMARK",
 )

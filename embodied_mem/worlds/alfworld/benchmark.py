@@ -17,6 +17,8 @@ without --server replays the recording:
 
     --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
 
+With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file.
+
 With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, what memory gave, and what was done.
 
 Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
@@ -56,26 +58,26 @@ from embodied_mem.evaluation.report import manifest, rows_table, write_report, w
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers
 from embodied_mem.language.chat import ChatModel
-from embodied_mem.language.prompt_files import prompt
 
 from .engine import Game
 from .env import data_root, find_games
 from .generator import generate
 from .skills import skills_of
-from .wording.text import put_command
+from .wording.text import executor_instruction
 
 if TYPE_CHECKING:
-    from embodied_mem.compiler.served_executor import ServedExecutor
+    from embodied_mem.compiler.executor import Acts, Executor
 
 DESCRIPTION = __doc__
 TRAINED_ON = ("alfworld", "all")
 """Worlds whose models read these games."""
 MAX_STEPS = 50
 MAX_REQUESTS = 8
-"""At a time, to a server."""
-_WORDING = "embodied_mem.worlds.alfworld.wording"
+"""At a time, to a server; likewise episodes side by side of a published model in this process."""
+MAX_ACTION_TOKENS = 24
+"""Of a published model."""
 IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
-"""Deliveries that a model behind a server can read."""
+"""Deliveries that a published model can read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +106,7 @@ class AlfworldConfig(ChatOptions):
     soft: tuple[str, ...] = soft_option()
     hint_tokens: tuple[int, ...] = hint_tokens_option()
     guidance: tuple[str, ...] = guidance_option()
+    executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
     out: pathlib.Path | None = option(
         None,
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
@@ -124,9 +127,16 @@ class AlfworldConfig(ChatOptions):
                 raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
-        if self.model and not self.agents and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
+        if self.executor and (self.model or self.agents):
+            raise InvalidInputError("--executor: expected none beside --model or --agents, got both")
+        if self.executor and not pathlib.Path(self.executor).exists():
             raise InvalidInputError(
-                f"--deliveries: expected some of {', '.join(IN_WORDS)} with --model, got "
+                f"--executor: expected a Hugging Face folder or a GGUF file, got {self.executor}, which is not there"
+            )
+        published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
+        if published and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
+            raise InvalidInputError(
+                f"--deliveries: expected some of {', '.join(IN_WORDS)} with {published}, got "
                 f"{', '.join(sorted(wrong)) if isinstance(wrong, set) else 'none'}"
             )
 
@@ -195,17 +205,23 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         what = "the memory bank is made of the training games of the weights, or read from --bank_file"
         raise DataNotFoundError(f"{what}: {error}") from error
     max_steps = config.max_steps or world.max_steps
-    batch_size = config.batch_size or (MAX_REQUESTS if config.model else ev.batch_size)
+    batch_size = config.batch_size or (MAX_REQUESTS if config.model or config.executor else ev.batch_size)
     valid = envs.make(
         "alfworld", tasks=games, num_envs=min(batch_size, len(games) * len(seeds)), seed=trained.seed,
         max_steps=max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if config.temperature is None else config.temperature
     chat = chat_model(config, "--deliveries with --model", {"stop": ["\n"]}) if config.model else None
+    acting: Acts | None = None
+    if chat:
+        acting = served_executor(chat, world.grammar, temperature, batch_size)
+    elif config.executor:
+        acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature)
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), batch_size=batch_size,
-        settings=[dataclasses.asdict(row) for row in rows], executor=chat.name if chat else "",
+        settings=[dataclasses.asdict(row) for row in rows],
+        executor=chat.name if chat else pathlib.Path(config.executor).name,
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
@@ -231,8 +247,8 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     with open_trace(config.trace) as trace:
         scores = score(
             bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
-            batch_size=batch_size if chat else config.batch_size,
-            executor=served_executor(chat, world.grammar, temperature, batch_size) if chat else None,
+            batch_size=batch_size if acting else config.batch_size,
+            executor=acting,
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [
@@ -254,12 +270,26 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     return report
 
 
-def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int) -> ServedExecutor:
+def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int) -> Acts:
     """An executor that is told what ALFWorld's commands are."""
     from embodied_mem.compiler.served_executor import ServedExecutor
 
-    instruction = prompt(_WORDING, "executor").replace("{put}", put_command("THING", "PLACE", grammar))
-    return ServedExecutor(chat, instruction, temperature=temperature, max_parallel=max_parallel)
+    return ServedExecutor(chat, executor_instruction(grammar), temperature=temperature, max_parallel=max_parallel)
+
+
+def published_executor(source: pathlib.Path, grammar: str, temperature: float) -> Executor:
+    """A published model in this process, which is told the same."""
+    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.executor_format import ChatFormat
+    from embodied_mem.training.sources.tokenizer import published_tokenizer
+    from embodied_mem.training.sources.weights import published_decoder
+
+    decoder, tokenizer = published_decoder(source), published_tokenizer(source)
+    told = ChatFormat(tokenizer, executor_instruction(grammar))
+    return Executor(
+        decoder, tokenizer, format=told, max_action_tokens=MAX_ACTION_TOKENS, temperature=temperature,
+        batch_buckets=(MAX_REQUESTS, 16, 64),
+    )  # fmt: skip
 
 
 def episode_of(delivery: str, task: str, seed: int, numbers: EpisodeNumbers) -> EpisodeResult:

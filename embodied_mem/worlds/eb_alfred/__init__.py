@@ -14,5 +14,6 @@ WORLD = World(
     agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",
     skills="embodied_mem.worlds.eb_alfred.skills:skills_of",
     benchmark="embodied_mem.worlds.eb_alfred.benchmark:BENCHMARK",
+    instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
     tasks="embodied_mem.worlds.eb_alfred.tasks:EbAlfredTasks",
 )

@@ -14,5 +14,6 @@ WORLD = World(
     agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",
     skills="embodied_mem.worlds.eb_habitat.planner:skills_of",
     benchmark="embodied_mem.worlds.eb_habitat.benchmark:BENCHMARK",
+    instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
     tasks="embodied_mem.worlds.eb_habitat.tasks:EbHabitatTasks",
 )

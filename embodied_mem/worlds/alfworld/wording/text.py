@@ -18,6 +18,7 @@ import dataclasses
 import re
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.readers.household import names_in, read_observation
 from embodied_mem.memory.readers.reading import STATE_AFTER
 
@@ -294,3 +295,8 @@ def put_command(object_name: str, receptacle: str, grammar: str = "0.4") -> str:
     if grammar == "0.3":
         return f"put {object_name} in/on {receptacle}"
     raise InvalidInputError(f"grammar: expected one of {', '.join(GRAMMARS)}, got {grammar!r}")
+
+
+def executor_instruction(grammar: str = "0.4") -> str:
+    """What a published model is told before it acts, with the commands in the wording of `grammar`."""
+    return prompt(__package__, "executor").replace("{put}", put_command("THING", "PLACE", grammar))

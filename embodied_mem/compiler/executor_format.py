@@ -1,0 +1,155 @@
+"""How an executor's prompt and its command are written in tokens: as a model trained here reads them, or in a chat.
+
+    PlainFormat(tokenizer)                        # the prompt as it is; the command ends with the end token
+    ChatFormat(tokenizer, instruction)            # the family's chat template, told what its job is
+    ids = format.prompts(texts, limit=2048)       # [[...], ...]
+    format.commands(["go to fridge 1"])           # what training teaches, the end included
+
+Both hold the same deliveries, word for word: the instruction is all that a published model is told besides. What stands
+around the words is special tokens, which no observation can write.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Protocol
+
+from embodied_mem.compiler.memory_compiler import end_and_padding, fit
+from embodied_mem.compiler.prompts import split_soft
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.models.chat import ChatTemplate, template_of
+
+ASKED = "next command:"
+"""Stands where the prompts of models trained here have `>`."""
+
+_MARKS = " \t`\"'*>."
+"""What models put around a command."""
+
+
+class ExecutorFormat(Protocol):
+    """See `PlainFormat` and `ChatFormat`.
+
+    Attributes:
+        ends: tokens that end a command.
+    """
+
+    @property
+    def ends(self) -> tuple[int, ...]: ...
+
+    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """Token ids of prompts (`compiler.prompts.executor_prompt`), soft placeholders among them.
+
+        Args:
+            texts: prompts.
+            limit: tokens of a prompt; of a longer one the middle is left out, of the instruction nothing.
+        """
+        ...
+
+    def commands(self, actions: Sequence[str]) -> list[list[int]]:
+        """Token ids of commands, the end included."""
+        ...
+
+    def command(self, written: str) -> str:
+        """The command in what was written."""
+        ...
+
+
+class PlainFormat:
+    """The prompt as it is, which models trained here read; the line of soft tokens becomes placeholders."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = tokenizer
+        self.ends: tuple[int, ...] = end_and_padding(tokenizer)["eos_tokens"]
+
+    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """As `ExecutorFormat.prompts`."""
+        encoded = encode_prompts(self._tokenizer, texts)
+        return encoded if limit is None else fit(encoded, limit, "executor")
+
+    def commands(self, actions: Sequence[str]) -> list[list[int]]:
+        """As `ExecutorFormat.commands`."""
+        return [[*ids, self.ends[0]] for ids in self._tokenizer.encode_batch([f" {action}" for action in actions])]
+
+    def command(self, written: str) -> str:
+        """As `ExecutorFormat.command`."""
+        return " ".join(written.split("\n")[0].split())
+
+
+class ChatFormat:
+    """A conversation: the instruction as system, the prompt as user; the answer's first line is the command.
+
+    Args:
+        tokenizer: of the model.
+        instruction: what the world asks for and how commands are worded (`instruction` of its card).
+        template: of the model's family; None finds it by the signs in the vocabulary.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, instruction: str, template: ChatTemplate | None = None):
+        self._tokenizer = tokenizer
+        template = template or template_of(tokenizer)
+
+        def signs(text: str) -> list[int]:
+            return tokenizer.encode(text, special=True) if text else []
+
+        system, user, assistant = (signs(template.head.format(role=role)) for role in ("system", "user", "assistant"))
+        tail, told = signs(template.tail), tokenizer.encode(instruction.strip())
+        self._before = [*signs(template.begin), *system, *told, *tail, *user]
+        self._after = [*tail, *assistant]
+        family = template.known_ends(tokenizer)
+        self.ends = (*family, *(token for token in line_ends(tokenizer) if token not in family))
+
+    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """As `ExecutorFormat.prompts`.
+
+        Raises:
+            InvalidInputError: the instruction alone is longer than the limit.
+        """
+        heads, counts, _ = zip(*map(split_soft, texts))
+        said = [head.removesuffix("\n>") + "\n" + ("" if count else ASKED) for head, count in zip(heads, counts)]
+        asked = self._tokenizer.encode(f"\n{ASKED}")
+        soft = -1 if self._tokenizer.soft_id is None else self._tokenizer.soft_id
+        middles = [
+            [*ids, *[soft] * count, *asked] if count else ids
+            for ids, count in zip(self._tokenizer.encode_batch(said), counts)
+        ]
+        if limit is not None:
+            room = limit - len(self._before) - len(self._after)
+            if room < 1:
+                raise InvalidInputError(
+                    f"executor: expected room for its instruction, {len(self._before) + len(self._after)} tokens, got "
+                    f"prompts of at most {limit}; take a model with a larger max_length"
+                )
+            middles = fit(middles, room, "executor")
+        return [[*self._before, *middle, *self._after] for middle in middles]
+
+    def commands(self, actions: Sequence[str]) -> list[list[int]]:
+        """As `ExecutorFormat.commands`."""
+        return [[*ids, self.ends[0]] for ids in self._tokenizer.encode_batch(list(actions))]
+
+    def command(self, written: str) -> str:
+        """As `ExecutorFormat.command`."""
+        return command_in(written)
+
+
+@functools.cache
+def line_ends(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Ids of all tokens with a newline in them, which is how a server's stop word ends a line too."""
+    return tuple(i for i in range(tokenizer.vocab_size) if "\n" in tokenizer.decode([i]))
+
+
+def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
+    """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
+    heads, counts, tails = zip(*map(split_soft, prompts))
+    soft = -1 if tokenizer.soft_id is None else tokenizer.soft_id
+    pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
+    return [[*head, *[soft] * count, *tail] for head, count, tail in pairs]
+
+
+def command_in(answer: str) -> str:
+    """The command in an answer: its first line that says something, without the marks around it."""
+    for line in answer.split("\n"):
+        if words := " ".join(line.strip(_MARKS).split()):
+            return words
+    return ""
