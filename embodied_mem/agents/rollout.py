@@ -354,6 +354,13 @@ def _fold_in() -> Callable[[jax.Array, int], jax.Array]:
     return jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
 
 
+def _admissible(info: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    if "admissible_commands" not in info:
+        raise InvalidInputError("decoding: expected a world that lists its admissible commands, got one that does not")
+    commands: Sequence[Sequence[str]] = info["admissible_commands"]
+    return commands
+
+
 def play(
     envs: Envs,
     executor: Acts,
@@ -366,6 +373,7 @@ def play(
     full_turns: int = 2,
     max_steps: int | None = None,
     on_step: Callable[[int, int], None] | None = None,
+    constrained: bool = False,
 ) -> list[Trajectory]:
     """Plays one episode per entry of `tasks`, at most `envs.num_envs` of them, and returns them in that order.
 
@@ -377,6 +385,10 @@ def play(
         full_turns: see `executor_prompt`.
         max_steps: stop earlier than the environments do.
         on_step: called after each step with (episodes running, episodes won).
+        constrained: the executor gives one of the world's `admissible_commands` and nothing else.
+
+    Raises:
+        InvalidInputError: `constrained`, and the world does not list them.
     """
     game, count = Lockstep(envs, tasks, bank, top_k), len(tasks)
     delivery.begin([row.view for row in game.rows])
@@ -399,7 +411,10 @@ def play(
             )
             for view, d in zip(views, delivered)
         ]  # fmt: skip
-        turn = executor.act(prompts, fold_in(step_keys, 1), [d.soft for d in delivered])
+        soft, choices = [d.soft for d in delivered], {}
+        if constrained:
+            choices = {"choices": [_admissible(game.info)[row] for row in rows]}
+        turn = executor.act(prompts, fold_in(step_keys, 1), soft, **choices)
         done = time.perf_counter()
         game.step(turn.actions)
         for position, row in enumerate(rows):

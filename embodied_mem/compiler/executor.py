@@ -51,7 +51,13 @@ class Turn:
 class Acts(Protocol):
     """Whoever gives commands."""
 
-    def act(self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None) -> Turn:
+    def act(
+        self,
+        prompts: Sequence[str],
+        keys: jax.Array,
+        soft: Sequence[np.ndarray | None] | None = None,
+        choices: Sequence[Sequence[str]] | None = None,
+    ) -> Turn:
         """One command per prompt; see `Executor.act`."""
         ...
 
@@ -85,7 +91,7 @@ class Executor:
         self.decoder = decoder
         self.tokenizer = tokenizer
         self.length_buckets = buckets_within(decoder.config.max_length - max_action_tokens, length_buckets)
-        self._placement = placement
+        self._placement, self._max_action_tokens = placement, max_action_tokens
         self._format = format or PlainFormat(tokenizer)
         settings = end_and_padding(tokenizer) | {"eos_tokens": self._format.ends}
         self._sampler = PromptCache(
@@ -99,27 +105,46 @@ class Executor:
             place=placement.batch,
         )
 
-    def act(self, prompts: Sequence[str], keys: jax.Array, soft: Sequence[np.ndarray | None] | None = None) -> Turn:
+    def act(
+        self,
+        prompts: Sequence[str],
+        keys: jax.Array,
+        soft: Sequence[np.ndarray | None] | None = None,
+        choices: Sequence[Sequence[str]] | None = None,
+    ) -> Turn:
         """One command per prompt.
 
         Args:
             prompts: texts that end where the command begins (`embodied_mem.compiler.prompts.executor_prompt`).
             keys: PRNG keys [B] or more.
             soft: per row float32[N, D] for its placeholder tokens, or None for a row without.
+            choices: per row the commands of which it gives one; None for any text.
 
         Raises:
-            InvalidInputError: a row's number of placeholders is not its number of soft tokens.
+            InvalidInputError: a row's number of placeholders is not its number of soft tokens, or a row has no choice
+                or one that is longer than a command may be.
         """
         encoded = self._format.prompts(prompts, self.length_buckets[-1])
         self._check_soft(encoded, soft)
+        written_choices = None if choices is None else self._encoded_choices(choices)
         with self._placement.scope():
-            result = self._sampler.generate(encoded, keys, soft=soft)
+            result = self._sampler.generate(encoded, keys, soft=soft, choices=written_choices)
         lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
         # Published models have more output rows than their tokenizers have tokens; such a token has no text.
         said = [[i for i in row[:length] if i < self.tokenizer.vocab_size] for row, length in zip(written, lengths)]
         actions = [self._format.command(self.tokenizer.decode(ids, skip_special=True)) for ids in said]
         sampler = self._sampler
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist(), sampler.prefill_s, sampler.decode_s)
+
+    def _encoded_choices(self, choices: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        commands = sorted({command for row in choices for command in row})
+        ids = dict(zip(commands, self._format.commands(commands) if commands else ()))
+        if long := next((command for command, own in ids.items() if len(own) > self._max_action_tokens), None):
+            raise InvalidInputError(
+                f"choices: expected commands of at most {self._max_action_tokens} tokens, got {long!r} with "
+                f"{len(ids[long])}; raise max_action_tokens"
+            )
+        return [[ids[command] for command in row] for row in choices]
 
     def _check_soft(self, encoded: list[list[int]], soft: Sequence[np.ndarray | None] | None) -> None:
         for row, (ids, value) in enumerate(zip(encoded, soft or [None] * len(encoded))):

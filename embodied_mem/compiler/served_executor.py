@@ -48,10 +48,17 @@ class ServedExecutor:
         self._max_tokens, self._temperature, self._max_parallel = max_action_tokens, temperature, max_parallel
 
     def act(
-        self, prompts: Sequence[str], keys: jax.Array | None, soft: Sequence[np.ndarray | None] | None = None
+        self,
+        prompts: Sequence[str],
+        keys: jax.Array | None,
+        soft: Sequence[np.ndarray | None] | None = None,
+        choices: Sequence[Sequence[str]] | None = None,
     ) -> Turn:
-        """As `Executor.act`. Rows with the same prompt are asked one after the other, in their order, so that a
-        recording gives each of them its own answer again.
+        """As `Executor.act`.
+
+        With choices, the server is given a JSON schema that is an enumeration of them; llama.cpp and vLLM keep to it,
+        and where a server does not, the answer counts as it is. Rows with the same prompt are asked one after the
+        other, in their order, so that a recording gives each of them its own answer again.
 
         Raises:
             InvalidInputError: a row has soft tokens.
@@ -66,7 +73,7 @@ class ServedExecutor:
 
         def ask(prompt: str) -> None:
             for row in rows[prompt]:
-                replies[row] = self._ask(prompt)
+                replies[row] = self._ask(prompt, None if choices is None else choices[row])
 
         started = time.perf_counter()
         with concurrent.futures.ThreadPoolExecutor(self._max_parallel) as pool:
@@ -80,10 +87,21 @@ class ServedExecutor:
             decode_s=time.perf_counter() - started,
         )
 
-    def _ask(self, prompt: str) -> ChatReply:
+    def _ask(self, prompt: str, choices: Sequence[str] | None) -> ChatReply:
         told = prompt.removesuffix("\n>")
         messages: list[dict[str, object]] = [
             {"role": "system", "content": self._instruction},
             {"role": "user", "content": f"{told}\n{ASKED}"},
         ]
-        return self._chat.complete(messages, max_tokens=self._max_tokens, temperature=self._temperature)
+        return self._chat.complete(
+            messages, max_tokens=self._max_tokens, temperature=self._temperature,
+            response_format=None if choices is None else one_of(choices),
+        )  # fmt: skip
+
+
+def one_of(choices: Sequence[str]) -> dict[str, object]:
+    """The `response_format` of an answer that is one of these texts in quotation marks, in one line."""
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "command", "strict": True, "schema": {"type": "string", "enum": list(choices)}},
+    }

@@ -55,6 +55,15 @@ def guidance_option() -> Any:
     return option(("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}")
 
 
+DECODING = ("free", "admissible")
+"""The executor writes any text, or one of the commands that the world admits."""
+
+
+def decoding_option() -> Any:
+    """The field `decoding` of a benchmark's configuration."""
+    return option(("free",), f"of deliveries: what an executor may write, one or several of {', '.join(DECODING)}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Setting:
     """A delivery under the settings of a control.
@@ -66,6 +75,7 @@ class Setting:
         hint_tokens: so many tokens of the guidance reach the executor; None for all.
         name: of its row.
         guidance: see `agents.deliveries.GUIDANCE`.
+        decoding: see `DECODING`.
     """
 
     delivery: str
@@ -74,6 +84,7 @@ class Setting:
     hint_tokens: int | None = None
     name: str = ""
     guidance: str = "place"
+    decoding: str = "free"
 
     def __post_init__(self) -> None:
         check_names((self.delivery,))
@@ -81,6 +92,8 @@ class Setting:
         check_soft(self.soft)
         if self.guidance not in GUIDANCE:
             raise InvalidInputError(f"guidance: expected one of {', '.join(GUIDANCE)}, got {self.guidance!r}")
+        if self.decoding not in DECODING:
+            raise InvalidInputError(f"decoding: expected one of {', '.join(DECODING)}, got {self.decoding!r}")
         object.__setattr__(self, "name", self.name or _row(self.delivery))
 
 
@@ -98,16 +111,17 @@ def settings_of(
     soft: Sequence[str] = ("intact",),
     hint_tokens: Sequence[int | None] = (None,),
     guidance: Sequence[str] = ("place",),
+    decoding: Sequence[str] = ("free",),
 ) -> list[Setting]:
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
     These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
-    `compiled_text` with other hints and guidance, `teacher` with other guidance. The first row of a delivery has its
-    name; the others say what differs, as `compiled bank=empty`.
+    `compiled_text` with other hints and guidance, `teacher` with other guidance, and all that have an executor with
+    other decoding. The first row of a delivery has its name; the others say what differs, as `compiled bank=empty`.
     """
     rows = []
     for delivery in deliveries:
-        base = Setting(delivery, banks[0], soft[0], hint_tokens[0], guidance=guidance[0])
+        base = Setting(delivery, banks[0], soft[0], hint_tokens[0], guidance=guidance[0], decoding=decoding[0])
         rows.append(base)
         changes: list[dict[str, Any]] = []
         if delivery in ("static", "static_full", "compiled") or _is_method(delivery):
@@ -118,6 +132,8 @@ def settings_of(
             changes += [{"hint_tokens": count} for count in hint_tokens[1:]]
         if delivery in ("compiled", "compiled_text", "teacher"):
             changes += [{"guidance": level} for level in guidance[1:]]
+        if delivery != "guidance_only":
+            changes += [{"decoding": one} for one in decoding[1:]]
         for change in changes:
             [(field, value)] = change.items()
             rows.append(dataclasses.replace(base, **change, name=f"{_row(delivery)} {field}={value}"))
@@ -167,6 +183,7 @@ class _Reworded:
     def __init__(self, executor: Acts, follower: Any, level: str):
         self._executor, self._follower, self._level = executor, follower, level
 
-    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None) -> Turn:
+    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, choices: Any = None) -> Turn:
         """As `Acts.act`."""
-        return self._executor.act([self._follower.reworded(one, self._level) for one in prompts], keys, soft)
+        told = [self._follower.reworded(one, self._level) for one in prompts]
+        return self._executor.act(told, keys, soft, choices)

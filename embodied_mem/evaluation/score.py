@@ -262,6 +262,7 @@ def score_deliveries(
                 played = play(
                     envs, acting, delivery, view,
                     tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
+                    constrained=setting.decoding == "admissible" and setting.delivery != "guidance_only",
                 )  # fmt: skip
                 if on_played:
                     for trajectory in played:

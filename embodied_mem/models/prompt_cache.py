@@ -32,6 +32,7 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.block_product import in_blocks, pays
+from embodied_mem.models.choices import Choices, tries
 from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
 from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
@@ -99,6 +100,7 @@ def _write(
     cache: KVCache,
     hidden: jax.Array,
     rows: jax.Array | None,
+    choices: Choices | None,
     *,
     settings: SamplingSettings,
     max_new_tokens: int,
@@ -106,7 +108,7 @@ def _write(
 ) -> Generation:
     if rows is not None:
         cache, hidden = repeat_rows(cache, rows), hidden[rows]
-    return decode(network, grow(cache, capacity), hidden, keys, settings, max_new_tokens)
+    return decode(network, grow(cache, capacity), hidden, keys, settings, max_new_tokens, choices)
 
 
 def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
@@ -218,6 +220,7 @@ class PromptCache:
         *,
         soft: Sequence[np.ndarray | None] | None = None,
         extra_capacity: int = 0,
+        choices: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> Generation:
         """Returns completions; rows beyond the prompts fill the batch bucket and mean nothing.
 
@@ -226,6 +229,7 @@ class PromptCache:
             keys: PRNG keys, at least one per prompt.
             soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
             extra_capacity: columns left free in the cache of the result, for `append`.
+            choices: per prompt token sequences of which its completion is one, each with its end (`models.choices`).
 
         Raises:
             InvalidInputError: a prompt is empty or longer than the largest bucket, or there is no room for it.
@@ -245,6 +249,7 @@ class PromptCache:
         generation: Generation
         generation, self.decode_s = _timed(
             _write, self._network, keys, cache, hidden, origin,
+            None if choices is None else self._place(tries(choices, rows)),
             settings=self._settings, max_new_tokens=self._max_new, capacity=capacity,
         )  # fmt: skip
         return generation

@@ -26,6 +26,7 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
+from embodied_mem.models.choices import Choices, children, descend
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache
@@ -157,6 +158,25 @@ def sample_token(
     return tokens, log_probs
 
 
+def sample_choice(
+    logits: jax.Array, keys: jax.Array, step: jax.Array, settings: SamplingSettings, tokens: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns (columns int32[B], tokens int32[B], log_probs float32[B]) of the allowed tokens int32[B, C], -1 for none.
+
+    As `sample_token`, but nothing else can be drawn; top-k and top-p do not apply. Log-probs are over the vocabulary.
+    """
+    scaled = logits / settings.log_prob_temperature
+    log_total = jax.nn.logsumexp(scaled, axis=-1)
+    allowed = jnp.take_along_axis(scaled, jnp.maximum(tokens, 0), axis=-1)
+    candidates = jnp.where(tokens >= 0, allowed, -jnp.inf)
+    if settings.temperature > 0:
+        step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
+        candidates += jax.vmap(lambda key: jax.random.gumbel(key, tokens.shape[1:]))(step_keys)
+    column = jnp.argmax(candidates, axis=-1).astype(jnp.int32)
+    token, log_prob = (jnp.take_along_axis(array, column[:, None], axis=-1)[:, 0] for array in (tokens, allowed))
+    return column, token, log_prob - log_total
+
+
 def _with_rows(cache: KVCache, change: Callable[[jax.Array], jax.Array]) -> KVCache:
     keys, values = jax.tree.map(change, (cache.keys, cache.values))
     return dataclasses.replace(cache, keys=keys, values=values)
@@ -169,6 +189,7 @@ def decode(
     keys: jax.Array,
     settings: SamplingSettings,
     max_new_tokens: int,
+    choices: Choices | None = None,
 ) -> Generation:
     """Returns a `Generation` that continues a prefilled cache; pure and traceable, for use inside a larger program.
 
@@ -179,6 +200,7 @@ def decode(
         keys: PRNG keys [B].
         settings: how tokens are drawn.
         max_new_tokens: T.
+        choices: of each row; a completion is one of them, or the beginning of one that is longer than T.
     """
     batch = hidden.shape[0]
     # XLA drops an axis of one row and then keeps two versions of each array of the cache, so four copies a step.
@@ -192,8 +214,13 @@ def decode(
         return jnp.asarray((step < max_new_tokens) & ~finished.all())
 
     def body(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        step, cache, hidden, finished, tokens, log_probs, mask = state
-        token, log_prob = sample_token(model.logits(network.config, network.weights, hidden), keys, step, settings)
+        step, cache, hidden, finished, tokens, log_probs, mask, node = state
+        logits = model.logits(network.config, network.weights, hidden)
+        if choices is None:
+            token, log_prob = sample_token(logits, keys, step, settings)
+        else:
+            column, token, log_prob = sample_choice(logits, keys, step, settings, children(choices, node))
+            node = descend(choices, node, column)
         alive = ~finished
         token = jnp.where(alive, token, settings.pad_token)
         tokens = jax.lax.dynamic_update_slice(tokens, token[:, None], (0, step))
@@ -204,7 +231,7 @@ def decode(
         hidden = jnp.where(alive[:, None], new_hidden[:, 0], hidden)
         if settings.eos_tokens:
             finished = finished | (token[:, None] == eos).any(-1)
-        return step + 1, cache, hidden, finished, tokens, log_probs, mask
+        return step + 1, cache, hidden, finished, tokens, log_probs, mask, node
 
     state = (
         jnp.asarray(0, jnp.int32),
@@ -214,8 +241,9 @@ def decode(
         jnp.full((batch, max_new_tokens), settings.pad_token, jnp.int32),
         jnp.zeros((batch, max_new_tokens), jnp.float32),
         jnp.zeros((batch, max_new_tokens), bool),
+        None if choices is None else jnp.zeros((batch,), jnp.int32),
     )
-    step, cache, hidden, finished, tokens, log_probs, mask = jax.lax.while_loop(unfinished, body, state)
+    step, cache, hidden, finished, tokens, log_probs, mask, _ = jax.lax.while_loop(unfinished, body, state)
     if single:
         cache = _with_rows(cache, lambda array: array[None])
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)

@@ -359,6 +359,37 @@ def test_executor_cuts_what_its_model_cannot_read():
         executor.act([prompt.replace(SOFT, "")], keys, [soft])
 
 
+def test_a_constrained_executor_gives_commands_that_the_world_admits():
+    tokenizer = train_bpe(["task: put a mug in shelf 1 > go to desk 1 take examine"], 300)
+    shape = {"width": 16, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "head_dim": 8, "mlp_width": 16}
+    decoder = Decoder(DecoderConfig(vocab_size=tokenizer.vocab_size, max_length=1024, **shape), rngs=nnx.Rngs(0))
+    executor = Executor(
+        decoder, tokenizer, max_action_tokens=40, temperature=2.0, length_buckets=(896,), batch_buckets=(4,)
+    )
+    settings = {"tasks": range(4), "seeds": [0] * 4, "top_k": 1, "max_steps": 3}
+    made = make_delivery("none", None)
+    played = play(world(4), executor, made, MemoryBank(), constrained=True, **settings)
+    answers = [step.observation for t in played for step in t.episode.steps[1:]]
+    assert answers
+    assert not any("Nothing happens" in answer for answer in answers)
+    assert len({step.action for t in played for step in t.episode.steps}) > 6
+    with pytest.raises(InvalidInputError, match=r"choices: expected commands of at most 3 tokens, got '.+' with \d+"):
+        Executor(decoder, tokenizer, max_action_tokens=3, length_buckets=(896,), batch_buckets=(1,)).act(
+            ["task: a\n>"], jax.random.split(jax.random.key(0), 1), None, [["examine shelf 1"]]
+        )
+
+    class Silent:
+        """A world that says nothing of what it admits."""
+
+        num_envs, max_steps = 1, 3
+
+        def reset(self, *, options):
+            return ["A room."], {"goal": ["g"], "task_id": ["t"], "progress": [0.0]}
+
+    with pytest.raises(InvalidInputError, match="expected a world that lists its admissible commands"):
+        play(Silent(), executor, made, MemoryBank(), tasks=[0], seeds=[0], top_k=1, constrained=True)
+
+
 def test_compiled_memory_without_soft_tokens_in_the_model():
     compiler = ScriptedCompiler(lambda *_: GUIDE)
     compiler.num_soft = 0

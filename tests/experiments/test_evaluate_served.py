@@ -78,6 +78,20 @@ def test_a_model_is_told_the_world_and_the_prompt_and_its_first_line_is_the_comm
         again.act(prompts[:1], None, [object()])
 
 
+def test_choices_are_an_enumeration_and_the_quoted_answer_is_the_command():
+    class Chooser(Echo):
+        def complete(self, messages, *, response_format=None, **settings):
+            self.asked.append(response_format)
+            chosen = response_format["json_schema"]["schema"]["enum"][-1]
+            return ChatReply(f'"{chosen}" \n', Usage(10, 5))
+
+    model = Chooser()
+    turn = ServedExecutor(model, "the world").act(["a\n>", "b\n>"], None, None, [["look", "go to desk 1"], ["wait"]])
+    assert turn.actions == ["go to desk 1", "wait"]
+    schemas = [asked["json_schema"]["schema"] for asked in model.asked]
+    assert {"type": "string", "enum": ["wait"]} in schemas
+
+
 @pytest.mark.parametrize(
     ("answer", "command"),
     [
@@ -157,7 +171,18 @@ def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
     """SmolLM2 by llama.cpp, whatever it scores."""
     few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "2", "--seeds", "0", "--temperature", "0.5"]
     few += ["--deliveries", "none", "compiled_text", "--guidance", "command", "--bank_file", bank, "--model", "smollm2"]
-    few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
+    few += [
+        "--record",
+        str(tmp_path / "calls.jsonl"),
+        "--out",
+        str(tmp_path / "out"),
+        "--decoding",
+        "free",
+        "admissible",
+    ]
     report = main([*few, "--server", f"{chat_server}/v1"])
-    assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 8
+    assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 16
+    refused = {name: row["refused"] for name, row in report["deliveries"].items()}
+    assert list(refused) == ["none", "none decoding=admissible", "compiled_text", "compiled_text decoding=admissible"]
+    assert refused["none decoding=admissible"] == refused["compiled_text decoding=admissible"] == 0 < refused["none"]
     assert played(main(few)) == played(report)

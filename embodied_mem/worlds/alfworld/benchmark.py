@@ -49,6 +49,7 @@ from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_m
 from embodied_mem.evaluation.command import Models, output_file, output_folder
 from embodied_mem.evaluation.controls import (
     bank_option,
+    decoding_option,
     guidance_option,
     hint_tokens_option,
     settings_of,
@@ -106,6 +107,7 @@ class AlfworldConfig(ChatOptions):
     soft: tuple[str, ...] = soft_option()
     hint_tokens: tuple[int, ...] = hint_tokens_option()
     guidance: tuple[str, ...] = guidance_option()
+    decoding: tuple[str, ...] = decoding_option()
     executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
     out: pathlib.Path | None = option(
         None,
@@ -193,7 +195,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     if world.name not in TRAINED_ON:
         refuse_weights(config.weights, world.name, "ALFWorld")
     seeds, names = list(config.seeds or ev.seeds), list(config.deliveries or ev.deliveries)
-    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance)
+    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance, config.decoding)
     source = config.tasks or world.valid
     count = config.num_tasks or (world.num_valid if source == world.valid else 0)
     games = games_of(source, count, "valid", world, trained.seed)
