@@ -84,6 +84,7 @@ def train(
     import jax
 
     from embodied_mem import registry
+    from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
     from embodied_mem.evaluation.executor_check import check_executor
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
@@ -100,6 +101,7 @@ def train(
     from embodied_mem.training.sources.tokenizer import make_tokenizer
     from embodied_mem.training.sources.weights import is_frozen
     from embodied_mem.training.tasks import make_tasks
+    from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.games import Games
 
     initialize_distributed()
@@ -109,6 +111,7 @@ def train(
     say = Clock(not is_first(), stages)
     where = f"{jax.device_count()} x {jax.devices()[0].platform}, {jax.process_count()} processes"
     say(f"{options.config}, fingerprint {config.fingerprint()}, {where}")
+    chat, taught = None, TeacherStatistics()
     #
     # ---- Samples: recorded, or played by the teacher with the train games' successes in mind -------------------------
     #
@@ -118,6 +121,12 @@ def train(
             samples = registry.load(config.world.name, "samples")(config, run_dir, say)
     else:
         tasks = make_tasks(config)
+        if config.data.teacher != "rules":
+            chat = chat_model(
+                ChatOptions(server=options.teacher_server, model=options.teacher_model, record=options.teacher_record),
+                "--teacher chat",
+            )
+            tasks = taught_by(chat, tasks, taught)
         sides = config.world.train, config.world.valid
         say(f"games: {tasks.num_train} train ({sides[0]}), {tasks.num_valid} validation ({sides[1]})")
         with first_alone("bank"):
@@ -128,6 +137,8 @@ def train(
         lessons = games.lessons()
         samples = lessons.samples
         say(f"teacher: {lessons.num_lost} games not won in time")
+        if chat:
+            say(f"{chat.name}: {taught.answers} answers, {taught.unreadable} unreadable, {taught.malformed} malformed")
     guided = sum(bool(s.hint) for s in samples) / len(samples)
     say(f"samples: {len(samples)} steps, {100 * guided:.0f} % with guidance")
     #
@@ -197,7 +208,7 @@ def train(
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,
-        **before,
+        **before, **({"teacher": dataclasses.asdict(taught) | usage_of(chat)} if chat else {}),
     )  # fmt: skip
     curves = {name: read_metrics(run_dir / name) for name in STAGES}
     report = write_report(run_dir / "report", scores, facts, curves)

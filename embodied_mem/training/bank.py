@@ -18,7 +18,7 @@ from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, sources_of, task_key_of
-from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.episodes import Each, play_teacher
 from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
 
@@ -37,7 +37,9 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
     bank = _remembered(sources, "training_experiences", config.seed)
     if not len(bank):
         tasks = tasks or make_tasks(config)
-        bank = bank_of(tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key)
+        bank = bank_of(
+            tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key, each=tasks.each
+        )
     if path:
         bank.save(path)
     return bank
@@ -77,12 +79,15 @@ def bank_of(
     *,
     seed: int,
     task_key: Callable[[str], str] = str,
+    each: Each = map,
 ) -> MemoryBank:
-    """What a teacher wins of the first `num_tasks` tasks of `envs`; `task_key` as for `MemoryBank`."""
+    """What a teacher wins of the first `num_tasks` tasks of `envs`; `task_key` as for `MemoryBank`, `each` as for
+    `play_teacher`."""
     bank = MemoryBank(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
-            envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update
-        )
+            envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update,
+            each=each,
+        )  # fmt: skip
     bank.add_many(played.episodes)
     return bank

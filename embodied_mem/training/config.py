@@ -214,6 +214,7 @@ class DataConfig(_Part, part="data"):
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
+        teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
     """
 
     passes: int = bounded(1, ">= 1")
@@ -221,6 +222,7 @@ class DataConfig(_Part, part="data"):
     imagined: float = bounded(0.0, "a probability")
     no_brief: float = bounded(0.15, "a probability")
     banks: tuple[str, ...] = ()
+    teacher: str = "rules"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -353,7 +355,7 @@ ONE_DEVICE = MeshConfig()
 _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "numbered", False), ("memory", "newest_first", False),
-    ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()),
+    ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""

@@ -18,6 +18,7 @@ from embodied_mem import registry
 from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
+from embodied_mem.training.teachers.episodes import Each
 from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
 TEACHER_STEPS = 50
@@ -37,6 +38,7 @@ class TrainingTasks:
         num_valid: number of validation tasks.
         make_teacher: gives a fresh teacher for an episode of a training task, by its index; it is of the task's world.
         task_key: of the memory bank.
+        each: see `play_teacher`.
     """
 
     train: Any
@@ -46,6 +48,7 @@ class TrainingTasks:
     num_valid: int
     make_teacher: Callable[[int], Teacher]
     task_key: Callable[[str], str] = str
+    each: Each = map
 
 
 def make_tasks(config: Config) -> TrainingTasks:

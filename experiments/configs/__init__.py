@@ -53,16 +53,27 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--unchecked", action="store_true")
     parser.add_argument("--run_dir", default="")
+    parser.add_argument("--teacher", choices=("rules", "chat"), default="rules")
+    for option in ("server", "model", "record"):
+        parser.add_argument(f"--teacher_{option}", default="")
     options, rest = parser.parse_known_args(arguments)
     text = (
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
         "  --plan          print memory and sharding per device, then stop\n"
         "  --compile       with --plan: also what XLA's compiler says, in minutes\n"
         "  --unchecked     train for a frozen executor that wins no game and whose commands are refused\n"
-        "  --run_dir DIR   where the run is kept\n\n"
+        "  --run_dir DIR   where the run is kept\n"
+        "  --teacher NAME  rules, or chat: the model --teacher_model behind the OpenAI-compatible --teacher_server;\n"
+        "                  its answers are kept in the file --teacher_record, which alone replays them\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"
     )
     default = load(options.config)
+    if (options.teacher == "chat") != bool(options.teacher_model):
+        raise InvalidInputError(
+            "--teacher: expected chat with --teacher_model, and --teacher_server or --teacher_record, or none of them"
+        )
+    if options.teacher == "chat":
+        default = dataclasses.replace(default, data=dataclasses.replace(default.data, teacher=options.teacher_model))
     try:
         import tyro
     except ImportError:

@@ -2,6 +2,7 @@
 
     model = RecordedChatModel(OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-72b"), "teacher.jsonl")
     play_teacher(envs, tasks, bank, lambda task: ChatTeacher(model), top_k=4, detour=0.1, seed=0)
+    tasks = taught_by(model, make_tasks(config), TeacherStatistics())     # of a whole run, several episodes at a time
 
 It gets what the compiler will get (experiences, Brief State, last command, observation) and nothing of the simulator.
 Its answer is JSON with the compiler's output in our grammar, the command, and what soft tokens should convey. What it
@@ -12,8 +13,12 @@ Source: MemCompiler C.2.
 
 from __future__ import annotations
 
+import concurrent.futures
+import copy
 import dataclasses
+import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +30,9 @@ from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.json_answers import read_json
 from embodied_mem.memory import Experience
 from embodied_mem.training.teachers.lesson import Lesson, Noise
+
+if TYPE_CHECKING:
+    from embodied_mem.training.tasks import TrainingTasks
 
 SYSTEM_PROMPT = """\
 You compile memory for an agent that acts in a household by text commands. You see experiences of earlier tasks, the
@@ -87,8 +95,19 @@ class TeacherStatistics:
     malformed: int = 0
     max_unreadable: float = 0.2
 
-    def check(self) -> None:
-        """Raises TeacherError when too many answers were unreadable."""
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def count(self, *, unreadable: bool = False, malformed: bool = False) -> None:
+        """One more answer; from any thread.
+
+        Raises:
+            TeacherError: too many were unreadable.
+        """
+        with self._lock:
+            self.answers += 1
+            self.unreadable += unreadable
+            self.malformed += malformed
         if self.answers >= 20 and self.unreadable > self.max_unreadable * self.answers:
             raise TeacherError(
                 f"chat teacher: {self.unreadable} of {self.answers} answers were not the JSON object asked for "
@@ -139,6 +158,12 @@ class ChatTeacher:
         """As `Noise.imagined_answer`."""
         return self._noise.imagined_answer(observation, thing, random) if self._noise else ""
 
+    def __deepcopy__(self, memo: dict[int, object]) -> ChatTeacher:
+        """Another teacher at the same step, who asks the same model."""
+        other = copy.copy(self)
+        other._view = copy.deepcopy(self._view, memo)
+        return other
+
     def _lesson(self) -> Lesson:
         messages: list[dict[str, object]] = [
             {"role": "system", "content": SYSTEM_PROMPT},
@@ -147,11 +172,9 @@ class ChatTeacher:
         reply = self._model.complete(
             messages, max_tokens=self._max_tokens, temperature=0.0, response_format=RESPONSE_FORMAT
         )
-        self.statistics.answers += 1
         values = _fields(reply.text)
         if values is None:
-            self.statistics.unreadable += 1
-            self.statistics.check()
+            self.statistics.count(unreadable=True)
             return Lesson(CompilerOutput.make(), self._view.state, "look", "")
         parsed = parse_output(values["output"])
         # Only what is legal is taught: the output is written again from the edits that were admitted.
@@ -160,10 +183,22 @@ class ChatTeacher:
             state, refused = apply_all((edit,), state)
             if not refused:
                 admitted.append(edit)
-        self.statistics.malformed += bool(parsed.malformed or len(admitted) < len(parsed.edits))
+        self.statistics.count(malformed=bool(parsed.malformed or len(admitted) < len(parsed.edits)))
         output = CompilerOutput.make(parsed.guidance, admitted, parsed.reason)
         action = " ".join(values["action"].split()) or "look"
         return Lesson(output, state, action, values["reference"] if output.guidance else "")
+
+
+def taught_by(
+    model: ChatModel, tasks: TrainingTasks, statistics: TeacherStatistics, num_threads: int = 8
+) -> TrainingTasks:
+    """The same tasks with this model as their teacher, who is asked for so many episodes at a time; slips and imagined
+    answers stay the world's."""
+    pool = concurrent.futures.ThreadPoolExecutor(num_threads)
+    noise = tasks.make_teacher
+    return dataclasses.replace(
+        tasks, make_teacher=lambda task: ChatTeacher(model, statistics, noise=noise(task)), each=pool.map
+    )
 
 
 def _fields(text: str) -> dict[str, str] | None:

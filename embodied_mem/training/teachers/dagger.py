@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import json
 import pathlib
 import zlib
@@ -94,11 +95,14 @@ def own_episodes(
                 tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
                 full_turns=config.memory.full_turns, max_steps=config.correction.max_steps,
             )  # fmt: skip
-            for trajectory in played:
+
+            def labels(trajectory: Trajectory) -> list[Sample]:
                 episode = trajectory.episode
                 found = bank.retrieve(episode.goal, top_k, episode.first_observation, (episode.task_id,))
                 relabelled = relabel(trajectory, found, games.tasks.make_teacher(trajectory.task))
-                samples += {sample.compiler_prompt: sample for sample in relabelled}.values()
+                return list({sample.compiler_prompt: sample for sample in relabelled}.values())
+
+            samples += itertools.chain(*games.tasks.each(labels, played))
             won += [trajectory.won for trajectory in played]
             progress.update(len(chunk), won=float(np.mean(won)))
     _write(path, samples)
@@ -123,7 +127,7 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
         played = play_teacher(
             games.tasks.train, drawn, games.seen(number), games.tasks.make_teacher, top_k=config.memory.top_k,
             detour=0, seed=config.seed, act=player.commands, max_steps=correction.max_steps,
-            on_done=progress.update, plain=bool(config.data.banks),
+            on_done=progress.update, plain=bool(config.data.banks), each=games.tasks.each,
         )  # fmt: skip
     # In a loop nothing changes but the list of earlier commands.
     samples = list({(s.view[0], s.view[1], s.view[2][-2:], s.compiler_prompt): s for s in played.samples}.values())

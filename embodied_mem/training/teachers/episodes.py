@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,6 +30,9 @@ from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
     from embodied_mem.training.config import Config
+
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""`map`, or what does the same in threads."""
 
 REFUSED = 0.3
 """Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
@@ -125,6 +129,7 @@ def play_teacher(
     max_steps: int | None = None,
     on_done: Callable[[int], None] | None = None,
     plain: bool = False,
+    each: Each = map,
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
 
@@ -142,14 +147,13 @@ def play_teacher(
         max_steps: stop earlier than the environments do.
         on_done: called with the number of tasks just played.
         plain: also ask a second teacher, who has no memory, for the command of each step.
+        each: asks the teachers of the rows: `map`, or the `map` of threads for teachers that wait for an answer.
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
         game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k)
-        lessons = [_TaughtRow(row, make_teacher(row.task), seed, game.info) for row in game.rows]
-        if plain:
-            for taught in lessons:
-                taught.ask_too(make_teacher(taught.row.task))
+        start = functools.partial(_TaughtRow, make_teacher=make_teacher, seed=seed, info=game.info, plain=plain)
+        lessons = list(each(start, game.rows))
         for _ in game.steps(max_steps):
             running = [lessons[row.index] for row in game.running]
             for taught in running:
@@ -161,8 +165,7 @@ def play_teacher(
             game.step([taught.slip(command, detour, game.info) for taught, command in zip(running, commands)])
             for taught in running:
                 taught.row.view.state = taught.lesson.state
-            for row in game.running:
-                lessons[row.index].go_on(imagined)
+            list(each(lambda taught: taught.go_on(imagined), [lessons[row.index] for row in game.running]))
         for taught in lessons:
             if taught.row.won or act:
                 data.episodes.append(taught.row.episode)
@@ -185,17 +188,18 @@ class _TaughtRow:
 
     plain_action = ""
 
-    def __init__(self, row: Row, teacher: Teacher, seed: int, info: Mapping[str, Any]):
-        self.row, self._teacher = row, teacher
-        self.lesson = teacher.begin(row.view.goal, row.observation, row.view.experiences)
+    def __init__(
+        self, row: Row, make_teacher: Callable[[int], Teacher], seed: int, info: Mapping[str, Any], plain: bool
+    ):
+        self.row, self._teacher = row, make_teacher(row.task)
+        self.lesson = self._teacher.begin(row.view.goal, row.observation, row.view.experiences)
         self.samples: list[Sample] = []
         self._plain: tuple[Teacher, BriefState] | None = None
         self._random = np.random.default_rng((seed, row.task))
         self._earlier = info["admissible_commands"][row.index]
-
-    def ask_too(self, teacher: Teacher) -> None:
-        """Has a teacher without memory at its side from now on, at the start."""
-        self._keep(teacher, teacher.begin(self.row.view.goal, self.row.observation, ()))
+        if plain:
+            teacher = make_teacher(row.task)
+            self._keep(teacher, teacher.begin(row.view.goal, row.observation, ()))
 
     def _keep(self, teacher: Teacher, lesson: Lesson) -> None:
         self._plain, self.plain_action = (teacher, lesson.state), lesson.action

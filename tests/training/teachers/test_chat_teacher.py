@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
+from chat_answers import Server, reply
 
-from embodied_mem.agents.view import compile_prompt, start_state
+from embodied_mem.agents.view import compile_prompt, start_state, start_view
 from embodied_mem.compiler.output_grammar import OutputType, render_output
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatReply
-from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics
+from embodied_mem.training.bank import bank_of
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
+from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from experiments.configs import cli, load
 
 ROOM = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
@@ -103,3 +111,72 @@ def test_the_play_is_misled_as_the_worlds_noise_says_and_not_at_all_without():
     assert imagined != shows
     lesson, misled, imagined = said(None)
     assert (misled, imagined) == ((lesson, lesson.action), "")
+
+
+def config_of(num_train: int = 8):
+    like = load("grpo_cpu")
+    return dataclasses.replace(like, world=dataclasses.replace(like.world, num_train=num_train, num_valid=1))
+
+
+def taught(config, tasks):
+    """A pass over the training games, with detours, imagined answers and a teacher without memory."""
+    bank = bank_of(tasks.train, tasks.num_train, tasks.make_teacher, seed=0, each=tasks.each)
+    data = play_teacher(
+        tasks.train, range(tasks.num_train), bank, tasks.make_teacher,
+        top_k=2, detour=0.2, imagined=0.5, seed=1, plain=True, each=tasks.each,
+    )  # fmt: skip
+    return bank.records, data
+
+
+def test_a_run_taught_by_a_model_that_says_what_the_rules_say_is_the_same_run(tmp_path, monkeypatch):
+    """In four threads, behind a server; then again from the recording, and with every answer missing."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    said = {}
+
+    class Listening:
+        def __init__(self, rules):
+            self.rules, self.mislead, self.imagined_answer = rules, rules.mislead, rules.imagined_answer
+
+        def begin(self, goal, first_observation, experiences):
+            self.view = start_view(goal, first_observation, experiences)
+            return self.keep(self.rules.begin(goal, first_observation, experiences))
+
+        def next(self, action, observation, state):
+            self.view.turns.append((action, observation))
+            self.view.state = state
+            return self.keep(self.rules.next(action, observation, state))
+
+        def keep(self, lesson):
+            text = answer(render_output(lesson.output), lesson.action, lesson.reference)
+            prompt = compile_prompt(self.view).removesuffix("\n=")
+            assert said.setdefault(prompt, text) == text
+            return lesson
+
+    config = config_of()
+    tasks = make_tasks(config)
+    make = tasks.make_teacher
+    rules = taught(config, dataclasses.replace(tasks, make_teacher=lambda task: Listening(make(task))))
+    assert len(rules[1].samples) > 40
+    server = Server(lambda body: reply(said.get(body["messages"][1]["content"], "?")))
+    path, statistics = tmp_path / "teacher.jsonl", TeacherStatistics()
+    try:
+        model = RecordedChatModel(OpenAIChatModel(server.url, "wise"), path)
+        assert taught(config, taught_by(model, make_tasks(config), statistics, num_threads=4)) == rules
+    finally:
+        server.close()
+    assert (statistics.unreadable, statistics.malformed) == (0, 0)
+    assert statistics.answers == model.meter.calls > len(rules[1].samples)
+    again = RecordedChatModel(None, path, name="wise")
+    assert taught(config, taught_by(again, make_tasks(config), TeacherStatistics(), num_threads=4)) == rules
+    with pytest.raises(TeacherError, match="were not the JSON object"):
+        taught(config, taught_by(Scripted(*["?"] * 500), make_tasks(config), TeacherStatistics()))
+
+
+def test_the_command_line_names_the_teacher():
+    plain = load("grpo_cpu")
+    options, config = cli(["--teacher", "chat", "--teacher_model", "wise", "--teacher_record", "x.jsonl"], "")
+    assert (options.teacher_record, config.data.teacher) == ("x.jsonl", "wise")
+    assert config.fingerprint() != plain.fingerprint()
+    for wrong in (["--teacher", "chat"], ["--teacher_model", "wise"]):
+        with pytest.raises(InvalidInputError, match="--teacher: expected chat with --teacher_model"):
+            cli(wrong, "")
