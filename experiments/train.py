@@ -154,7 +154,7 @@ def train(
     executor = training.train_executor(run, samples)
     say("executor trained on the teacher's commands")
     if not recorded and not options.unchecked and is_frozen(config, "executor"):
-        acting = training.make_executor(config, executor, tokenizer, placement=run.place)
+        acting = training.make_executor(config, executor, tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
         say(
             f"executor without memory: {100 * row.success:.0f} % success, {100 * row.refused:.0f} % of commands refused"

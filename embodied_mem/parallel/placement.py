@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.parallel.mesh import MeshShape, make_mesh
+from embodied_mem.parallel.mesh import AXES, MeshShape, make_mesh
 from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated, shardings
 
 
@@ -43,6 +43,25 @@ class Placement:
     def rows(self, count: int) -> int:
         """Returns `count`, rounded up to a multiple of `split`."""
         return -(-count // self.split) * self.split
+
+    def for_sampling(self, tensor: int) -> Placement:
+        """Returns the placement on the same devices in which every `tensor` of them hold one copy of the parameters.
+
+        Nothing is split over `fsdp` there, so that decoding gathers no weights: where D is split, every decoded token
+        moves the whole model. On one device, and for 0, it is this placement.
+
+        Raises:
+            InvalidInputError: the number of devices is no multiple of `tensor`.
+        """
+        if self.mesh is None or not tensor:
+            return self
+        if self.mesh.size % tensor:
+            raise InvalidInputError(
+                f"mesh.sampling_tensor: expected a divisor of the {self.mesh.size} devices, got {tensor}"
+            )
+        # In the order of the training's mesh, so that one program can read one layout and write the other.
+        devices = self.mesh.devices.reshape(-1, 1, tensor)
+        return Placement(jax.sharding.Mesh(devices, AXES, axis_types=self.mesh.axis_types))
 
     def shardings(self, tree: Any, axes: LogicalAxes) -> Any:
         """Returns a sharding per leaf of arrays or abstract arrays, e.g. for `jax.jit(out_shardings=...)`; or None."""

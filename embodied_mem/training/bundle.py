@@ -57,10 +57,9 @@ class Bundle:
     model: CompilerModel
 
     def acting(self, **settings: Any) -> tuple[Executor, MemoryCompiler]:
-        """The models as they act, with settings of `Executor` and `MemoryCompiler`, on the mesh that they are on."""
+        """The models as they act, with settings of `Executor` and `MemoryCompiler`, on the devices that they are on."""
         from embodied_mem.training import stages
 
-        settings["placement"] = stages.placement(self.config)
         return (
             stages.make_executor(self.config, self.executor, self.tokenizer, **settings),
             stages.make_compiler(self.config, self.model, self.tokenizer, **settings),
@@ -177,7 +176,7 @@ def _mesh_here(mesh: MeshConfig) -> MeshConfig:
     try:
         MeshShape(mesh.data, mesh.fsdp, mesh.tensor).resolve(jax.device_count())
     except InvalidInputError:
-        return dataclasses.replace(mesh, data=-1, fsdp=1, tensor=1)
+        return dataclasses.replace(mesh, data=-1, fsdp=1, tensor=1, sampling_tensor=0)
     return mesh
 
 

@@ -341,6 +341,9 @@ class MeshConfig(_Part, part="mesh"):
             every batch; one that they do not divide is filled with rows that carry no loss.
         remat: keep one array per layer for the backward pass and compute the rest again.
         logits_chunk: positions whose logits exist at a time; 0 for all.
+        sampling_tensor: devices that hold one copy of a model's weights together while it samples. Before episodes are
+            played the weights are moved once; 0 samples from where the training has them, which with `fsdp` above 1
+            gathers them for every token.
     """
 
     data: int = -1
@@ -348,6 +351,7 @@ class MeshConfig(_Part, part="mesh"):
     tensor: int = 1
     remat: bool = False
     logits_chunk: int = bounded(0, ">= 0 (0: all)")
+    sampling_tensor: int = bounded(0, ">= 0 (0: as in training)")
 
 
 ONE_DEVICE = MeshConfig()

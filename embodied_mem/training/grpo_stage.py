@@ -28,6 +28,7 @@ from embodied_mem.training.sources.tokenizer import special_ids
 from embodied_mem.training.stages import (
     MEAN_LENGTH,
     Run,
+    acting_placement,
     fresh_state,
     make_compiler,
     make_executor,
@@ -57,7 +58,10 @@ class GRPOStage:
             raise InvalidInputError(f"envs: expected {needed} for a batch, got {num_envs}")
         self._graph, params, frozen = split_model(config, model)
         self._frozen = place.params(frozen, axes)
-        nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
+        # From here on the executor only acts; what is frozen of the compiler lies in both layouts.
+        self._acting = acting_placement(config)
+        nnx.update(executor, self._acting.params(nnx.state(executor), parameter_axes(executor)))
+        self._frozen_acting = self._acting.params(self._frozen, axes)
         schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
         optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
         self._first = place.params(params, axes)
@@ -84,7 +88,7 @@ class GRPOStage:
         current = nnx.merge(self._graph, state.trainable, self._frozen)
         random = np.random.default_rng((run.config.seed, 3, step))
         started = time.perf_counter()
-        trajectories = self._play(current, step, random)
+        trajectories = self._play(nnx.merge(self._graph, state.trainable, self._frozen_acting), step, random)
         rollout_s = time.perf_counter() - started
         advantages, equal = grpo.advantages_of(rewarded(run.config, trajectories, step), rl.group_size)
         metrics = rollout_metrics(trajectories) | {"equal_share": equal / rl.num_tasks, "rollout_s": rollout_s}
@@ -126,9 +130,9 @@ class GRPOStage:
         run, games, config, rl = self._run, self._games, self._run.config, self._run.config.grpo
         tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
         sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
-        compiler = make_compiler(config, model, run.tokenizer, **sampling, placement=run.place)
+        compiler = make_compiler(config, model, run.tokenizer, **sampling)
         return play(
-            games.tasks.rollout, make_executor(config, self._executor, run.tokenizer, placement=run.place),
+            games.tasks.rollout, make_executor(config, self._executor, run.tokenizer),
             make_delivery("compiled", compiler), games.seen(0), tasks=tasks.tolist(),
             seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, max_steps=rl.max_steps,

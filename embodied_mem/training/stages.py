@@ -74,6 +74,11 @@ def placement(config: Config) -> Placement:
     return placement_of(MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor))
 
 
+def acting_placement(config: Config) -> Placement:
+    """Where this run's models lie while they play episodes (`mesh.sampling_tensor`)."""
+    return placement(config).for_sampling(config.mesh.sampling_tensor)
+
+
 def parameter_axes(model: CompilerModel | Decoder) -> LogicalAxes:
     """Logical axes of every parameter of a compiler or an executor, adapters and Soft-Mem head included."""
     if isinstance(model, Decoder):
@@ -290,7 +295,7 @@ class ExecutorStage(SupervisedStage[Decoder]):
 
     def own(self, number: int, model: Decoder, games: Games) -> list[Sample]:
         """As `SupervisedStage.own`."""
-        executor = make_executor(self.run.config, model, self.run.tokenizer, placement=self.run.place)
+        executor = make_executor(self.run.config, model, self.run.tokenizer)
         return own_commands(games, executor, number, self.run.folder / self.name)
 
 
@@ -446,15 +451,32 @@ def split_model(config: Config, model: CompilerModel) -> tuple[nnx.GraphDef[Comp
 
 
 def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings: Any) -> MemoryCompiler:
-    """The acting compiler of a model under this configuration."""
+    """The acting compiler of a model under this configuration, on the devices where it acts."""
+    place = acting_placement(config)
+    acting = moved(model, place)
     return MemoryCompiler(
-        model.decoder, model.soft_mem, tokenizer, max_tokens=config.model.max_compiler_tokens, **settings
-    )
+        acting.decoder, acting.soft_mem, tokenizer,
+        max_tokens=config.model.max_compiler_tokens, placement=place, **settings,
+    )  # fmt: skip
 
 
 def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **settings: Any) -> Executor:
-    """The acting executor under this configuration."""
+    """The acting executor under this configuration, on the devices where it acts."""
+    place = acting_placement(config)
     return Executor(
-        executor, tokenizer, max_action_tokens=config.model.max_action_tokens,
+        moved(executor, place), tokenizer,
+        max_action_tokens=config.model.max_action_tokens, placement=place,
         format=executor_format(config, tokenizer), **settings,
     )  # fmt: skip
+
+
+def moved(model: Model, place: Placement) -> Model:
+    """The model with its arrays where `place` puts them: itself if they are there, else another module."""
+    graph, state = nnx.split(model)
+    places = place.shardings(state, parameter_axes(model))
+    if places is None or all(
+        leaf.sharding.is_equivalent_to(at, leaf.ndim)
+        for leaf, at in zip(jax.tree.leaves(state), jax.tree.leaves(places), strict=True)
+    ):
+        return model
+    return nnx.merge(graph, place.params(state, parameter_axes(model)))

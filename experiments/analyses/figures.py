@@ -60,8 +60,8 @@ def main(arguments: list[str] | None = None) -> dict:
     games = games_of(world.valid, world.num_valid, "valid", world, config.seed)
     games = games[:: max(1, len(games) // options.num_tasks)][: options.num_tasks]
     bank = teach_bank(config, options.bank)
-    executor = stages.make_executor(config, bundle.executor, bundle.tokenizer, placement=stages.placement(config))
-    compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer, placement=stages.placement(config))
+    executor = stages.make_executor(config, bundle.executor, bundle.tokenizer)
+    compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer)
     attention, won, played = {}, {}, {}
     for name in DELIVERIES:
         world_envs = envs.make(

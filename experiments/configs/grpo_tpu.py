@@ -18,5 +18,5 @@ def config() -> Config:
         data=DataConfig(no_brief=0.15),
         executor_sft=SFTConfig(steps=0),
         compiler_sft=SFTConfig(steps=9_610, batch_size=16, checkpoint_every=200),
-        mesh=MeshConfig(data=2, fsdp=8, tensor=1, remat=True, logits_chunk=256),
+        mesh=MeshConfig(data=2, fsdp=8, tensor=1, remat=True, logits_chunk=256, sampling_tensor=4),
     )

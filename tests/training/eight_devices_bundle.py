@@ -24,7 +24,7 @@ MESHES = {"training": None, "fsdp": MeshConfig(1, 8, 1), "all": MeshConfig(2, 2,
 
 def said(config, tokenizer, executor, model) -> list:
     """Per prompt: the compiler's tokens, their log-probs, its soft tokens, and what the executor then says."""
-    settings = {"length_buckets": (64,), "batch_buckets": (3,), "placement": stages.placement(config)}
+    settings = {"length_buckets": (64,), "batch_buckets": (3,)}
     compiler = stages.make_compiler(config, model, tokenizer, temperature=1.0, **settings)
     keys = jax.random.split(jax.random.key(6), 3)
     compiled = compiler.compile(["go to fridge 1", "take apple 1", "nothing"], keys)

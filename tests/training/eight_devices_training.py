@@ -1,10 +1,13 @@
 """Runs in a process of its own with 8 simulated devices; prints one JSON line that `test_mesh.py` reads.
 
 On one device and on each mesh: an executor SFT step, a compiler SFT step with adapters and all five terms, a GRPO
-gradient, and a rollout step of compiler and executor. The optimizer keeps the gradient as its state.
+gradient, and a rollout step of compiler and executor. The optimizer keeps the gradient as its state. Then the rollout
+step by models that training has split over `fsdp`, sampled from there and from the layout for sampling.
 """
 
+import dataclasses
 import json
+import re
 import sys
 
 import jax
@@ -17,6 +20,7 @@ from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.compiler.prompts import SOFT_TOKEN
 from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import DecoderConfig, LoraConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
@@ -24,7 +28,7 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.training import stages
-from embodied_mem.training.config import Config, GRPOConfig, ModelConfig, SFTConfig, WorldConfig
+from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
 from embodied_mem.training.objectives import grpo_update as grpo
 from embodied_mem.training.objectives.batches import Batch, Row, pad_rows, spots_of
 from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
@@ -150,6 +154,27 @@ def rollout(model: CompilerModel, acting: Decoder, place: Placement) -> dict:
     }
 
 
+def sampled(mesh: MeshConfig) -> dict:
+    """What models split for training say, and the arrays that the programs which write tokens gather."""
+    config = dataclasses.replace(CONFIG, mesh=mesh)
+    trained, place = stages.placement(config), stages.acting_placement(config)
+    model, acting, programs = compiler(), executor(), []
+    for one in (model, acting):
+        nnx.update(one, trained.params(nnx.state(one), stages.parameter_axes(one)))
+    write = prompt_cache._write
+
+    def seen(*arguments, **settings):
+        programs.append(write.lower(*arguments, **settings).compile().as_text())
+        return write(*arguments, **settings)
+
+    seen._cache_size = write._cache_size
+    prompt_cache._write = seen
+    said = rollout(stages.moved(model, place), stages.moved(acting, place), place)
+    prompt_cache._write = write
+    gathered = re.findall(r"= \w+\[([\d,]*)\]\S* all-gather\(", "\n".join(dict.fromkeys(programs)))
+    return said | {"gathered": [[int(size) for size in shape.split(",")] for shape in gathered]}
+
+
 def described(state, metrics) -> dict:
     gradients = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(state.optimizer)]
     numbers = {name: float(value) for name, value in metrics.items()}
@@ -163,4 +188,6 @@ def held(tree) -> int:
 if __name__ == "__main__":
     assert jax.device_count() == 8, jax.devices()
     chosen = {name: MESHES[name] for name in sys.argv[1:] or MESHES}
-    print(json.dumps({"one": run(ONE_DEVICE)} | {name: run(placement_of(mesh)) for name, mesh in chosen.items()}))
+    report = {"one": run(ONE_DEVICE)} | {name: run(placement_of(mesh)) for name, mesh in chosen.items()}
+    report["sampled"] = {tensor: sampled(MeshConfig(1, 8, 1, sampling_tensor=tensor)) for tensor in (0, 1, 4)}
+    print(json.dumps(report))

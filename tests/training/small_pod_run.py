@@ -1,6 +1,7 @@
 """Runs `--config=grpo_tpu` with the overrides of docs/training.md, but smaller: `python small_pod_run.py DIR`.
 
-The mesh is 1 x 8 x 1, so that it takes eight devices, of however many processes. Models from scratch win no game, so
+The mesh is 1 x 8 x 1, so that it takes eight devices, of however many processes, and episodes are
+played with two copies of the weights. Models from scratch win no game, so
 every group would be equal and give no gradient: half of the trajectories are called won.
 """
 
@@ -18,7 +19,8 @@ from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.training.objectives import grpo_update as grpo
 
 FIELDS = {
-    "mesh.data": 1, "model.compiler": "nano", "model.executor": "nano", "model.weights": "",
+    "mesh.data": 1, "mesh.fsdp": 8, "mesh.tensor": 1, "mesh.sampling_tensor": 4,
+    "model.compiler": "nano", "model.executor": "nano", "model.weights": "",
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 2,
     "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4, "model.vocab_size": 600,
     "model.max_compiler_tokens": 6, "model.max_action_tokens": 3, "compiler_sft.steps": 2, "compiler_sft.batch_size": 4,

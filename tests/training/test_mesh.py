@@ -43,9 +43,23 @@ def test_the_compiler_step_has_all_five_terms(reports):
     assert all(metrics[name] != 0 for name in weights)
 
 
-@pytest.mark.parametrize("mesh", ["all", "tensor"])
+def layers_gathered(report: dict) -> list[list[int]]:
+    """Of the gathered arrays those with an axis of the models' width, which are weights."""
+    return [shape for shape in report["gathered"] if 32 in shape]
+
+
+def test_no_weight_is_gathered_to_write_tokens_in_the_layout_for_sampling(reports):
+    """The two models' programs have query, key, value, output, gate, up, down, and the embedding as table and head."""
+    sampled = reports["sampled"]
+    assert len(layers_gathered(sampled["0"])) >= 2 * 8
+    assert not layers_gathered(sampled["1"])
+    assert not layers_gathered(sampled["4"])
+
+
+@pytest.mark.parametrize("mesh", ["all", "tensor", "fsdp", "resharded", "replicated"])
 def test_a_mesh_samples_what_one_device_samples(reports, mesh):
-    one, other = reports["one"]["rollout"], reports[mesh]["rollout"]
+    sampled = dict(zip(("fsdp", "replicated", "resharded"), reports["sampled"].values()))
+    one, other = reports["one"]["rollout"], sampled.get(mesh) or reports[mesh]["rollout"]
     assert other["tokens"] == one["tokens"]
     assert other["actions"] == one["actions"]
     for name in ("log_probs", "soft"):
