@@ -23,6 +23,7 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.baselines import METHODS, make_method
-from embodied_mem.agents.baselines.method import MemoryMethod
+from embodied_mem.agents.baselines.method import MemoryMethod, num_tokens
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import apply_all
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
+    from embodied_mem.language.chat import ChatModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +54,11 @@ class Delivered:
         memory: experiences in the executor's prompt.
         hint: guidance for this step.
         soft: float32[N, D] soft tokens, or None.
-        tokens: tokens read and written by the compiler.
+        tokens: read and written by the compiler, or by whoever answers a memory method's calls.
         record: the compiler's sample, for training and for explanations; None without a compiler.
         supported: whether the experience that the guidance names says so; None if it names none.
         made_up: whether it names one, and no experience of the episode says so.
+        calls: of a memory method to a model, or to rules in its place.
     """
 
     memory: str = ""
@@ -65,6 +68,7 @@ class Delivered:
     record: Compiled | None = None
     supported: bool | None = None
     made_up: bool = False
+    calls: int = 0
 
 
 class Delivery(Protocol):
@@ -130,46 +134,93 @@ class FullTrajectories(StaticInjection):
 
 
 class MethodDelivery(NoMemory):
-    """What a memory method recalls, as many of its lines as fit `METHOD_TOKENS`, the same for every method.
+    """What a memory method recalls: its lines, best first, that fit in as many of the executor's tokens as `static`
+    fills in the same episode.
 
     Args:
         name: the method's, with `_steps` behind it where it recalls at every step.
-        episodes: that it observes first, in this order.
+        episodes: that it observes first, in this order. Who plays a task that one of these is of gets a method that
+            has observed all others.
         executor: whose tokens are counted; a server's, without a tokenizer, are taken as four bytes each.
         numbered: lines begin with a number, as the experiences do that the models were trained on.
+        chat: answers the method's calls; None for rules.
+        task_key: what identifies the task behind an id, as of the bank.
+
+    Attributes:
+        observed: what observing cost, and what is kept, after 100, 1,000 and all episodes: {"episodes", "calls",
+            "tokens_sent", "tokens_received", "texts", "text_bytes"}.
     """
 
-    def __init__(self, name: str, episodes: Sequence[Episode], executor: Any, numbered: bool = False):
+    def __init__(
+        self,
+        name: str,
+        episodes: Sequence[Episode],
+        executor: Any,
+        numbered: bool = False,
+        chat: ChatModel | None = None,
+        task_key: Callable[[str], str] = str,
+    ):
         self.name, self._each_step, self._numbered = name, name.endswith(STEPS), numbered
-        self.method: MemoryMethod = make_method(name.removesuffix(STEPS))
-        for episode in episodes:
-            self.method.observe(episode)
+        self._make = functools.partial(make_method, name.removesuffix(STEPS), chat)
         self._tokenizer = getattr(executor, "tokenizer", None)
+        self._key, self._episodes = task_key, [(task_key(one.task_id), one) for one in episodes]
+        self._tasks = {key for key, _ in self._episodes}
+        self.method, self.observed = self._make(), list[dict[str, int]]()
+        for number, (_, episode) in enumerate(self._episodes, 1):
+            self.method.observe(episode)
+            if number in (100, 1000, len(self._episodes)):
+                self.observed.append({"episodes": number, **_grown(self.method)})
 
     def begin(self, views: Sequence[View]) -> None:
-        """Recalls once."""
+        """Nothing is recalled yet: the first step does that, so that its time counts."""
         for view in views:
-            view.state = self._recalled(view, view.first)
+            key = self._key(view.task_id)
+            view.state = self._without(key) if key in self._tasks else self.method, None
+
+    def _without(self, task: str) -> MemoryMethod:
+        method = self._make()
+        for key, episode in self._episodes:
+            if key != task:
+                method.observe(episode)
+        return method
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """The same text at every step, or what is recalled for the newest observation."""
-        if not self._each_step:
-            return [view.state for view in views]
-        return [
-            self._recalled(view, f"{view.first}\n{view.turns[-1][1]}") if view.turns else view.state for view in views
-        ]
+        delivered = []
+        for view in views:
+            method, recalled = view.state
+            if recalled is None or self._each_step:
+                recalled = self._recalled(method, view)
+                view.state = method, dataclasses.replace(recalled, tokens=0, calls=0)  # paid for once
+            delivered.append(recalled)
+        return delivered
 
-    def _recalled(self, view: View, observation: str) -> Delivered:
+    def _recalled(self, method: MemoryMethod, view: View) -> Delivered:
+        calls, tokens = method.calls, sum(method.tokens)
+        newest = view.turns[-1][1] if view.turns else ""
+        left = self._num_tokens(render_experiences(view.experiences))
         lines: list[str] = []
-        for number, line in enumerate(self.method.recall(view.goal, observation), 1):
-            line = f"{number} {line}" if self._numbered else line
-            if self._count("\n".join([*lines, line])) > METHOD_TOKENS:
-                break
-            lines.append(line)
-        return Delivered(memory="\n".join(lines) or "nothing")
+        for line in method.recall(view.goal, view.first, newest):
+            line = f"{len(lines) + 1} {line}" if self._numbered else line
+            count = self._num_tokens(f"\n{line}" if lines else line)
+            if count <= left:
+                lines, left = [*lines, line], left - count
+        return Delivered(
+            memory="\n".join(lines) or "nothing",
+            tokens=sum(method.tokens) - tokens, calls=method.calls - calls,
+        )  # fmt: skip
 
-    def _count(self, text: str) -> int:
-        return len(self._tokenizer.encode(text)) if self._tokenizer else -(-len(text.encode()) // 4)
+    def _num_tokens(self, text: str) -> int:
+        return len(self._tokenizer.encode(text)) if self._tokenizer else num_tokens(text)
+
+
+def _grown(method: MemoryMethod) -> dict[str, int]:
+    kept, (sent, received) = method.texts(), method.tokens
+    size = sum(len(text.encode()) for text in kept)
+    return {
+        "calls": method.calls, "tokens_sent": sent, "tokens_received": received,
+        "texts": len(kept), "text_bytes": size,
+    }  # fmt: skip
 
 
 class TeacherGuidance(NoMemory):
@@ -299,8 +350,6 @@ class CompiledMemory:
 
 
 STEPS = "_steps"
-METHOD_TOKENS = 160
-"""Of the executor, that a memory method may fill at a step."""
 
 DELIVERIES = (
     "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
@@ -318,9 +367,11 @@ def make_delivery(
     executor: Executor | None = None,
     episodes: Sequence[Episode] = (),
     numbered: bool = False,
+    chat: ChatModel | None = None,
+    task_key: Callable[[str], str] = str,
 ) -> Delivery:
     """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and
-    `episodes` and `numbered` for memory methods, see `MethodDelivery`.
+    `episodes`, `numbered`, `chat` and `task_key` for memory methods, see `MethodDelivery`.
 
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler, a teacher or an executor
@@ -328,7 +379,7 @@ def make_delivery(
     """
     check_names((name,))
     if name.removesuffix(STEPS) in METHODS:
-        return MethodDelivery(name, episodes, executor, numbered)
+        return MethodDelivery(name, episodes, executor, numbered, chat, task_key)
     if name == "static_full":
         if executor is None:
             raise InvalidInputError("delivery 'static_full': expected an executor, got none")

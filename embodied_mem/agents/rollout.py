@@ -277,7 +277,7 @@ class Lockstep:
             goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
             found = known.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
             progress = float(self.info["progress"][i])
-            self.rows.append(Row(i, int(task), task_id, start_view(goal, text, found), text, progress))
+            self.rows.append(Row(i, int(task), task_id, start_view(goal, text, found, task_id), text, progress))
         self.running = self.rows
 
     def steps(self, max_steps: int | None = None) -> Iterator[int]:

@@ -32,6 +32,7 @@ class View:
         state: the delivery's own per-episode state; anything.
         reader: of the world's texts.
         first: the first observation, whole.
+        task_id: of the task that is played; only for who must not remember it.
     """
 
     goal: str
@@ -41,6 +42,7 @@ class View:
     state: Any = None
     reader: Reader = DEFAULT
     first: str = ""
+    task_id: str = ""
 
 
 def start_state(goal: str, room: str) -> BriefState:
@@ -49,10 +51,10 @@ def start_state(goal: str, room: str) -> BriefState:
     return apply_all(items, BriefState.start(plain_goal(goal)))[0]
 
 
-def start_view(goal: str, observation: str, experiences: Sequence[Experience]) -> View:
+def start_view(goal: str, observation: str, experiences: Sequence[Experience], task_id: str = "") -> View:
     """The view of an episode that starts with `observation`, its Brief State included."""
     room = compact_room(observation.partition("Your task is to:")[0])
-    return View(goal, room, experiences, [], start_state(goal, room), first=observation)
+    return View(goal, room, experiences, [], start_state(goal, room), first=observation, task_id=task_id)
 
 
 def render_experiences(experiences: Sequence[Experience]) -> str:

@@ -30,6 +30,7 @@ from embodied_mem.memory.bank.settings import NAMES, BankView, check_setting
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Turn
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.language.chat import ChatModel
     from embodied_mem.training.teachers.lesson import TaskSource
 
 
@@ -149,6 +150,7 @@ def under(
     source: TaskSource | None = None,
     numbered: bool = False,
     newest_first: bool = False,
+    chat: ChatModel | None = None,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -159,6 +161,7 @@ def under(
         bank: as committed.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`.
         numbered, newest_first: as the experiences were that the models were trained on.
+        chat: answers the calls of memory methods; None for rules.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -167,7 +170,8 @@ def under(
     delivery = make_delivery(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
-        episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered,
+        episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
+        task_key=bank.task_key if _is_method(setting.delivery) else str,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None

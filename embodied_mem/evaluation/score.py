@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from embodied_mem.agents.deliveries import Delivered
 from embodied_mem.agents.rollout import Envs, Trajectory, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, under
@@ -27,6 +29,7 @@ from embodied_mem.registry import names
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.language.chat import ChatModel
     from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
     from embodied_mem.training.teachers.lesson import TaskSource, Teacher
@@ -54,6 +57,8 @@ class EpisodeNumbers(NamedTuple):
         decode_s: likewise, in which it wrote commands.
         withheld, judged, nothing_due, rightly, hint_tokens: see `noaction.Withheld`.
         refused: commands that had no effect, as the answers say.
+        calls: of a memory method, to a model or to rules in its place.
+        memory_tokens: of the executor's, in which memories stood in its prompts.
     """
 
     won: bool
@@ -78,6 +83,8 @@ class EpisodeNumbers(NamedTuple):
     rightly: int = 0
     hint_tokens: int = 0
     refused: int = 0
+    calls: int = 0
+    memory_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -95,7 +102,8 @@ class EpisodeNumbers(NamedTuple):
         return {
             "executor_in": self.executor_tokens - self.executor_out, "executor_out": self.executor_out,
             "prefill_ms": round(1000 * self.prefill_s, 3), "decode_ms": round(1000 * self.decode_s, 3),
-            "refused": self.refused, **withheld_of(self._asdict())._asdict(),
+            "refused": self.refused, "calls": self.calls, "memory_tokens": self.memory_tokens,
+            **withheld_of(self._asdict())._asdict(),
         }  # fmt: skip
 
 
@@ -125,7 +133,14 @@ def numbers_of(
         trajectory.decode_s,
         *withheld[1:],
         refused=sum(DEFAULT.read(answer).refused for answer in trajectory.episode.answers),
+        calls=sum(d.calls for d in delivered),
+        memory_tokens=_memory_tokens(delivered, tokenizer),
     )
+
+
+def _memory_tokens(delivered: Sequence[Delivered], tokenizer: Tokenizer | None) -> int:
+    counts = Counter(d.memory for d in delivered if d.memory)
+    return sum(steps * len(tokenizer.encode(text)) for text, steps in counts.items()) if tokenizer else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +166,9 @@ class Score:
         decode_ms: likewise, in which commands were written.
         withheld: outputs of the compiler without guidance.
         refused: share of commands that had no effect.
+        calls: mean calls of a memory method per step.
+        memory_tokens: mean tokens of memories in the executor's prompt per step.
+        observed: see `agents.deliveries.MethodDelivery`; empty for other deliveries.
     """
 
     delivery: str
@@ -171,6 +189,9 @@ class Score:
     decode_ms: float = 0.0
     withheld: Withheld = NO_OUTPUT
     refused: float = 0.0
+    calls: float = 0.0
+    memory_tokens: float = 0.0
+    observed: Sequence[Mapping[str, int]] = ()
 
     @property
     def success(self) -> float:
@@ -203,8 +224,11 @@ class Score:
             "hallucinations_per_100_steps": 100 * self.hallucinated,
             "made_up_per_100_steps": 100 * self.made_up,
             "refused": self.refused,
+            "memory_tokens_per_step": self.memory_tokens,
             **withheld_row(self.withheld),
         }
+        if self.observed:
+            row |= {"calls_per_step": self.calls, "observed": [*self.observed]}
         if baseline is not None and baseline is not self:
             difference, low, high = paired_difference(self.won, baseline.won)
             row["difference_to_" + baseline.delivery] = difference
@@ -229,6 +253,7 @@ def score_deliveries(
     newest_first: bool = False,
     source: TaskSource | None = None,
     on_played: Callable[[str, Trajectory], None] | None = None,
+    chat: ChatModel | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
@@ -240,6 +265,7 @@ def score_deliveries(
         numbered, newest_first: as the experiences were that the models were trained on.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`, and to judge by when guidance is due.
         on_played: called with name and trajectory of each episode that is played, finished ones not included.
+        chat: answers the calls of memory methods; None for rules.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -250,8 +276,9 @@ def score_deliveries(
     for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
         name = setting.name
         delivery, view, acting = under(
-            setting, executor, compiler, bank, source=source, numbered=numbered, newest_first=newest_first
-        )
+            setting, executor, compiler, bank, source=source, numbered=numbered, newest_first=newest_first,
+            chat=chat,
+        )  # fmt: skip
         rows: list[EpisodeNumbers] = []
         for first in range(0, len(pairs), envs.num_envs):
             part = pairs[first : first + envs.num_envs]
@@ -272,7 +299,8 @@ def score_deliveries(
                 if on_episode:
                     on_episode(*key, numbers)
             rows += batch
-        scores[name] = score_of(name, rows, len(tasks), len(seeds))
+        scored = score_of(name, rows, len(tasks), len(seeds))
+        scores[name] = dataclasses.replace(scored, observed=getattr(delivery, "observed", ()))
     return scores
 
 
@@ -299,6 +327,8 @@ def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seed
         decode_ms=float(1000 * total["decode_s"] / steps),
         withheld=withheld_of(total),
         refused=float(total["refused"] / steps),
+        calls=float(total["calls"] / steps),
+        memory_tokens=float(total["memory_tokens"] / steps),
     )
 
 
@@ -331,13 +361,15 @@ def score(
     batch_size: int = 0,
     executor: Acts | None = None,
     on_played: Callable[[str, Trajectory], None] | None = None,
+    chat: ChatModel | None = None,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
     `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
     or of `batch_size` where one is given.
 
-    What is in `finished` is not played again, and what is played is kept there. For `on_played` see `score_deliveries`.
+    What is in `finished` is not played again, and what is played is kept there. For `on_played` and `chat` see
+    `score_deliveries`.
     """
     from embodied_mem.parallel.processes import is_first
     from embodied_mem.training.tasks import sources_of
@@ -360,5 +392,5 @@ def score(
             envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
             top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
             numbered=config.memory.numbered, newest_first=config.memory.newest_first,
-            source=sources_of(config.world, config.seed)[0], on_played=on_played,
+            source=sources_of(config.world, config.seed)[0], on_played=on_played, chat=chat,
         )  # fmt: skip

@@ -24,7 +24,6 @@ from .method import (
     MemoryMethod,
     clauses_of,
     lines_for,
-    question,
     schema_list,
     schema_of,
     tagged,
@@ -117,9 +116,9 @@ class AMem(MemoryMethod):
                 changed.append({"id": str(n), "context": old.context, "tags": tags})
         return {"links": [str(n) for n in same], "tags": note.tags, "neighbours": changed}
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """The ten nearest notes, each followed by those that it links to. One call."""
-        asked = question(task, observation)
+        asked = self.question(task, observation, newest)
         words = self.ask(self.KEYWORDS, {"task": asked}, schema_of(keywords=TEXTS), lambda: {"keywords": [asked]})
         found = self.entries.index.search(" ".join(words["keywords"]), self.TOP_K)
         numbers = [n for first, _ in found for n in (first, *self.notes[first].links)]

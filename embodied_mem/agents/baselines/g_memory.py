@@ -25,7 +25,6 @@ from .method import (
     MemoryMethod,
     clauses_of,
     lines_for,
-    question,
     schema_of,
     tagged,
     transcript,
@@ -55,7 +54,7 @@ class GMemory(MemoryMethod):
 
     def observe(self, episode: Episode) -> None:
         """One call; another at every fifth episode, and one per cluster of insights at every twentieth."""
-        asked = question(episode.goal, episode.first_observation)
+        asked = self.question(episode.goal, episode.first_observation)
         for number in self._best_insights(asked):
             self.credit[number] += self.WON if episode.won else self.LOST
             if self.credit[number] < 0:
@@ -116,9 +115,9 @@ class GMemory(MemoryMethod):
         near = [n for n, _ in self.insights.index.search(asked, len(self.credit))]
         return sorted(near, key=lambda n: -self.credit[n])[: self.INSIGHTS]
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """Trajectories, then insights. One call, that ranks."""
-        asked = question(task, observation)
+        asked = self.question(task, observation, newest)
         cosines = dict(self.tasks.index.search(asked, len(self.won)))
         first = [*cosines][: self.NEAREST]
         reached = dict.fromkeys([*first, *(n for one in first for n in self.edges(one))])

@@ -18,7 +18,6 @@ from .method import (
     clauses_of,
     facts_of,
     lines_for,
-    question,
     schema_list,
     schema_of,
     tagged,
@@ -61,9 +60,9 @@ class LangMem(MemoryMethod):
         told = tagged(told, compact_room(episode.first_observation))
         return [*new, *([] if told in kept else [{"id": "", "kind": "episodic", "content": told}])]
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """The five records that fit best."""
-        found = self.entries.index.search(question(task, observation), self.QUERY_LIMIT)
+        found = self.entries.index.search(self.question(task, observation, newest), self.QUERY_LIMIT)
         return lines_for((self.entries.texts[number] for number, _ in found), observation)
 
     def texts(self) -> list[str]:

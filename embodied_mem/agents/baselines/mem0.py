@@ -26,7 +26,6 @@ from .method import (
     MemoryMethod,
     facts_of,
     lines_for,
-    question,
     room_of,
     schema_list,
     schema_of,
@@ -74,9 +73,9 @@ class Mem0One(MemoryMethod):
             elif one["event"] == "DELETE" and numbers.get(one["id"]) in self.entries.texts:
                 self.entries.remove(numbers[one["id"]])
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """The nearest memories."""
-        found = self.entries.index.search(question(task, observation), TOP_K)
+        found = self.entries.index.search(self.question(task, observation, newest), TOP_K)
         return lines_for((self.entries.texts[number] for number, _ in found), observation)
 
     def texts(self) -> list[str]:
@@ -144,9 +143,11 @@ class Mem0Two(MemoryMethod):
                 same = self._by_name[entity] = self.entities.add(entity)
         self.linked.setdefault(same, set()).add(number)
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """The best by the sum of the three scores."""
-        return lines_for((self.entries.texts[n] for n, _ in self.search(question(task, observation))), observation)
+        return lines_for(
+            (self.entries.texts[n] for n, _ in self.search(self.question(task, observation, newest))), observation
+        )
 
     def search(self, query: str, k: int = TOP_K) -> list[tuple[int, float]]:
         """(id, score), best first.

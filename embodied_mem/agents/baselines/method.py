@@ -32,28 +32,34 @@ TEXTS: Json = {"type": "array", "items": TEXT}
 
 
 class MemoryMethod:
-    """The common part: calls to a model, and how many there were.
+    """The common part: calls to a model, and what they were.
 
     Args:
         chat: answers the calls; None for rules.
 
     Attributes:
         calls: made so far, of the model or of rules in its place.
+        tokens: [sent, received] by these. Of rules, what a model would have been sent, at four bytes a token.
     """
 
+    TASK_WEIGHT = 1
+    """How often the task stands in a question before the room; 0 for the task alone. Free: chosen on `dev` games,
+    with as many tries for every method (`experiments/analyses/baseline_trials.py`)."""
+
     def __init__(self, chat: ChatModel | None = None):
-        self.chat, self.calls = chat, 0
+        self.chat, self.calls, self.tokens = chat, 0, [0, 0]
 
     def observe(self, episode: Episode) -> None:
         """Takes note of an episode."""
         raise NotImplementedError
 
-    def recall(self, task: str, observation: str) -> list[str]:
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """Memories for a task, best first.
 
         Args:
             task: the goal.
-            observation: the first text of the episode, or the newest one.
+            observation: the first text of the episode.
+            newest: answer to the last command, where something is recalled at a later step.
         """
         raise NotImplementedError
 
@@ -68,13 +74,29 @@ class MemoryMethod:
             ChatError: the model gave none that fits.
         """
         self.calls += 1
+        told, shown = f"{instruction} Answer with JSON only.", json.dumps(given)
         if self.chat is None:
-            return rule()
+            answer = rule()
+            self._count(num_tokens(told) + num_tokens(shown), num_tokens(json.dumps(answer)))
+            return answer
         messages: list[dict[str, object]] = [
-            {"role": "system", "content": f"{instruction} Answer with JSON only."},
-            {"role": "user", "content": json.dumps(given)},
+            {"role": "system", "content": told},
+            {"role": "user", "content": shown},
         ]
-        return complete_json(self.chat, messages, schema, max_tokens=1024)
+        meter = self.chat.meter
+        sent, received = meter.prompt_tokens, meter.completion_tokens
+        answer = complete_json(self.chat, messages, schema, max_tokens=1024)
+        self._count(meter.prompt_tokens - sent, meter.completion_tokens - received)
+        return answer
+
+    def _count(self, sent: int, received: int) -> None:
+        self.tokens = [self.tokens[0] + sent, self.tokens[1] + received]
+
+    def question(self, task: str, observation: str, newest: str = "") -> str:
+        """What is searched for: the task, what was seen last, and the room where the observation shows one."""
+        said = " ".join([*[plain_goal(task)] * max(self.TASK_WEIGHT, 1), *newest.split()])
+        room = compact_room(observation.partition("Your task is to:")[0])
+        return tagged(said, room if self.TASK_WEIGHT else "")
 
 
 class Entries:
@@ -144,9 +166,9 @@ def tagged(fact: str, room: str) -> str:
     return f"{fact} (room: {room})" if room else fact
 
 
-def question(task: str, observation: str) -> str:
-    """What is searched for: the task, with the room where the observation shows one."""
-    return tagged(plain_goal(task), compact_room(observation.partition("Your task is to:")[0]))
+def num_tokens(text: str) -> int:
+    """Tokens of a text whose tokenizer is not known: one for four bytes, rounded up."""
+    return -(-len(text.encode()) // 4)
 
 
 def untagged(text: str) -> str:

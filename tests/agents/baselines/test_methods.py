@@ -12,9 +12,9 @@ from embodied_mem.agents.baselines import METHODS, make_method, row_name
 from embodied_mem.agents.baselines.g_memory import first_neighbour_clusters
 from embodied_mem.agents.baselines.method import clauses_of, facts_of, lines_for, tagged
 from embodied_mem.agents.baselines.reflexion import Reflexion
-from embodied_mem.agents.deliveries import METHOD_TOKENS, MethodDelivery, make_delivery
+from embodied_mem.agents.deliveries import MethodDelivery, make_delivery
 from embodied_mem.agents.rollout import play, rollout
-from embodied_mem.agents.view import start_view
+from embodied_mem.agents.view import render_experiences, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import settings_of
 from embodied_mem.memory import MemoryBank
@@ -201,15 +201,82 @@ def test_every_method_plays_some_steps(name):
     assert len(played) == 2
     assert all("memory:\n1 " in prompt for prompt in executor.prompts)
     assert len(executor.prompts) == 6
-    assert all(len(one.memory.split()) <= METHOD_TOKENS for trajectory in played for one in trajectory.delivered)
+    for one in played:
+        most = len(render_experiences(one.experiences).split())
+        assert most >= 9
+        assert all(len(given.memory.split()) <= most for given in one.delivered)
 
 
-def test_a_budget_of_tokens_cuts_whole_lines():
-    delivery = MethodDelivery("mem0_2", [found(f"thing{chr(97 + n)}", "fridge 1") for n in range(20)], Looker())
-    views = [start_view("put some mug on shelf.", KITCHEN, [])]
-    delivery.method.recall = lambda task, observation: ["word " * 90, "word " * 90]
+def delivered(delivery, *views):
     delivery.begin(views)
-    assert len(delivery.deliver(views, None)[0].memory.split()) == 90
+    return delivery.deliver(views, None)
+
+
+def seen_in(room, task_id="", experiences=()):
+    return start_view("put some mug on shelf.", room, experiences, task_id)
+
+
+def test_a_method_fills_as_many_tokens_as_the_experiences_do_and_cuts_no_line():
+    bank = MemoryBank()
+    bank.add_many([found("mug", "fridge 1"), found("mug", "shelf 2", number=1)])
+    experiences = bank.retrieve("put some mug on shelf.", 2, KITCHEN)
+    most = len(render_experiences(experiences).split())
+    delivery = MethodDelivery("mem0_2", [], Looker())
+    lines = ["word " * (most - 3), "word " * 4, "two words"]
+    delivery.method.recall = lambda task, observation, newest="": lines
+    [given] = delivered(delivery, seen_in(KITCHEN, experiences=experiences))
+    assert given.memory == f"{lines[0]}\n{lines[2]}"
+    assert len(given.memory.split()) == most - 1
+    assert delivered(delivery, seen_in(KITCHEN))[0].memory == "nothing"  # nothing was retrieved
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_has_not_observed_the_task_that_is_played(name):
+    episodes = [found("mug", "fridge 1", number=n) for n in range(3)] + [found("pan", "shelf 2")]
+    delivery = MethodDelivery(name, episodes, Looker(), task_key=lambda task: task.partition("-")[0])
+    views = [seen_in(KITCHEN, task) for task in ("mug-else", "pan-else", "soap-else")]
+    delivery.begin(views)
+    without_mug, without_pan, whole = (view.state[0] for view in views)
+    assert whole is delivery.method
+    assert not any("mug" in text for text in without_mug.texts())
+    assert any("pan" in text for text in without_mug.texts())
+    assert not any("pan" in text for text in without_pan.texts())
+    assert {"mug", "pan"} <= {word for text in whole.texts() for word in text.split()}
+
+
+def test_calls_and_growth_are_counted():
+    """A-Mem asks once per episode, a second time where there are neighbours, and once per question."""
+    episodes = [found("mug", f"shelf {n % 9}", number=n) for n in range(120)]
+    delivery = MethodDelivery("a_mem", episodes, Looker())
+    assert [(row["episodes"], row["calls"], row["texts"]) for row in delivery.observed] == [
+        (100, 199, 100), (120, 239, 120),
+    ]  # fmt: skip
+    # Sent are at least two transcripts of an episode, in bytes / 4; a count of calls or characters would be off by far.
+    assert 119 * 2 * 60 < delivery.observed[1]["tokens_sent"] < 119 * 2 * 2000
+    assert 0 < delivery.observed[1]["tokens_received"] < delivery.observed[1]["tokens_sent"]
+    view = seen_in(KITCHEN)
+    [given] = delivered(delivery, view)
+    assert given.calls == 1
+    assert given.tokens > 10
+    [again] = delivery.deliver([view], None)
+    assert (again.calls, again.tokens) == (0, 0)  # what is recalled once is paid for once
+
+
+def test_what_was_seen_last_is_asked_for_at_every_step_only():
+    asked = []
+    for name in ("langmem", "langmem_steps"):
+        delivery, view = MethodDelivery(name, [found("mug", "fridge 1")], Looker()), seen_in(KITCHEN)
+        delivery.method.recall = lambda task, observation, newest="": asked.append((observation, newest)) or []
+        delivered(delivery, view)
+        view.turns.append(("look", "You see a pan 1."))
+        delivery.deliver([view], None)
+    assert asked == [(KITCHEN, ""), (KITCHEN, ""), (KITCHEN, "You see a pan 1.")]
+    method = make_method("langmem")
+    assert method.question("put some mug on shelf.", KITCHEN, "You see a pan 1.").endswith(
+        "shelf You see a pan 1. (room: fridge 1; shelf 2)"
+    )
+    method.TASK_WEIGHT = 0
+    assert "room" not in method.question("put some mug on shelf.", KITCHEN)
 
 
 def test_rows_of_rules_are_not_named_as_the_original():
