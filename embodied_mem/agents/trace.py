@@ -34,9 +34,9 @@ def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[T
     return path.open("w", buffering=1, encoding="utf-8")
 
 
-def traced(agent: PlannerCriticAgent, file: TextIO | None, name: str) -> Agent:
-    """The agent, written down where there is a file."""
-    return agent if file is None else Traced(agent, file, name)
+def traced(agent: Agent, file: TextIO | None, name: str) -> Agent:
+    """The agent, written down where there is a file and it says what it plans and remembers."""
+    return Traced(agent, file, name) if file is not None and isinstance(agent, PlannerCriticAgent) else agent
 
 
 class Traced(Agent):

@@ -43,12 +43,18 @@ def play(
         num_tasks: tasks of the env.
         runs: how often the tasks are played.
         lives: robots that share the tasks, each with its own memory, in lockstep.
+
+    An agent with a method `curriculum` (goals -> numbers) says itself in which order it plays them.
     """
     lives = min(lives, num_tasks)
-    shares = [list(range(life, num_tasks, lives)) for life in range(lives)]
     played: Runs = {}
     for name in names:
-        agents, world = [make_agent(name) for _ in shares], make_envs(lives)
+        agents, world = [make_agent(name) for _ in range(lives)], make_envs(lives)
+        order: Sequence[int] = range(num_tasks)
+        if curriculum := getattr(agents[0], "curriculum", None):
+            _, info = make_envs(num_tasks).reset(options={"task_indices": np.arange(num_tasks)})
+            order = curriculum(info["goal"])
+        shares = [list(order[life::lives]) for life in range(lives)]
         with Progress(name, num_tasks * runs, unit="task") as progress:
             played[name] = [
                 rollout(world, agents, shares, on_episode=lambda one: progress.update(steps=one.record.steps))

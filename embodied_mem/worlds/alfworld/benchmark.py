@@ -23,7 +23,8 @@ With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, wha
 
 Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
 criticises, summarises and asks, and a recording makes the same command give the same result again. `no_long_term`
-forgets everything after each task, so that its two runs are the same.
+forgets everything after each task, so that its two runs are the same. Agents of other papers act by rules, and their
+rows say so: `reflexion` (runs are trials; with --model a chat model acts and reflects), `voyager`, `cradle`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embodied_mem import envs
+from embodied_mem.agents.agent import Agent
+from embodied_mem.agents.baselines import AGENTS
 from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
@@ -62,9 +65,10 @@ from embodied_mem.language.chat import ChatModel
 
 from .engine import Game
 from .env import data_root, find_games
+from .experts import ObservingExpert
 from .generator import generate
 from .skills import skills_of
-from .wording.text import executor_instruction
+from .wording.text import executor_instruction, put_command
 
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Executor
@@ -85,7 +89,10 @@ IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
 class AlfworldConfig(ChatOptions):
     """What is played; each field says so itself."""
 
-    agents: tuple[str, ...] = option((), "planner-critic agents; default: deliveries", choices=(*ABLATIONS, CHAT_AGENT))
+    agents: tuple[str, ...] = option(
+        (), "planner-critic agents, and those of other papers; default: deliveries",
+        choices=(*ABLATIONS, CHAT_AGENT, *AGENTS),
+    )  # fmt: skip
     tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
     num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
     max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
@@ -307,19 +314,23 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
-    model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
+    asks = CHAT_AGENT in config.agents or (config.model and "reflexion" in config.agents)
+    model = chat_model(config, f"--agents {CHAT_AGENT}") if asks else None
 
     def make_envs(lives: int) -> Any:
         return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
 
-    def make_agent(name: str) -> PlannerCriticAgent:
+    def make_agent(name: str) -> Agent:
+        if name in AGENTS:
+            return baseline_agent(name, config.grammar, model)
         settings = dataclasses.replace(ABLATIONS["full" if name == CHAT_AGENT else name], grammar=config.grammar)
         parts = chat_parts(model, skills_of(settings)) if model is not None and name == CHAT_AGENT else {}
         return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
+    rows = {row_of(name, model): name for name in config.agents}
     with open_trace(config.trace) as trace:
         played = lifelong.play(
-            config.agents, make_envs, lambda name: traced(make_agent(name), trace, name),
+            [*rows], make_envs, lambda row: traced(make_agent(rows[row]), trace, row),
             num_tasks=len(games), runs=config.runs, lives=config.lives,
         )  # fmt: skip
     world = make_envs(1)
@@ -341,6 +352,18 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     if result:
         write_result(result, report)
     return report
+
+
+def row_of(agent: str, model: ChatModel | None) -> str:
+    """What the row of an agent is called: one of another paper that acts by rules is never named as the original."""
+    return f"{agent} (rules)" if agent in AGENTS and not (agent == "reflexion" and model) else agent
+
+
+def baseline_agent(name: str, grammar: str, model: ChatModel | None) -> Agent:
+    """An agent of another paper; Reflexion asks the model where there is one."""
+    if name == "reflexion" and model is not None:
+        return AGENTS[name](model, put_command("THING", "PLACE", grammar))
+    return AGENTS[name](player=ObservingExpert(grammar))
 
 
 def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:
