@@ -307,7 +307,7 @@ def score_deliveries(
 def score_of(name: str, rows: Sequence[EpisodeNumbers], num_tasks: int, num_seeds: int) -> Score:
     """The row of one delivery; episodes stand seed by seed, tasks in one order."""
     columns = {field: np.array(values) for field, values in zip(EpisodeNumbers._fields, zip(*rows))}
-    tables = {key: columns[key].reshape(num_seeds, num_tasks).T for key in ("won", "progress", "steps")}
+    tables: dict[str, Any] = {key: columns[key].reshape(num_seeds, num_tasks).T for key in ("won", "progress", "steps")}
     total = {key: column.sum() for key, column in columns.items()}
     steps = total["steps"]
     return Score(
