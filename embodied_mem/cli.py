@@ -7,6 +7,7 @@
     embodied-mem memory show memory/ann --user ann          # what a memory folder holds; search, forget, export
     embodied-mem view memory/ann --user ann                 # a page to look at it; also of a trace of `demo`
     embodied-mem data                                       # what each world needs, what is there, where to get it
+    embodied-mem data eb_alfred --from DOWNLOADS            # makes a world's files from what its publishers give
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
@@ -21,13 +22,14 @@ import argparse
 import importlib.metadata
 import importlib.util
 import os
+import pathlib
 import platform
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
 from embodied_mem.registry import card, load, names
 
 BASE = ("numpy", "gymnasium", "embodied_mem._native")
@@ -72,17 +74,46 @@ def view(arguments: Sequence[str]) -> int:
 
 def data(arguments: Sequence[str]) -> int:
     """`embodied-mem data`."""
-    about = "Says of each world which data it needs, whether they are here, and where its publishers put them."
+    about = "Says of each world which data it needs, whether they are here, and where its publishers put them. With "
+    about += "--from it makes the files that a world reads from what its publishers give."
     parser = argparse.ArgumentParser(prog="embodied-mem data", description=about)
     parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"of {', '.join(names('env'))}; default: all")
+    parser.add_argument("--from", dest="originals", nargs="+", metavar="FOLDER", help="folders with publishers' files")
+    parser.add_argument("--to", metavar="FOLDER", help="where the files go; default: $EMBODIED_MEM_DATA/WORLD")
+    options = parser.parse_args(list(arguments))
     folder = os.environ.get("EMBODIED_MEM_DATA", "")
-    for world in parser.parse_args(list(arguments)).worlds or names("env"):
+    if options.originals or options.to:
+        return _convert(options.worlds, options.originals, options.to, folder)
+    for world in options.worlds or names("env"):
         has_generator = bool(card(world).generated)
         wrong = _wrong_with(world)
         print(f"{world}: {'missing' if wrong else 'ok'}" + (", --tasks generated needs none" if has_generator else ""))
         for line in (wrong, card(world).data):
             print(*(f"  {part}" for part in textwrap.wrap(line, 110)), sep="\n", end="\n" if line else "")
+        if wrong and card(world).convert:
+            print(
+                f"  embodied-mem data {world} --from FOLDER ...   makes its files of those, wherever they lie in them"
+            )
     print(f"$EMBODIED_MEM_DATA is {folder or 'not set: the folder with a folder for each world'}")
+    return 0
+
+
+def _convert(worlds: Sequence[str], originals: Sequence[str] | None, target: str | None, base: str) -> int:
+    """Makes one world's files and says what was made and what is missing."""
+    from embodied_mem.envs.originals import Originals
+
+    if len(worlds) != 1 or not originals:
+        raise InvalidInputError(
+            f"expected one world of {', '.join(names('convert'))} and --from FOLDER ..., got {list(worlds)}"
+        )
+    if not target and not base:
+        raise InvalidInputError("expected --to FOLDER, or $EMBODIED_MEM_DATA, the folder with a folder for each world")
+    convert = load(worlds[0], "convert")
+    folder = pathlib.Path(target or pathlib.Path(base) / worlds[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    for line in convert(Originals(originals), folder):
+        print(*textwrap.wrap(line, 110, subsequent_indent="  "), sep="\n")
+    print(f"{worlds[0]}: written to {folder}; data={str(folder)!r} or $EMBODIED_MEM_DATA finds it")
     return 0
 
 

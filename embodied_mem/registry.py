@@ -26,7 +26,10 @@ GROUP = "embodied_mem.worlds"
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
-PARTS = ("env", "generated", "reader", "agent", "skills", "instruction", "tasks", "samples", "benchmark", "parity")
+PARTS = (
+    "env", "generated", "convert", "reader", "agent", "skills", "instruction", "tasks", "samples", "benchmark",
+    "parity",
+)  # fmt: skip
 """What a card may name beside backends."""
 
 
@@ -40,6 +43,7 @@ class World:
         backends: name of a real simulator -> class of the environment that it plays.
         generated: (number of tasks, seed) -> options of `env` for tasks of one new home, made without any data.
         data: what its data are and where their publishers put them, in sentences; "" where it needs none.
+        convert: an `envs.originals.Converter`: makes its files from what the publishers give.
         native: whether the environment runs in this process, with snapshots; equal results for any number of threads.
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
@@ -57,6 +61,7 @@ class World:
     native: bool = True
     data: str = ""
     generated: str = ""
+    convert: str = ""
     reader: str = ""
     agent: str = ""
     skills: str = ""

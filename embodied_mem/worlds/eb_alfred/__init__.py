@@ -5,10 +5,10 @@ from embodied_mem.registry import World
 WORLD = World(
     "eb_alfred",
     env="embodied_mem.worlds.eb_alfred.env:EbAlfredVectorEnv",
-    data="ALFRED's trials are EmbodiedBench's data set (huggingface.co/datasets/EmbodiedBench/EB-ALFRED) and "
-    "go to json_2.1.0/; splits.json has the subsets in EmbodiedBench's format. floorplans.json is derived "
-    "from the problems that ALFWorld's games publish (docs/worlds/eb_alfred.md); no program here derives "
-    "it yet.",
+    data="Wanted: EmbodiedBench's repository (splits.json and utils.py of embodiedbench/envs/eb_alfred), ALFRED's "
+    "trials (huggingface.co/datasets/EmbodiedBench/EB-ALFRED, or ALFRED's json_2.1.0), ALFWorld's games of the same "
+    "trials (`pip install alfworld && alfworld-download`), and optionally AI2-THOR's metadata of the floor plans.",
+    convert="embodied_mem.worlds.eb_alfred.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
     parity="embodied_mem.worlds.eb_alfred.parity:PARITY",
     agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",

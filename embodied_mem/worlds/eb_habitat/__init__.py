@@ -5,10 +5,9 @@ from embodied_mem.registry import World
 WORLD = World(
     "eb_habitat",
     env="embodied_mem.worlds.eb_habitat.env:EbHabitatVectorEnv",
-    data="The episodes are the .pickle files of EmbodiedBench's repository "
-    "(embodiedbench/envs/eb_habitat/datasets), read as they are beside domain.json, which names the "
-    "category of each asset (docs/worlds/eb_habitat.md); no program here derives that, nor scenes.json "
-    "for reach='geometry', yet.",
+    data="Wanted: EmbodiedBench's episodes (the .pickle files of embodiedbench/envs/eb_habitat/datasets, or those of "
+    "apple/ml-llarp) and Language Rearrangement's dataset.yaml (apple/ml-llarp, llarp/dataset/configs).",
+    convert="embodied_mem.worlds.eb_habitat.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
     parity="embodied_mem.worlds.eb_habitat.parity:PARITY",
     agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",

@@ -5,9 +5,10 @@ from embodied_mem.registry import World
 WORLD = World(
     "memento",
     env="embodied_mem.worlds.memento.env:MementoVectorEnv",
-    data="The episodes are in MEMENTO's repository (Connoriginal/MEMENTO) and go to episodes/ as they are. "
-    "captions.json joins PARTNR's object metadata with MEMENTO's captions; scenes.json is read off a run "
-    "of PARTNR's simulator, so it cannot be made from published files alone (docs/worlds/memento.md).",
+    data="Wanted: MEMENTO's episodes (Connoriginal/MEMENTO, data/datasets), and tables with the categories and "
+    "captions of objects (PARTNR's data/hssd-hab/metadata, MEMENTO's captions). scenes.json is what PARTNR's "
+    "simulator says of its houses: no published file has it (docs/worlds/memento.md).",
+    convert="embodied_mem.worlds.memento.conversion.convert:convert",
     backends={"habitat": "embodied_mem.worlds.memento.env:PartnrSimulator"},
     benchmark="embodied_mem.worlds.memento.evaluation.benchmark:BENCHMARK",
 )

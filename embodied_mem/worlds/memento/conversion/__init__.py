@@ -1,0 +1,1 @@
+"""Publishers' files made into what the world reads."""
