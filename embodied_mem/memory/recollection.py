@@ -85,13 +85,13 @@ class Recollection:
     items: tuple[Item, ...]
     tokens: int
     budget_tokens: int | None
-    _left: tuple[tuple[Item, int | None, float], ...] = ()
+    _left: tuple[Any, ...] = ()  # item, cost and tokens that were left, of one after the other: a tuple each costs more
     as_of: int | None = None
 
     @functools.cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
         """What was found and is not given, best first."""
-        return tuple([LeftOut(*left) for left in self._left])
+        return tuple([LeftOut(*self._left[i : i + 3]) for i in range(0, len(self._left), 3)])
 
     @property
     def quotes(self) -> bool:
@@ -153,7 +153,8 @@ def pack(
             ranked[position] = item._replace(text=marked(item.text, item.trust))
     limit = math.inf if budget_tokens is None else budget_tokens
     kept: list[int] = []
-    left: dict[int, tuple[Item, int | None, float]] = {}
+    costs: dict[int, int | None] = {}  # of what is left out
+    rests: dict[int, float] = {}
     texts: set[str] = set()
     used = 0
     for position in dict.fromkeys(itertools.chain(heads.values(), range(len(ranked)))):
@@ -161,14 +162,17 @@ def pack(
         text = item.text
         said = text.rstrip(".! ")
         if said in texts:
-            left[position] = item, None, 0
+            costs[position], rests[position] = None, 0
             continue
         cost = counter(text)
         if used + cost > limit:
-            left[position] = item, cost, limit - used
+            costs[position], rests[position] = cost, limit - used
         else:
             used += cost
             texts.add(said)
             kept.append(position)
     chosen = tuple([ranked[position] for position in sorted(kept)])
-    return Recollection(query, chosen, used, budget_tokens, tuple([left[position] for position in sorted(left)]), as_of)
+    left: list[Any] = []
+    for position in sorted(costs):
+        left += ranked[position], costs[position], rests[position]
+    return Recollection(query, chosen, used, budget_tokens, tuple(left), as_of)

@@ -61,15 +61,17 @@ class Question:
 def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
     """What a memory finds.
 
+    Each is of one of the types below and of no other: asking an abstract class whether it has an instance takes longer.
+
     Args:
         name: of the memory.
         module: the memory.
         asked: the question.
         weight: how much a stem tells; None if they all tell the same.
     """
-    if asked.where.get("module", name) != name or isinstance(module, ViewMemory):
+    if asked.where.get("module", name) != name or type(module) is ViewMemory:
         return []  # views are asked by pose and time, see `Seeing.sightings`
-    if isinstance(module, NoteMemory):
+    if type(module) is NoteMemory:
         where = _note_filter(asked.where, asked.as_of)
         found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=where)
         return [item for item in found if item.score >= _LEAST]
@@ -120,7 +122,7 @@ def _note_filter(where: Mapping[str, Any], as_of: int | None) -> Callable[[Note]
 
 def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
     """What a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
-    if isinstance(module, SpatialMemory):
+    if type(module) is SpatialMemory:
         options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
         if words is None:
             return module.retrieve(asked.query, **options)
@@ -128,9 +130,9 @@ def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
         around = module.retrieve(asked.query, **options)
         texts = {item.text for item in named}
         return named + [item for item in around if item.text not in texts and words.share(item.text)]
-    if isinstance(module, TemporalMemory):
+    if type(module) is TemporalMemory:
         return module.retrieve(asked.query, as_of=asked.as_of)
-    if isinstance(module, UserProfile):
+    if type(module) is UserProfile:
         near = module.retrieve(asked.query, max(asked.k or 0, _FEW), as_of=asked.as_of, above=-1.0)
         if words is not None:
             return near
@@ -138,9 +140,9 @@ def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
             return []
         same = Asked(asked.query, _same)
         return [item for item in near if item.score > SIMILAR or same.share(item.text)][: max(asked.k or 0, 5)]
-    if isinstance(module, EpisodicMemory):  # of the place of the running task only for that task
+    if type(module) is EpisodicMemory:  # of the place of the running task only for that task
         return module.retrieve(asked.query, place=asked.place if asked.of_task else "", as_of=asked.as_of)
-    assert isinstance(module, SemanticMemory)
+    assert type(module) is SemanticMemory
     return module.retrieve(asked.query, as_of=asked.as_of)
 
 
@@ -150,7 +152,7 @@ def _fitting(module: Any, found: Iterable[Item], words: Asked) -> list[Item]:
     for item in found:
         share = words.share(item.text)
         score = relevance(share, item.score)
-        if isinstance(module, TemporalMemory):
+        if type(module) is TemporalMemory:
             score = relevance(share, share) * (0.9 + 0.1 * item.score) if share else 0.0
         if score >= _LEAST:
             items.append(item._replace(score=score))

@@ -68,18 +68,12 @@ class PagedRows:
 
     def set_many(self, numbers: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
         """Replace numbers of several rows: column -> one value for each row. Of a row that comes twice, the last."""
-        if len(numbers) <= _FEW:
-            for column, values in columns.items():
-                for number, value in zip(numbers, values):
-                    self.set(number, column, value)
-            return
-        where = np.array(numbers)
-        pages = range(min(numbers) // PAGE, max(numbers) // PAGE + 1)
-        for page in pages:
-            there = slice(None) if len(pages) == 1 else (where // PAGE == page).nonzero()[0]
+        for page in {number // PAGE for number in numbers}:
             self._writable(page)
-            for column, values in columns.items():
-                self._pages[page][column, where[there] % PAGE] = np.array(values)[there]
+        views = self._views
+        for column, values in columns.items():
+            for number, value in zip(numbers, values):
+                views[number // PAGE][column, number % PAGE] = value
 
     def set(self, row: int, column: int, value: int) -> None:
         """Replace one number."""
@@ -117,6 +111,12 @@ class PagedRows:
             if not np.array_equal(page[column], new):
                 self._writable(first // PAGE)
                 self._pages[first // PAGE][column, : len(new)] = new
+
+    def check(self, column: int, least: int, most: int) -> None:
+        """Raise InvalidInputError unless all numbers of a column are in this range."""
+        values = self.column(column)
+        if len(values) and not (values.min() >= least and values.max() <= most):
+            raise InvalidInputError(f"state: expected numbers from {least} to {most} in the rows; it is damaged")
 
     def fork(self) -> PagedRows:
         """An independent copy; both sides copy a page when they first write to it."""

@@ -23,7 +23,7 @@ def small_pages(monkeypatch):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["lengthen", "lengthen", "put", "set", "column", "fork", "bytes"]),
+            st.sampled_from(["lengthen", "lengthen", "put", "set", "many", "column", "fork", "bytes"]),
             st.integers(0, 99),
             numbers,
             numbers,
@@ -50,6 +50,11 @@ def test_rows_equal_lists(script):
         elif model and what == "set":
             rows.set(row, which % 2, a)
             model[row][which % 2] = a
+        elif model and what == "many":
+            chosen = [(which * i) % len(model) for i in range(1, 6)]
+            rows.set_many(chosen, {0: [a, b, a, b, 7], 1: [b, a, 3, b, a]})
+            for number, first, second in zip(chosen, [a, b, a, b, 7], [b, a, 3, b, a]):
+                model[number] = [first, second]
         elif model and what == "column":
             values = rows.column(1)
             values[row] = b
@@ -67,3 +72,12 @@ def test_bytes_that_are_cut():
     rows.lengthen(1, (2, 2))
     with pytest.raises(InvalidInputError, match="multiple of 16 bytes, got 15"):
         PagedRows.from_bytes(rows.to_bytes()[:-1], 2)
+
+
+def test_a_fork_copies_only_pages_with_rows_that_it_sets():
+    rows = PagedRows(1)
+    rows.lengthen(12, (0,))
+    other = rows.fork()
+    other.set_many([1, 10], {0: [5, 6]})
+    shared = [one is another for one, another in zip(rows._pages, other._pages)]
+    assert shared == [False, True, True, False]
