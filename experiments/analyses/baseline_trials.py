@@ -1,12 +1,14 @@
 """Compares free settings of the memory methods on `dev` games, with as many trials for each; plays no model.
 
     python experiments/analyses/baseline_trials.py --result experiments/results/baseline_trials.json
+    python experiments/analyses/baseline_trials.py --tasks valid_seen --result experiments/results/baseline_recall.json
 
 The free setting is how often the task stands in a method's question before the room (`MemoryMethod.TASK_WEIGHT`). A
 trial recalls for the first observation of each third `dev` game, in the executor's tokens that `static` fills there,
 from the training games of the weights. Counted is how often a line of this room says where one of the goal's things was
 found when the rule teacher solved that very game: `told` is that share of what it found. The script writes no setting:
-the best is written into the methods by hand, before a test split is played.
+the best is written into the methods by hand, before a test split is played. On another split only what is written there
+is measured, with the cost of observing and recalling.
 """
 
 from __future__ import annotations
@@ -14,72 +16,109 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import time
 from typing import Any
 
-from embodied_mem.agents.baselines import METHODS
+import numpy as np
+
+from embodied_mem.agents.baselines import METHODS, row_name
 from embodied_mem.agents.baselines.method import clauses_of
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.view import start_view
 from embodied_mem.evaluation.command import Models, output_file
+from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory.bank.settings import BankView
 from embodied_mem.training.bank import bank_of, teach_bank
 from embodied_mem.training.tasks import TEACHER_STEPS, sources_of
+from embodied_mem.types import Episode
 from embodied_mem.worlds.alfworld.tasks import games_of
 
 TRIALS = 0, 1, 4
 EVERY = 3
 """Of the `dev` games, so many-th ones are taken."""
+ASKS_WHEN_IT_OBSERVES = ("g_memory",)
+"""Methods that keep questions; with another setting they observe all anew."""
 
 
 def main() -> None:
     """Makes all trials, prints a line for each, writes the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", default="experiments/weights/alfworld_judging")
+    parser.add_argument("--tasks", default="dev", help="a split; trials are made on `dev` alone")
+    parser.add_argument("--bank_file", default="", help="memory bank file; default: the teacher plays the games")
     parser.add_argument("--result", type=output_file, required=True)
     options = parser.parse_args()
     bundle = Models(options.weights).load()
     trained, memory = bundle.config, bundle.config.memory
     executor = bundle.acting(temperature=0.0, batch_buckets=(1,))[0]
-    [source], games = sources_of(trained.world, trained.seed), games_of("dev", 0, "valid", trained.world, trained.seed)
-    games = games[::EVERY]
+    world = trained.world
+    [source] = sources_of(world, trained.seed)
+    games = games_of(options.tasks, 0, "valid", world, trained.seed)
+    games = games[::EVERY] if options.tasks == "dev" else games
     solved = bank_of(
         source.envs(games, 64, TEACHER_STEPS), len(games), lambda task: source.teacher(), seed=trained.seed
     )
-    bank = teach_bank(trained)
+    bank = teach_bank(trained, options.bank_file)
     known = BankView(bank, numbered=memory.numbered, newest_first=memory.newest_first)
-    played = [episode for episode, _ in solved.records]
+    played = [episode for episode, _ in solved.records if found_in(episode)]
     views = [
         start_view(
-            one.goal, one.first_observation, known.retrieve(one.goal, memory.top_k, one.first_observation), one.task_id
+            one.goal,
+            one.first_observation,
+            known.retrieve(one.goal, memory.top_k, one.first_observation, (one.task_id,)),
+            one.task_id,
         )
         for one in played
-    ]  # fmt: skip
-    found = [{clause for clause in clauses_of(one) if " was in " in clause} for one in played]
+    ]
+    found = [found_in(one) for one in played]
 
-    def told(name: str) -> dict[str, float]:
-        delivery: Any = make_delivery(
+    def made(name: str) -> Any:
+        return make_delivery(
             name, executor=executor, episodes=known.episodes() if name in METHODS else (), numbered=memory.numbered,
             task_key=bank.task_key,
         )  # fmt: skip
-        delivery.begin(views)
-        texts = [delivered.memory for delivered in delivery.deliver(views, None)]
-        hits = sum(f"here: {clause}" in text for text, clauses in zip(texts, found) for clause in clauses)
-        tokens = sum(len(executor.tokenizer.encode(text)) for text in texts) / len(texts)
-        return {"told": hits / sum(map(len, found)), "tokens": tokens}
 
-    rows = {"static": {f"top_k={memory.top_k}": told("static")}}
-    print("static", json.dumps(rows["static"]), flush=True)
-    for name, method in METHODS.items():
-        rows[name] = {}
-        for weight in TRIALS:
-            method.TASK_WEIGHT = weight
-            rows[name][f"task_weight={weight}"] = row = told(name)
+    def told(delivery: Any) -> dict[str, Any]:
+        started = time.process_time()
+        delivery.begin(views)
+        given = delivery.deliver(views, None)
+        spent = time.process_time() - started
+        hits = [len(told_here(one.memory) & clauses) / len(clauses) for one, clauses in zip(given, found)]
+        tokens = sum(len(executor.tokenizer.encode(one.memory)) for one in given) / len(given)
+        shares.setdefault("static", hits)
+        row: dict[str, Any] = {
+            "told": float(np.mean(hits)), "interval": list(paired_difference(hits, np.zeros(len(hits)))[1:]),
+            "difference_to_static": list(paired_difference(hits, shares["static"])), "tokens": tokens,
+        }  # fmt: skip
+        row |= {"milliseconds": 1000 * spent / len(given), "calls": sum(one.calls for one in given) / len(given)}
+        return row | ({"observed": delivery.observed} if getattr(delivery, "observed", ()) else {})
+
+    shares: dict[str, list[float]] = {}
+    rows = {"static": {f"top_k={memory.top_k}": told(made("static"))}}
+    for name in METHODS:
+        delivery, rows[row_name(name)] = made(name), {}
+        for weight in TRIALS if options.tasks == "dev" else (delivery.method.TASK_WEIGHT,):
+            if weight != delivery.method.TASK_WEIGHT:
+                METHODS[name].TASK_WEIGHT = weight
+                delivery = made(name) if name in ASKS_WHEN_IT_OBSERVES else delivery
+            rows[row_name(name)][f"task_weight={weight}"] = row = told(delivery)
             print(name, weight, json.dumps(row), flush=True)
     best = {name: max(tried, key=lambda one: tried[one]["told"]) for name, tried in rows.items()}
-    facts = manifest(tasks="dev", num_tasks=len(played), things_found=sum(map(len, found)), bank=len(bank))
-    write_result(pathlib.Path(options.result), {"trials": rows, "best": best, **facts})
+    facts = manifest(tasks=options.tasks, num_tasks=len(played), bank=len(bank))
+    write_result(pathlib.Path(options.result), {"rows": rows, "best": best, **facts})
     print(json.dumps(best))
+
+
+def found_in(episode: Episode) -> set[str]:
+    """Where things of the goal were found."""
+    return {clause for clause in clauses_of(episode) if " was in " in clause}
+
+
+def told_here(memory: str) -> set[str]:
+    """What the lines of this room say, whatever else stands in them."""
+    lines = (line.partition("here: ") for line in memory.splitlines())
+    return {clause for before, _, said in lines if not before.strip("0123456789 ") for clause in said.split("; ")}
 
 
 if __name__ == "__main__":

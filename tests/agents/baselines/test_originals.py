@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import os
+import pathlib
 
 import pytest
 from told_chat import ToldChat
@@ -12,6 +13,7 @@ from embodied_mem.memory.vectors.static import default_embedder
 from embodied_mem.types import Episode, Step
 
 pytestmark = pytest.mark.parity
+RECORDING = pathlib.Path(__file__).with_name("mem0_1.json")
 
 
 def needs(package, version):
@@ -57,6 +59,29 @@ def test_mem0_2_keeps_and_finds_what_mem0_does(monkeypatch, tmp_path):
     theirs = original.search(query, filters={"user_id": "u"}, top_k=2, threshold=0.1)["results"]
     near = [ours.entries.texts[n] for n, _ in ours.entries.index.search(query, 2)]
     assert [one["memory"] for one in theirs] == near  # by meaning: its search by words needs a model to download
+
+
+def test_mem0_1_keeps_what_release_1_0_kept():
+    """Against a recording of the release (`record_mem0_1.py`): the same is shown under the same ids, and kept."""
+    recorded = json.loads(RECORDING.read_text())
+    assert recorded["package"].startswith("mem0ai 1.0.")
+    for row in recorded["episodes"]:
+        for one in row["decisions"]:
+            one.pop("old_memory", None)
+    answers = [
+        answer
+        for row in recorded["episodes"]
+        for answer in ({"facts": row["facts"]}, {"memory": row["decisions"]})[: 1 + bool(row["facts"])]
+    ]
+    chat = ToldChat(*answers)
+    ours = make_method("mem0_1", chat)
+    for number, row in enumerate(recorded["episodes"]):
+        ours.observe(episode(number))
+        shown = json.loads(chat.asked[-1])["memory"] if row["facts"] else []
+        assert shown == row["shown"]
+        assert sorted(ours.texts()) == row["kept"]
+    assert not chat.answers
+    assert max(len(row["shown"]) for row in recorded["episodes"]) > 5  # more than five: those of several facts
 
 
 def test_langmem_inserts_and_patches_as_langmem_does():
