@@ -59,6 +59,7 @@ PRONOUN = re.compile(
     r"the items|both items|all items|the objects|each)\s*(?:all|both|back|neatly|there)?\s*\Z",
     re.IGNORECASE,
 )
+_NAMED_BEFORE = re.compile(r"\s*(?:(?:both|all|each|any)\s+(?:of\s+)?)?(?:it|them)\b", re.IGNORECASE)
 NOUN = re.compile(
     r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE
 )
@@ -100,6 +101,12 @@ def is_description(sentence: str) -> bool:
     """Whether a sentence that asks for nothing says what things are like; else it speaks of the user."""
     told = _DESCRIPTION.match(sentence) and not _PREFERENCE.match(sentence)
     return bool(told) and not sentence.endswith("?")
+
+
+def says_more(sentence: str) -> bool:
+    """Whether what a sentence asks for is done with things that were named before it, and with no others."""
+    bodies = [sentence[verb.end() :] for verb in VERB.finditer(sentence)]
+    return bool(bodies) and all(_NAMED_BEFORE.match(body) for body in bodies)
 
 
 def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:

@@ -26,6 +26,7 @@ def _words_by_kind(title: str) -> dict[str, list[str]]:
 
 
 _PIECES, _ROOMS = _words_by_kind("furniture"), _words_by_kind("rooms")
+NEAR = _words_by_kind("what stands near")
 
 
 def listed(title: str) -> list[str]:
@@ -62,6 +63,11 @@ class PlaceMention:
     hint: str = ""
     start: int = 0
     end: int = 0
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """How it is called, whatever stands before it."""
+        return self.hint, self.piece, self.room
 
 
 def stem(word: str) -> str:

@@ -23,7 +23,8 @@ from .goals import Move, core_of, with_carries
 from .house import HouseView, kind_of
 from .instruction import read_instruction
 from .lexicon import PlaceMention, PlaceWords
-from .recall import recall, unified
+from .nearby import Nearby
+from .recall import Part, recall, unified
 from .search import Search
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
@@ -62,6 +63,7 @@ class MemoryPlanner:
         self.moves = self._joined()
         self._told = bool(asked.descriptions or asked.preferences)
         self._search = Search(self.view, self.words)
+        self._nearby = Nearby(self.view)
         self._current = 0
         self._action = ""
         self._used = 0
@@ -100,7 +102,9 @@ class MemoryPlanner:
 
     def _spare(self) -> int:
         """Actions left over, if what is left of the moves goes well."""
-        return self._max_actions - self._used - 1 - 4 * (len(self.moves) - self._current)
+        left = self.moves[self._current :]
+        rooms = {room for move in left if (room := self._search.unseen_home(move.thing))}
+        return self._max_actions - self._used - 1 - 4 * len(left) - len(rooms)
 
     def _step(self, move: Move) -> Reply | None:
         """The next action for a move, by the first of `RULES` that knows; None if it is done or cannot be done."""
@@ -125,6 +129,11 @@ class MemoryPlanner:
         if self._doubtful(move):
             others = self.moves[self._current :]
             return (self._step(others[0]) if others else None) or Verdict.DONE
+        part = self._parts[move.part]
+        if part.others and not self._started(part):
+            homes = (self._search.unseen_home(other.thing) for other in part.moves)
+            if room := next(filter(None, homes), ""):
+                return Reply(f"I look whether all of it is in {room}, as I remember it.", f"Explore[{room}]")
         taken = {other.thing.name for other in self.moves if other.thing is not thing}
         reply = self._search.look_for(move, taken, self._spare())
         if reply is not None or not thing.name:
@@ -181,15 +190,18 @@ class MemoryPlanner:
             f"{name} is on {seen.place} in {seen.room}; I go there.", f"Navigate[{name if near else seen.place}]"
         )
 
+    def _started(self, part: Part) -> bool:
+        """Whether a move of a part was done, or given up."""
+        return any(self._parts[move.part] is part for move in self.moves[: self._current])
+
     def _doubtful(self, move: Move) -> bool:
         """Whether what memory says turned out wrong: its object is not where it was, and another memory may be meant.
 
         The part's moves are then another memory's, best of those whose objects may be there.
         """
         part = self._parts[move.part]
-        started = any(m.part == move.part for m in self.moves[: self._current])
         gone = [m.thing for m in part.moves if self._search.missing(m.thing)]
-        if started or not gone:
+        if self._started(part) or not gone:
             return False
         used = {other.source for other in self._parts}
         while part.others:
@@ -223,7 +235,8 @@ class MemoryPlanner:
     def _targets(self, move: Move) -> list[str]:
         """Pieces and floors to put the thing on, best first; those that did not work left out.
 
-        First that of its neighbour, that of memory, those of things of the same request, those of the room it was in.
+        First that of its neighbour, that of memory, what turned out to be called so, those of things of the same
+        request, those of the room it was in.
         """
         view, place, thing = self.view, move.place, move.thing
         beside = view.objects[move.beside.name].place if move.beside is not None and move.beside.name else ""
@@ -239,7 +252,7 @@ class MemoryPlanner:
         here = view.room_of(view.at) if view.at else view.room
         source = view.objects[thing.name].start_room
         context = [name for name in names if view.room_of(name) == source] if not place.room else []
-        order = [beside, move.piece, *reversed(mates), *context]
+        order = [beside, move.piece, self._nearby.found(place), *reversed(mates), *context]
         first = [name for name in dict.fromkeys(order) if name in names]
         rest = [name for name in names if name not in first]
         rest.sort(key=lambda name: 0 if not place.room or place.hint else view.room_of(name) != here)
@@ -302,6 +315,10 @@ class MemoryPlanner:
             self._notes.append(f"No place for {thing.phrase} is left that I could use.")
             return self._put_away()
         target = self._first(targets, move)
+        if move.place is not None and not move.piece and move.beside is None:
+            trial = self._nearby.next(thing.name, move.place, targets, self._spare())
+            if trial is not None:
+                return trial
         near = self.words.pieces(move.beside_place) if move.beside_place is not None else []
         if target.startswith("floor_"):
             return self._put_on_floor(thing.name, target, near)
@@ -351,12 +368,14 @@ class MemoryPlanner:
     def _learn(self, result: str) -> None:
         """Draw conclusions from an answer."""
         name, parts = parse_action(self._action)
-        if result.startswith("Successful"):
+        succeeded = result.startswith("Successful")
+        tried = self._nearby.learn(name, parts[2] if name == "Place" else "", succeeded)
+        if succeeded:
             if name == "Place" and self._current < len(self.moves) and parts[0] == self.moves[self._current].thing.name:
                 self._current += 1
                 self._failures = 0
             return
-        if name not in ("Pick", "Place", "Navigate"):
+        if tried or name not in ("Pick", "Place", "Navigate"):
             return
         self._failures += 1
         if name == "Pick":

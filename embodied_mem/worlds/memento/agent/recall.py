@@ -23,6 +23,7 @@ from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import Trace
+from . import grammar
 from .goals import Move, Thing, core_of, fit, kind_score, moves_of
 from .instruction import Asked
 from .lexicon import PlaceMention, PlaceWords, content, stem
@@ -86,14 +87,17 @@ def recall(
         one.prior = -0.01 * rank
     user = told_of(instruction, words, profile, memories)
     known = [one for one in [*known, *user.patterns] if one.moves]
+    names = _names(known)
+    for one in known:
+        _call(one.moves, names)
     if not known or not asked.commands:
-        return [_Request(asked, range(len(asked.commands)), words, [], user).by_words()]
+        return [_Request(asked, range(len(asked.commands)), words, [], user, names).by_words()]
     scores = _likeness(asked.requests, known, words, embedder)
     chosen = _assign(scores, asked.commands)
     parts = []
     for best, group in itertools.groupby(range(len(chosen)), key=chosen.__getitem__):
         numbers = list(group)
-        request = _Request(asked, numbers, words, known, user)
+        request = _Request(asked, numbers, words, known, user, names)
         total = [sum(scores[i][j] for i in numbers) / len(numbers) for j in range(len(known))]
         first, *others = sorted(range(len(known)), key=lambda j: (j != best, -total[j]))
         part = request.resolve(known[first])
@@ -102,18 +106,41 @@ def recall(
     return parts
 
 
+def _names(known: Sequence[Remembered]) -> dict[tuple[str, str, str], Counter[str]]:
+    """The pieces that memories took for a place that was called by more than its type ("the dining table")."""
+    names: dict[tuple[str, str, str], Counter[str]] = {}
+    for one in known:
+        for move in one.moves:
+            if move.place is not None and move.place.hint and move.piece:
+                names.setdefault(move.place.name, Counter())[move.piece] += 1
+    return names
+
+
+def _call(moves: Sequence[Move], names: dict[tuple[str, str, str], Counter[str]]) -> None:
+    """Take for such a place what most memories took for it; none where as many took another."""
+    for move in moves:
+        if move.place is not None and (votes := names.get(move.place.name)):
+            most = [piece for piece, count in votes.items() if count == max(votes.values())]
+            move.piece = most[0] if len(most) == 1 else ""
+
+
 def _unknown(thing: Thing) -> str:
     thing.known = False
     return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price."""
+    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price.
+
+    A sentence that only says more of what was named before ("place them next to each other") is about the same memory.
+    """
     count = len(scores[0])
     best = list(scores[0])
     back: list[list[int]] = []
     for row, sentence in zip(scores[1:], commands[1:]):
         price = 0.0 if _CONNECTED.match(sentence) else _SWITCH
+        if grammar.says_more(sentence):
+            row, price = [0.0] * count, math.inf
         top = max(range(count), key=lambda j: best[j])
         came = [top if best[top] - price > best[j] else j for j in range(count)]
         best = [row[j] + max(best[j], best[top] - price) for j in range(count)]
@@ -191,7 +218,15 @@ def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
 class _Request:
     """Some sentences of an instruction that are about one memory."""
 
-    def __init__(self, asked: Asked, numbers: Sequence[int], words: PlaceWords, known: list[Remembered], user: Told):
+    def __init__(
+        self,
+        asked: Asked,
+        numbers: Sequence[int],
+        words: PlaceWords,
+        known: list[Remembered],
+        user: Told,
+        names: dict[tuple[str, str, str], Counter[str]],
+    ):
         placements = tuple(p for p in asked.placements if p.sentence in numbers)
         self.text = " ".join(asked.requests[i] for i in numbers)
         self.words = words
@@ -200,6 +235,7 @@ class _Request:
         asked = dataclasses.replace(asked, placements=placements)
         self.moves = moves_of(asked)
         self.named = user.named(asked)
+        self.names = names
         self.mentions = [m for m in words.find(self.text) if m.relation != "from" and self._exists(m)]
 
     def _exists(self, mention: PlaceMention) -> bool:
@@ -261,6 +297,7 @@ class _Request:
     def by_words(self) -> Part:
         """What the words say by themselves, with what is known of the things that they name."""
         moves = moves_of(self.named)
+        _call(moves, self.names)
         things = dict.fromkeys(move.thing for move in moves)
         lost = [thing for thing in things if not self._look_up(thing) and _PERSONAL.search(thing.phrase)]
         return Part(moves, [_unknown(thing) for thing in lost][:_MAX_UNKNOWN])

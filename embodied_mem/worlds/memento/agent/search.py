@@ -21,6 +21,8 @@ _AT_HOME = 0.1
 what it counts for to be where memory found it."""
 _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
+_TRUSTING = 5
+"""Actions to spare below which what stands alone where memory found it is taken without a look."""
 _THOROUGH = 8
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
@@ -69,6 +71,12 @@ class Search:
             thing.name = self._best(thing, move, rest)
             thing.known = False
         return None
+
+    def unseen_home(self, thing: Thing) -> str:
+        """The room in which memory found a thing, where it is still to be explored for it; else empty."""
+        view, room = self.view, thing.start_room
+        seen = any(one.start == thing.start and kind_of(name) == thing.kind for name, one in view.objects.items())
+        return room if room in view.floors and room not in view.explored and not thing.name and not seen else ""
 
     def missing(self, thing: Thing) -> bool:
         """Whether memory says where a thing was, that room was explored, and nothing seen can be it."""
@@ -121,6 +129,10 @@ class Search:
         alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
         settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
         hurried = spare <= -_HASTE
+        home = [name for name in pool if thing.start and view.objects[name].start == thing.start]
+        if spare < _TRUSTING and len(home) == 1 and not view.objects[home[0]].described:
+            thing.name = home[0]
+            return None
         if not (told or thing.captions) or (settled and not part) or hurried:
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)

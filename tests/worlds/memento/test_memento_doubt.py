@@ -1,0 +1,171 @@
+"""What the household agent does where something is left open: names of pieces, lost things, few actions."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from memento_play import play
+
+from embodied_mem.worlds.memento.agent.grammar import says_more
+from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
+from embodied_mem.worlds.memento.data import load_tasks
+from embodied_mem.worlds.memento.env import MementoVectorEnv
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "envs"))
+import memento_house
+
+SUCCESS = "Result: Successful execution!\nObjects: "
+TABLES = {"table_4": [3.0, 0.5, 4.0], "table_8": [-6.0, 0.5, 0.0], "table_9": [6.0, 0.5, -6.0]}
+
+
+def furnish(monkeypatch: pytest.MonkeyPatch, chairs_at: str) -> None:
+    """Three tables in the kitchen, far from each other, with two chairs at one of them."""
+    scene = copy.deepcopy(memento_house.SCENES["small"])
+    model = scene["furniture"][0]
+    x, y, z = TABLES[chairs_at]
+    added = {name: place for name, place in TABLES.items() if name != "table_4"}
+    added |= {"chair_10": [x + 0.8, y, z], "chair_11": [x - 0.8, y, z]}
+    for name, place in added.items():
+        piece = copy.deepcopy(model) | {"name": name, "type": name.rpartition("_")[0], "sim_handle": f"{name}_handle"}
+        piece["translation"] = place
+        piece["receptacles"] = [{"name": f"rec_{name}_on", "relation": "on", "sim_handle": f"{name}_handle|on"}]
+        scene["furniture"].append(piece)
+    monkeypatch.setitem(memento_house.SCENES, "small", scene)
+
+
+def run(
+    folder: Path, instruction: str, goal: dict, memories: Sequence[Trace] = (), max_actions: int = 40, **changes: object
+) -> tuple[list[str], bool]:
+    """The actions of one task in the small house, and whether its goal stood at the end."""
+    final = {"proposition_indices": [0], "n_propositions": None}
+    entry = memento_house.episode(
+        instruction=instruction,
+        evaluation_propositions=[goal],
+        evaluation_proposition_dependencies=[],
+        evaluation_constraints=[{"type": "TerminalSatisfactionConstraint", "args": final}],
+        **changes,
+    )
+    envs = MementoVectorEnv(load_tasks("acquisition", memento_house.write_data(folder, entry)), max_steps=40)
+    observations, _ = envs.reset()
+    won = []
+
+    def step(action: str) -> tuple[str, bool]:
+        observations, _, terminations, truncations, info = envs.step([action])
+        won.append(bool(info["won"][0]))
+        return observations[0], bool(terminations[0] or truncations[0])
+
+    turns = play(MemoryPlanner(max_actions=max_actions), instruction, observations[0], step, memories)
+    return [turn.action for turn in turns], won[-1]
+
+
+@pytest.mark.parametrize("piece", TABLES)
+def test_the_dining_table_is_the_one_with_chairs(tmp_path, monkeypatch, piece):
+    furnish(monkeypatch, chairs_at=piece)
+    goal = memento_house.on_top("Vase_:0000", piece)
+    actions, won = run(tmp_path, "Bring the vase from the bedroom to the dining table.", goal)
+    assert won
+    assert any(action.startswith("Navigate[chair_") for action in actions)
+
+
+def test_a_table_without_a_name_is_any_table(tmp_path, monkeypatch):
+    furnish(monkeypatch, chairs_at="table_8")
+    goal = memento_house.on_top("Vase_:0000", *TABLES)
+    actions, won = run(tmp_path, "Bring the vase from the bedroom to the kitchen table.", goal)
+    assert won
+    assert not any(action.startswith("Navigate[chair_") for action in actions), "no action is spent on it"
+
+
+def told(number: int, thing: str, piece: str) -> Trace:
+    """A memory in which a thing was put on what the agent took for the dining table."""
+    steps = (
+        TraceStep("", "Explore[bedroom_1]", f"{SUCCESS}{thing}_{number}: bed_6 in bedroom_1"),
+        TraceStep("", f"Pick[{thing}_{number}]", f"{SUCCESS}{thing}_{number}: held by the agent"),
+        TraceStep(
+            "", f"Place[{thing}_{number}, on, {piece}, None, None]", f"{SUCCESS}{thing}_{number}: {piece} in kitchen_1"
+        ),
+    )
+    return Trace(str(number), "small", f"Put the {thing} on the dining table. I like the {thing} there for tea.", steps)
+
+
+def test_most_memories_say_which_piece_is_called_so(tmp_path, monkeypatch):
+    furnish(monkeypatch, chairs_at="table_9")
+    wrong, others = told(2, "vase", "table_4"), [told(3, "lamp", "table_8"), told(4, "clock", "table_8")]
+    goal = memento_house.on_top("Vase_:0000", "table_8")
+    actions, won = run(tmp_path, "Put the vase where I like it for tea.", goal, [wrong, *others])
+    assert won, "two memories against one"
+    assert not any(action.startswith("Navigate[chair_") for action in actions)
+
+
+def test_where_memories_differ_it_finds_out_again(tmp_path, monkeypatch):
+    furnish(monkeypatch, chairs_at="table_9")
+    goal = memento_house.on_top("Vase_:0000", "table_9")
+    memories = [told(2, "vase", "table_4"), told(3, "lamp", "table_8")]
+    _, won = run(tmp_path, "Put the vase where I like it for tea.", goal, memories)
+    assert won
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Place them next to each other.", True),
+        ("Then put it on the shelves and leave it there.", True),
+        ("Put the cup next to them.", False),
+        ("Move it and the cup to the table; then take the book.", False),
+        ("It is my lucky pen.", False),
+    ],
+)
+def test_a_sentence_about_what_was_named_before(sentence, expected):
+    assert says_more(sentence) == expected
+
+
+def test_nothing_is_moved_before_all_of_a_memory_was_looked_for(tmp_path):
+    seen = "cup_0: table_4 in kitchen_1\nlamp_9: bed_6 in bedroom_1"
+    steps = (
+        TraceStep("", "Explore[bedroom_1]", SUCCESS + seen),
+        TraceStep("", "Pick[cup_0]", SUCCESS + "cup_0: held by the agent"),
+        TraceStep("", "Place[cup_0, within, cabinet_5, None, None]", SUCCESS + "cup_0: cabinet_5 in kitchen_1"),
+        TraceStep("", "Pick[lamp_9]", SUCCESS + "lamp_9: held by the agent"),
+        TraceStep("", "Place[lamp_9, within, cabinet_5, None, None]", SUCCESS + "lamp_9: cabinet_5 in kitchen_1"),
+    )
+    lost = Trace("3", "small", "Put the cup and the lamp into the cabinet. I like that for a calm day.", steps)
+    vase = Trace("4", "small", "Put the vase on the bed. I like the vase on the bed for a calm night.")
+    goal = memento_house.on_top("Vase_:0000", "bed_6")
+    actions, won = run(tmp_path, "Set up my calm day.", goal, [lost, vase])
+    assert won
+    assert "Pick[cup_0]" not in actions
+
+
+def test_with_few_actions_left_what_stands_where_memory_found_it_is_not_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setitem(memento_house.CAPTIONS, "Mug", {"category": "cup", "caption": "A blue cup with stars."})
+    changes = {
+        "rigid_objs": [
+            [name, [[1, 0, 0, x], [0, 1, 0, 0.5], [0, 0, 1, z], [0, 0, 0, 1]]]
+            for name, x, z in (("Cup", 3.0, 4.2), ("Mug", 0.0, 5.0))
+        ],
+        "name_to_receptacle": {"Cup_:0000": "table_4_handle|on", "Mug_:0000": "cabinet_5_handle|within"},
+    }
+    seen = "cup_0: table_4 in kitchen_1\ncup_1: cabinet_5 in kitchen_1"
+    steps = (
+        TraceStep("", "Explore[kitchen_1]", SUCCESS + seen),
+        TraceStep(
+            "",
+            "DescribeObjectTool[cup_0]",
+            f"Result: The description of the object 'cup_0' is:\nA red cup.\nObjects: {seen}",
+        ),
+        TraceStep("", "Pick[cup_0]", SUCCESS + "cup_0: held by the agent"),
+        TraceStep("", "Place[cup_0, on, bed_6, None, None]", SUCCESS + "cup_0: bed_6 in bedroom_1"),
+    )
+    memory = Trace("1", "small", "Put the cup on the bed. It was a gift from my aunt.", steps)
+    goal = memento_house.on_top("Cup_:0000", "bed_6")
+    asked = "Put the gift cup from my aunt on the bed."
+    looks = {}
+    for max_actions in (40, 8):
+        actions, won = run(tmp_path / str(max_actions), asked, goal, [memory], max_actions, **changes)
+        assert won
+        looks[max_actions] = sum(action.startswith("DescribeObjectTool") for action in actions)
+    assert looks[8] == 0 < looks[40]
