@@ -130,10 +130,10 @@ class MemoryPlanner:
             others = self.moves[self._current :]
             return (self._step(others[0]) if others else None) or Verdict.DONE
         part = self._parts[move.part]
-        if part.others and not self._started(part):
-            homes = (self._search.unseen_home(other.thing) for other in part.moves)
-            if room := next(filter(None, homes), ""):
-                return Reply(f"I look whether all of it is in {room}, as I remember it.", f"Explore[{room}]")
+        if part.others and not self._started(part):  # all of it is looked for first: it may be another memory's
+            for other in part.moves:
+                if room := self._search.unseen_home(other.thing):
+                    return self._search.explore(other.thing, room, "is not found yet")
         taken = {other.thing.name for other in self.moves if other.thing is not thing}
         reply = self._search.look_for(move, taken, self._spare())
         if reply is not None or not thing.name:

@@ -64,13 +64,17 @@ class Search:
                 return reply
         room = next(iter(unseen), None) or self._next_room(thing, taken)
         if room is not None:
-            why = f"{thing.phrase} is not found yet" if not fits else f"I am not sure that I have seen {thing.phrase}"
-            return Reply(f"{why[0].upper()}{why[1:]}; I explore {room}.", f"Explore[{room}]")
+            return self.explore(thing, room, "is not found yet" if not fits else "may not be what I have seen")
         rest = fits or self._fitting(thing, taken, 0.5)
         if rest:
             thing.name = self._best(thing, move, rest)
             thing.known = False
         return None
+
+    @staticmethod
+    def explore(thing: Thing, room: str, why: str) -> Reply:
+        """The answer that looks for a thing in a room."""
+        return Reply(f"{thing.phrase[0].upper()}{thing.phrase[1:]} {why}; I explore {room}.", f"Explore[{room}]")
 
     def unseen_home(self, thing: Thing) -> str:
         """The room in which memory found a thing, where it is still to be explored for it; else empty."""
