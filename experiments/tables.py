@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from baseline_tables import BASELINES
 from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 from embodied_mem.registry import load
@@ -467,6 +468,7 @@ TABLES = {
     "memento": memento,
     "memento_captions": _of("memento_captions", lambda data, source: f"{captions_table(data)}\n\n{source}"),
     "memento_joined": _of("memento_joined", lambda data, source: f"{joined_table(data)}\n\n{source}"),
+    **{name: _of(name, table) for name, table in BASELINES.items()},
     "memento_encoders": _of("memento_encoders", lambda data, source: f"{encoders_table(data)}\n\n{source}"),
 }
 

@@ -113,16 +113,19 @@ def settings_of(
     hint_tokens: Sequence[int | None] = (None,),
     guidance: Sequence[str] = ("place",),
     decoding: Sequence[str] = ("free",),
+    memory_model: bool = False,
 ) -> list[Setting]:
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
     These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
     `compiled_text` with other hints and guidance, `teacher` with other guidance, and all that have an executor with
     other decoding. The first row of a delivery has its name; the others say what differs, as `compiled bank=empty`.
+    That of a memory method says that rules answer its calls, unless a `memory_model` does.
     """
     rows = []
     for delivery in deliveries:
-        base = Setting(delivery, banks[0], soft[0], hint_tokens[0], guidance=guidance[0], decoding=decoding[0])
+        name = delivery if memory_model else _row(delivery)
+        base = Setting(delivery, banks[0], soft[0], hint_tokens[0], name, guidance[0], decoding[0])
         rows.append(base)
         changes: list[dict[str, Any]] = []
         if delivery in ("static", "static_full", "compiled") or _is_method(delivery):
@@ -137,7 +140,7 @@ def settings_of(
             changes += [{"decoding": one} for one in decoding[1:]]
         for change in changes:
             [(field, value)] = change.items()
-            rows.append(dataclasses.replace(base, **change, name=f"{_row(delivery)} {field}={value}"))
+            rows.append(dataclasses.replace(base, **change, name=f"{name} {field}={value}"))
     return rows
 
 

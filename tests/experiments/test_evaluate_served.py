@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 
 import pytest
@@ -14,6 +15,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
+from embodied_mem.memory import MemoryBank
 from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
@@ -186,3 +188,34 @@ def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
     assert list(refused) == ["none", "none decoding=admissible", "compiled_text", "compiled_text decoding=admissible"]
     assert refused["none decoding=admissible"] == refused["compiled_text decoding=admissible"] == 0 < refused["none"]
     assert played(main(few)) == played(report)
+
+
+def remembers(body):
+    """Keeps the same fact of every episode, and looks."""
+    if "Answer with JSON only" not in body["messages"][0]["content"]:
+        return reply("look", 100, 5)
+    record = {"id": "", "kind": "semantic", "content": "mug was in desk 1"}
+    return reply(json.dumps({"records": [record]}), 50, 7)
+
+
+def test_a_model_answers_what_a_memory_method_asks_and_is_played_again(bank, tmp_path):
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "3", "--seeds", "0", "--temperature", "0"]
+    few += ["--deliveries", "none", "langmem", "--bank_file", bank, "--model", "tiny", "--memory_model", "small"]
+    few += ["--out", str(tmp_path / "out"), "--record", str(tmp_path / "calls.jsonl")]
+    server = Server(remembers)
+    try:
+        report = main([*few, "--server", server.url])
+    finally:
+        server.close()
+    row = report["deliveries"]["langmem"]  # and not "(rule extraction)"
+    episodes = len(MemoryBank.load(bank))
+    assert row["observed"][-1]["episodes"] == row["observed"][-1]["calls"] == episodes
+    assert row["observed"][-1]["tokens_sent"] == 50 * episodes
+    assert row["observed"][-1]["tokens_received"] == 7 * episodes
+    assert report["memory_model"]["chat_model"] == "small"
+    assert report["memory_model"]["usage"]["calls"] == episodes
+    assert report["usage"]["prompt_tokens"] == 100 * 2 * 2 * 3  # the executor's: rows, tasks, steps
+    assert row["executor_tokens_per_step"] == 105
+    again = main(few)
+    assert played(again) == played(report)
+    assert again["memory_model"]["usage"]["replayed"] == episodes

@@ -17,6 +17,9 @@ without --server replays the recording:
 
     --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
 
+With --memory_model, a model behind the same server answers what memory methods ask when they observe and recall
+(mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer.
+
 With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file.
 
 With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, what memory gave, and what was done.
@@ -40,8 +43,8 @@ import numpy as np
 
 from embodied_mem import envs
 from embodied_mem.agents.agent import Agent
-from embodied_mem.agents.baselines import AGENTS
-from embodied_mem.agents.deliveries import DELIVERIES
+from embodied_mem.agents.baselines import AGENTS, METHODS
+from embodied_mem.agents.deliveries import DELIVERIES, STEPS
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
@@ -81,7 +84,8 @@ MAX_REQUESTS = 8
 """At a time, to a server; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
 """Of a published model."""
-IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
+METHODS_TOLD = tuple(name for name in DELIVERIES if name.removesuffix(STEPS) in METHODS)
+IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher", *METHODS_TOLD)
 """Deliveries that a published model can read."""
 
 
@@ -116,6 +120,9 @@ class AlfworldConfig(ChatOptions):
     guidance: tuple[str, ...] = guidance_option()
     decoding: tuple[str, ...] = decoding_option()
     executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
+    memory_model: str = option(
+        "", "a chat model at --server, or in --record and .memory, that answers memory methods' calls; default: rules"
+    )
     out: pathlib.Path | None = option(
         None,
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
@@ -202,7 +209,10 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     if world.name not in TRAINED_ON:
         refuse_weights(config.weights, world.name, "ALFWorld")
     seeds, names = list(config.seeds or ev.seeds), list(config.deliveries or ev.deliveries)
-    rows = settings_of(names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance, config.decoding)
+    rows = settings_of(
+        names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance, config.decoding,
+        memory_model=bool(config.memory_model),
+    )  # fmt: skip
     source = config.tasks or world.valid
     count = config.num_tasks or (world.num_valid if source == world.valid else 0)
     games = games_of(source, count, "valid", world, trained.seed)
@@ -221,6 +231,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     )  # fmt: skip
     temperature = ev.temperature if config.temperature is None else config.temperature
     chat = chat_model(config, "--deliveries with --model", {"stop": ["\n"]}) if config.model else None
+    memory = memory_model(config) if config.memory_model else None
     acting: Acts | None = None
     if chat:
         acting = served_executor(chat, world.grammar, temperature, batch_size)
@@ -257,7 +268,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         scores = score(
             bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
             batch_size=batch_size if acting else config.batch_size,
-            executor=acting,
+            executor=acting, chat=memory,
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [
@@ -271,12 +282,19 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         **{key: facts[key] for key in ("max_steps", "temperature", "grammar", "bank")},
     }
     facts |= {"seconds": round(time.perf_counter() - started, 1)} | usage_of(chat)
+    facts |= {"memory_model": usage_of(memory)} if memory else {}
     facts |= episodes_data("alfworld", episodes, **protocol)
     report = write_report(out, scores, facts)
     if result:
         write_result(result, report)
     kept.unlink()
     return report
+
+
+def memory_model(config: AlfworldConfig) -> ChatModel:
+    """Who answers the calls of memory methods; recorded beside what the executor is asked."""
+    record = f"{config.record}.memory" if config.record else ""
+    return chat_model(dataclasses.replace(config, model=config.memory_model, record=record), "--memory_model")
 
 
 def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int) -> Acts:

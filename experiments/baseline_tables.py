@@ -1,0 +1,116 @@
+"""Tables of other papers' memory methods and agents, for `tables.py`: a result's data and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from embodied_mem.evaluation.report import versus
+from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
+from embodied_mem.language.chat import Prices
+
+PRICES = Prices(prompt=0.15, completion=0.60)
+"""Dollars of a million tokens for the dollar equivalents: the list price of gpt-4o-mini. Nobody was paid."""
+
+
+def trials_table(data: dict[str, Any], source: str) -> str:
+    """What each setting of each method tells."""
+    rows = [
+        [
+            name,
+            setting.replace("_", " "),
+            f"{percent(row['told'])} {'(taken)' if data['best'][name] == setting else ''}",
+        ]
+        for name, tried in data["rows"].items()
+        for setting, row in tried.items()
+    ]
+    head = ["method", "setting", "places told"]
+    return markdown(head, rows, f"{data['num_tasks']} games of {data['tasks']}; {source}")
+
+
+def recall_table(data: dict[str, Any], source: str) -> str:
+    """What recalled lines tell of where the goal's things are, and what that costs."""
+    head = [
+        "method",
+        "places told",
+        "by lines of this room",
+        "against static, paired",
+        "executor tokens",
+        "calls a task",
+        "ms",
+    ]
+    head += [
+        "per episode observed: calls",
+        "tokens",
+        "dollars per 1,000 episodes",
+        "texts (kB) after 100",
+        "1,000",
+        "all",
+    ]
+    rows = []
+    for name, tried in data["rows"].items():
+        [row] = tried.values()
+        cells = [
+            name, rate(row["told"], row["interval"]), percent(row["told_here"]),
+            "-" if name == "static" else difference(row["difference_to_static"]),
+            f"{row['tokens']:.0f}", f"{row['calls']:.0f}", f"{row['milliseconds']:.1f}",
+        ]  # fmt: skip
+        rows.append([*cells, *(_observed(row["observed"]) if "observed" in row else ["-"] * 6)])
+    footer = (
+        f"{data['num_tasks']} games of {data['tasks']}, {data['bank']:,} episodes observed; dollars at {PRICES.prompt} "
+    )
+    return markdown(head, rows, f"{footer}and {PRICES.completion} a million tokens sent and received; {source}")
+
+
+def _observed(grown: list[dict[str, int]]) -> list[str]:
+    last = grown[-1]
+    tokens = last["tokens_sent"] + last["tokens_received"]
+    dollars = PRICES.cost(last["tokens_sent"], last["tokens_received"]) / last["episodes"]
+    return [
+        f"{last['calls'] / last['episodes']:.2f}", f"{tokens / last['episodes']:,.0f}", f"{1000 * dollars:.2f}",
+        *(f"{one['texts']:,} ({one['text_bytes'] / 1000:.0f})" for one in grown),
+    ]  # fmt: skip
+
+
+def agents_table(data: dict[str, Any], source: str) -> str:
+    """Agents that play their tasks again without clearing memory."""
+    head = ["agent", "run", "success", "95 % interval", "against the first run, paired", "steps"]
+    head += ["steps against the first run, paired"]
+    rows = [
+        [
+            name, str(number), percent(row["success"]), between(row["interval"]),
+            difference(row.get("success_difference_to_first_run")), f"{row['steps']:.2f}",
+            difference(row.get("steps_difference_to_first_run"), 1, 2),
+        ]
+        for name, runs in data["agents"].items()
+        for number, row in enumerate(runs, 1)
+    ]  # fmt: skip
+    return markdown(
+        head, rows, f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps; {source}"
+    )
+
+
+def deliveries_table(data: dict[str, Any], source: str) -> str:
+    """Memory methods beside the deliveries of this package, played by one executor."""
+    head = ["delivery", "success", "95 % interval", "against none, paired", "steps", "tokens of memories/step"]
+    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "ms/step"]
+    rows = [
+        [
+            name, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            f"{row['memory_tokens_per_step']:.0f}", f"{row['executor_tokens_per_step']:.0f}",
+            f"{row.get('calls_per_step', 0):.2f}", f"{row['compiler_tokens_per_step']:.0f}",
+            f"{row['latency_ms_per_step']:.1f}",
+        ]
+        for name, row in data["deliveries"].items()
+    ]  # fmt: skip
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
+    return markdown(head, rows, f"{games}; {source}")
+
+
+BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
+    "baseline_trials": trials_table,
+    "baseline_recall": recall_table,
+    "baseline_agents": agents_table,
+    "baselines_alfworld": deliveries_table,
+}
+"""Table by result."""
