@@ -1,4 +1,4 @@
-"""Builds the extension `embodied_mem._native` with CMake; everything else is declared in pyproject.toml."""
+"""Builds the extension `embodied_mem._native` with CMake, takes two sets of weights along; else see pyproject.toml."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
+WEIGHTS = ("alfworld_judging", "habits")
+"""Sets of `experiments/weights` that a wheel has, as `embodied_mem/weights/<name>`: 3 MB each."""
 REPORT_EVERY_S = 10.0
 _STEP = re.compile(r"\[ *(?:(\d+)/(\d+)|(\d+)%)\]")
 """How Ninja ([12/96]) and Make ([ 12%]) begin the line of a step."""
@@ -43,6 +46,17 @@ def say(line: str) -> None:
     if not sys.stdout.isatty():
         with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
             terminal.write(f"\n  {line}\n")
+
+
+class BuildWithWeights(build_py):
+    """Copies the weights beside the modules; an editable install reads them where they are."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            for name in WEIGHTS:
+                target = Path(self.build_lib) / "embodied_mem" / "weights" / name
+                shutil.copytree(ROOT / "experiments" / "weights" / name, target, dirs_exist_ok=True)
 
 
 class CMakeBuild(build_ext):
@@ -75,4 +89,5 @@ class CMakeBuild(build_ext):
 
 
 if __name__ == "__main__":
-    setup(ext_modules=[Extension("embodied_mem._native", sources=[])], cmdclass={"build_ext": CMakeBuild})
+    commands = {"build_ext": CMakeBuild, "build_py": BuildWithWeights}
+    setup(ext_modules=[Extension("embodied_mem._native", sources=[])], cmdclass=commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import pathlib
@@ -13,6 +14,7 @@ import pytest
 
 from embodied_mem import cli
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation import command as of_commands
 from embodied_mem.evaluation import evaluate
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, episodes_of, option
 from embodied_mem.evaluation.command import Models
@@ -143,6 +145,31 @@ def test_data_says_what_a_world_needs_and_where_it_is_published(monkeypatch, cap
     trial.write_text("{}")
     assert cli.main(["data", "alfworld"]) == 0
     assert capsys.readouterr().out.startswith("alfworld: ok")
+
+
+def test_published_weights_are_found_by_their_name_in_a_clone_and_in_a_package(monkeypatch, tmp_path):
+    """Every set that the build takes along is there; a wheel has it in `embodied_mem/weights`."""
+    found = {name: of_commands.weights_folder(name) for name in _constant(ROOT / "setup.py", "WEIGHTS")}
+    assert found == {name: ROOT / "experiments/weights" / name for name in ("alfworld_judging", "habits")}
+    for name, folder in found.items():
+        assert (folder / "weights.safetensors").is_file()
+        assert f"graft experiments/weights/{name}\n" in (ROOT / "MANIFEST.in").read_text()
+    package = tmp_path / "embodied_mem"
+    (package / "weights/habits").mkdir(parents=True)
+    (package / "evaluation").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(of_commands, "__file__", str(package / "evaluation/command.py"))
+    for name in ("habits", "experiments/weights/habits"):
+        assert of_commands.weights_folder(name) == package / "weights/habits"
+    for name in ("runs/habits", "weights", "/habits"):
+        assert of_commands.weights_folder(name) == pathlib.Path(name)
+
+
+def _constant(path, name):
+    """The value that a module assigns to a name, without running it."""
+    tree = ast.parse(path.read_text())
+    (node,) = (node for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == name)
+    return ast.literal_eval(node.value)
 
 
 def test_ctrl_c_ends_a_program_with_one_line():

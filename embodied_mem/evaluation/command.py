@@ -34,6 +34,8 @@ EXTRA_OF = {
     "sklearn": "pictures",
     **dict.fromkeys(("mcp", "mcp_types", "uvicorn"), "mcp"),
     "langgraph": "langgraph",
+    "openenv": "openenv",
+    "verifiers": "verifiers",
 }
 """Module of another package -> the extra that installs it."""
 
@@ -122,7 +124,20 @@ class Models:
         from embodied_mem.training.bundle import load_bundle
         from embodied_mem.training.config import MeshConfig
 
-        return load_bundle(self.folder, mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+        return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+
+
+def weights_folder(name: str) -> pathlib.Path:
+    """The folder of weights: `name` itself, else the set of its last part in `experiments/weights` or in the package.
+
+    A wheel brings sets in `embodied_mem/weights`; a clone has them in `experiments/weights`.
+    """
+    folder = pathlib.Path(name)
+    package = pathlib.Path(__file__).resolve().parents[1]
+    if folder.is_dir() or folder.parent not in (pathlib.Path("."), pathlib.Path("experiments/weights")):
+        return folder
+    own = (package.parent / "experiments" / "weights" / folder.name, package / "weights" / folder.name)
+    return next((path for path in own if path.is_dir()), folder)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -102,7 +102,8 @@ class AlfworldConfig(ChatOptions):
     max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
     deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=DELIVERIES)
     weights: str = option(
-        "experiments/weights/alfworld_judging", "folder with config.json, tokenizer.json, weights.safetensors"
+        "experiments/weights/alfworld_judging",
+        "folder with config.json, tokenizer.json, weights.safetensors, or the name of a published set",
     )
     seeds: tuple[int, ...] = option(
         (), "of deliveries: each game is played once per seed; default: the weights' own", kind=int

@@ -1,0 +1,168 @@
+"""The verifiers environment, played by verifiers' own agent: its interception server, its model client, its traces."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import sys
+import threading
+
+import pytest
+
+from embodied_mem.envs.single_env import TextEnv
+
+pytest.importorskip("verifiers.v1", reason='verifiers is not installed: pip install "embodied_mem[verifiers]"')
+
+import verifiers.v1 as vf
+
+from embodied_mem.serve.verifiers import SYSTEM_PROMPT, WorldEnv, WorldTaskset, command_of
+
+HARNESS = '''
+"""A harness that asks once per turn and runs in this process; verifiers' own are programs that uv fetches."""
+import httpx
+import verifiers.v1 as vf
+from verifiers.v1.dialects.chat import message_to_wire
+
+__all__ = ["OneCall"]
+
+
+class OneCallConfig(vf.HarnessConfig):
+    pass
+
+
+class OneCall(vf.Harness[OneCallConfig]):
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    SUPPORTS_MCP = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(self, ctx, trace, runtime, endpoint, secret, mcp_urls, data, tool_interception_url=None):
+        system, prompt = self.resolve_prompt(data)
+        first = isinstance(prompt, str)
+        messages = [{"role": "system", "content": system}] if system else []
+        messages += [{"role": "user", "content": prompt}] if first else [message_to_wire(one) for one in prompt]
+        async with httpx.AsyncClient(timeout=30) as client:
+            answer = await client.post(
+                f"{endpoint}/chat/completions",
+                headers={"Authorization": f"Bearer {secret}"},
+                json={"model": ctx.model, "messages": messages},
+            )
+        answer.raise_for_status()
+        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+'''
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """A chat server that says the next of `replies` and keeps what it was asked."""
+
+    replies: list[str] = []  # noqa: RUF012
+    asked: list[list[dict]] = []  # noqa: RUF012
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(request["messages"])
+        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        answer = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "told",
+            "choices": [choice],
+            "usage": usage,
+        }
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def episode(tmp_path, monkeypatch):
+    """(replies, options) -> the trace of task 0, and what the model was asked."""
+    (tmp_path / "one_call.py").write_text(HARNESS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    def play(replies, **options):
+        Model.replies, Model.asked = replies, []
+        client = vf.EvalClientConfig(base_url=f"http://127.0.0.1:{server.server_port}/v1")
+        config = vf.resolve_env_config(
+            {
+                "taskset": {"id": "embodied_mem_verifiers", "options": options, "num_tasks": 2},
+                "player": {"harness": {"id": "one_call"}, "runtime": {"type": "subprocess"}},
+                "interception": {"type": "server"},
+            }
+        )
+        env = vf.load_environment(config)
+        assert isinstance(env, WorldEnv)
+
+        async def run():
+            context = vf.ModelContext(model="told", client=client, sampling=vf.SamplingConfig())
+            async with env.serving():
+                return await env.run_episode(next(iter(env.taskset)), context)
+
+        played = asyncio.run(run())
+        assert played.errors == []
+        (trace,) = played.traces
+        return trace, Model.asked
+
+    yield play
+    server.shutdown()
+    thread.join()
+    sys.modules.pop("one_call", None)
+
+
+def test_tasks_are_the_worlds_first_texts():
+    world = TextEnv("alfworld", max_steps=5)
+    taskset = WorldTaskset(vf.taskset_config_type("embodied_mem_verifiers")(options={"max_steps": 5}, num_tasks=3))
+    tasks = list(taskset)
+    assert [task.data.idx for task in tasks] == [0, 1, 2]
+    assert len({task.key for task in tasks}) == 3
+    for task in tasks:
+        text, info = world.reset(seed=task.data.seed)
+        assert task.data.prompt == f"{text}\nPossible now: {', '.join(info['admissible_commands'])}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "command"), [("look", "look"), ("I think\n\n go to x 1 \n", "go to x 1"), ("\n", "")]
+)
+def test_the_command_is_the_last_line(reply, command):
+    assert command_of(reply) == command
+
+
+def test_an_agent_of_verifiers_plays_and_loses(episode):
+    trace, asked = episode(["Let me see.\nlook", "inventory"], max_steps=3)
+    world = TextEnv("alfworld", max_steps=3)
+    first, info = world.reset(seed=0)
+    assert trace.errors == []
+    assert (trace.rewards["won"].value, trace.metrics["steps"]) == (0.0, 3.0)
+    assert trace.info["task_id"] == info["task_id"]
+    assert len(asked) == 3
+    assert asked[0][0] == {"role": "system", "content": SYSTEM_PROMPT}
+    assert asked[0][-1]["content"].startswith(first)
+    told = world.step("look")
+    assert asked[1][-1]["content"] == f"{told[0]}\nPossible now: {', '.join(told[4]['admissible_commands'])}"
+
+
+def test_an_agent_of_verifiers_wins(episode):
+    from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
+
+    world = TextEnv("alfworld")
+    world.reset(seed=0)
+    plan = shortest_plan(WorldState.from_env(world._envs.env(0)))
+    trace, asked = episode(plan)
+    assert trace.errors == []
+    assert (trace.reward, trace.metrics["progress"], trace.metrics["steps"]) == (1.0, 1.0, len(plan))
+    assert len(asked) == len(plan)
