@@ -1,7 +1,7 @@
 """ALFWorld's own games: trained on the train split, chosen on valid_seen, 50 steps per episode; hours on two cores.
 
-`grpo_cpu` with more steps and four teacher passes with other detours each, and without GRPO. Scored with three seeds at
-temperature 0.5: greedy play repeats refused commands, which costs the deliveries without guidance most.
+The settings of `_small` with more steps and four teacher passes with other detours each, and without GRPO. Scored with
+three seeds at temperature 0.5: greedy play repeats refused commands, which costs the deliveries without guidance most.
 
 Result: none 73.1 %, static 74.0 %, compiled 95.5 % of valid_seen (`results/alfworld_valid_seen.json`; the executor was
 trained before the compiler's prompt had marks, see the log).
@@ -11,11 +11,11 @@ import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig, EvalConfig, WorldConfig
 
-from . import grpo_cpu
+from ._small import small as small_config
 
 
 def config() -> Config:
-    small = grpo_cpu.config()
+    small = small_config()
 
     def rounds(correction: CorrectionConfig, count: int, steps: int) -> CorrectionConfig:
         sft = dataclasses.replace(correction.sft, steps=steps)

@@ -12,13 +12,13 @@ import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig, EvalConfig, MemoryConfig, WorldConfig
 
-from . import grpo_cpu
+from ._small import small as small_config
 
 BANKS = ("committed", "committed", "committed", "noisy:0.5", "stale", "irrelevant", "empty")
 
 
 def config() -> Config:
-    small = grpo_cpu.config()
+    small = small_config()
 
     def rounds(correction: CorrectionConfig, count: int) -> CorrectionConfig:
         return dataclasses.replace(correction, rounds=count, max_steps=10)

@@ -14,11 +14,11 @@ import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig, DataConfig, EvalConfig, MemoryConfig, WorldConfig
 
-from . import grpo_cpu
+from ._small import small as small_config
 
 
 def config() -> Config:
-    small = grpo_cpu.config()
+    small = small_config()
     none = CorrectionConfig()
     return dataclasses.replace(
         small,
