@@ -129,6 +129,8 @@ def train(
             tasks = taught_by(chat, tasks, taught)
         sides = config.world.train, config.world.valid
         say(f"games: {tasks.num_train} train ({sides[0]}), {tasks.num_valid} validation ({sides[1]})")
+        if config.evaluation.tasks:
+            say(f"and {tasks.num_test} for the table ({config.evaluation.tasks}), of which nothing is used before it")
         with first_alone("bank"):
             bank = teach_bank(config, run_dir / "bank.jsonl.gz", tasks)
         say(f"memory bank: {len(bank)} successful episodes")
@@ -180,6 +182,7 @@ def train(
         say("compiler corrected on its own episodes")
     ev = config.evaluation
     valid = tasks.valid, len(range(tasks.num_valid)[: ev.num_tasks or None]), scored_with
+    test = tasks.test, len(range(tasks.num_test)[: ev.num_tasks or None]), scored_with
     settings = {"seeds": ev.seeds, "temperature": ev.temperature}
     before = {}
     if config.grpo.steps:
@@ -200,11 +203,14 @@ def train(
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
     say.begin("table")
-    scores = score(bundle, *valid, deliveries=ev.deliveries, **settings)
+    scores = after = score(bundle, *test, deliveries=ev.deliveries, **settings)
+    if before and ev.tasks:  # the gain of GRPO is of the validation tasks, which were scored before it
+        after = score(bundle, *valid, deliveries=("compiled",), label="after GRPO", **settings)
+        before["compiled_after_grpo"] = after["compiled"].to_json()
     if not is_first():
         return None
-    if before and "compiled" in scores:
-        before["gain_of_grpo"] = paired_difference(scores["compiled"].won, scored["compiled"].won)
+    if before and "compiled" in after:
+        before["gain_of_grpo"] = paired_difference(after["compiled"].won, scored["compiled"].won)
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,

@@ -159,7 +159,9 @@ class MemoryCompiler:
                     densities = drawn
         written, log_probs, lengths = self._placement.fetch((result.tokens, result.log_probs, result.lengths))
         count = len(encoded)
-        texts = [self.tokenizer.decode(written[row, : lengths[row]], skip_special=True) for row in range(count)]
+        # Published models have more output rows than their tokenizers have tokens; such a token has no text.
+        said = [[i for i in written[row, : lengths[row]] if i < self.tokenizer.vocab_size] for row in range(count)]
+        texts = [self.tokenizer.decode(ids, skip_special=True) for ids in said]
         return [
             Compiled(
                 parse_output(texts[row]),

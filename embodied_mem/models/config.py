@@ -203,6 +203,9 @@ PRESETS: dict[str, DecoderConfig] = {
     ),
     "qwen2.5-14b": _qwen(5120, 48, 40, 13_824, **_LARGE_QWEN2),
     "qwen2.5-32b": _qwen(5120, 64, 40, 27_648, **_LARGE_QWEN2),
+    "qwen2.5-vl-32b": _qwen(
+        5120, 64, 40, 27_648, **(_LARGE_QWEN2 | {"mrope_sections": (16, 24, 24), "max_length": 128_000})
+    ),
     "qwen3-0.6b": _qwen(1024, 28, 16, 3072, qk_norm=True),
     "qwen3-1.7b": _qwen(2048, 28, 16, 6144, qk_norm=True),
     "qwen3-4b": _qwen(2560, 36, 32, 9728, qk_norm=True),

@@ -47,6 +47,19 @@ class MeshShape:
         """Sizes in the order of `AXES`."""
         return (self.data, self.fsdp, self.tensor)
 
+    def for_sampling(self, tensor: int) -> MeshShape:
+        """Returns the shape of the same devices in which every `tensor` of them hold one copy; for 0, this one.
+
+        Raises:
+            InvalidInputError: the number of devices is no multiple of `tensor`.
+        """
+        devices = math.prod(self.sizes)
+        if not tensor:
+            return self
+        if devices % tensor:
+            raise InvalidInputError(f"mesh.sampling_tensor: expected a divisor of the {devices} devices, got {tensor}")
+        return MeshShape(devices // tensor, 1, tensor)
+
     def resolve(self, num_devices: int) -> MeshShape:
         """Returns the shape with -1 filled in, for exactly `num_devices` devices.
 

@@ -55,12 +55,8 @@ class Placement:
         """
         if self.mesh is None or not tensor:
             return self
-        if self.mesh.size % tensor:
-            raise InvalidInputError(
-                f"mesh.sampling_tensor: expected a divisor of the {self.mesh.size} devices, got {tensor}"
-            )
         # In the order of the training's mesh, so that one program can read one layout and write the other.
-        devices = self.mesh.devices.reshape(-1, 1, tensor)
+        devices = self.mesh.devices.reshape(MeshShape(*self.mesh.axis_sizes).for_sampling(tensor).sizes)
         return Placement(jax.sharding.Mesh(devices, AXES, axis_types=self.mesh.axis_types))
 
     def shardings(self, tree: Any, axes: LogicalAxes) -> Any:

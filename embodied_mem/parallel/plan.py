@@ -80,19 +80,23 @@ class Pass:
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """One kind of work whose memory peaks on its own; all models' parameters and optimizer states stay resident.
+    """One kind of work whose memory peaks on its own.
 
     Attributes:
         name: e.g. "sft", "rollout".
         passes: forward and backward passes that are alive together.
         caches: KV caches that are alive together, `length` being their capacity.
         trains: gradients of the trainable parameters exist.
+        sampled: models that lie in the layout for sampling, where the plan has one.
+        only_sampled: those of them that do not lie in that for training as well.
     """
 
     name: str
     passes: tuple[Pass, ...] = ()
     caches: tuple[Pass, ...] = ()
     trains: bool = False
+    sampled: tuple[str, ...] = ()
+    only_sampled: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +116,8 @@ class ParameterRow:
 
 @dataclasses.dataclass(frozen=True)
 class ModelMemory:
-    """Bytes per device that a model holds whatever the phase; `gradients` only while training."""
+    """Bytes per device that a model holds whatever the phase; `gradients` only while training, `sampling` in the
+    layout for sampling, where there is one."""
 
     model: str
     parameters_total: int
@@ -120,6 +125,7 @@ class ModelMemory:
     parameters: int
     gradients: int
     optimizer: int
+    sampling: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,10 +164,13 @@ class Plan:
         """The plan for a person."""
         devices = math.prod(self.mesh.values())
         lines = [f"mesh: {' x '.join(f'{axis} {size}' for axis, size in self.mesh.items())} = {devices} devices", ""]
-        rows: list[tuple[str, ...]] = [("model", "parameters", "trainable", "weights", "gradients", "optimizer")]
+        rows: list[tuple[str, ...]] = [
+            ("model", "parameters", "trainable", "weights", "gradients", "optimizer", "to sample")
+        ]
         for m in self.models:
             counts = (f"{m.parameters_total:,}", f"{m.trainable_total:,}")
-            rows.append((m.model, *counts, size_of(m.parameters), size_of(m.gradients), size_of(m.optimizer)))
+            held = (m.parameters, m.gradients, m.optimizer, m.sampling)
+            rows.append((m.model, *counts, *map(size_of, held)))
         lines += [*columns(rows), ""]
         rows = [("per device", "resident", "gradients", "gathered", "activations", "caches", "total", "fits chips of")]
         for p in self.phases:
@@ -186,7 +195,13 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence[Phase], optimizer: Any) -> Plan:
+def plan(
+    models: Sequence[PlannedModel],
+    mesh_shape: MeshShape,
+    phases: Sequence[Phase],
+    optimizer: Any,
+    sampling_shape: MeshShape | None = None,
+) -> Plan:
     """Returns the memory of every phase and the place of every parameter.
 
     Args:
@@ -194,11 +209,12 @@ def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence
         mesh_shape: without -1.
         phases: what happens, one peak each.
         optimizer: an optax transformation; its state is made for the trainable parameters.
+        sampling_shape: the same devices as models are sampled from (`Placement.for_sampling`), if otherwise.
 
     Raises:
         InvalidInputError: a phase names an unknown model, or has a batch or length below 1.
     """
-    mesh = abstract_mesh(mesh_shape)
+    mesh, sampling = abstract_mesh(mesh_shape), abstract_mesh(sampling_shape) if sampling_shape else None
     by_name = {model.name: model for model in models}
     rows, memories, fallbacks = [], [], []
     for model in models:
@@ -215,22 +231,26 @@ def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence
                 parameters=sum(row.bytes_per_device for row in model_rows),
                 gradients=sum(row.bytes_per_device for row in model_rows if row.trainable),
                 optimizer=sum(place(leaf_path(p), x, model.axes, mesh).bytes_per_device for p, x in _leaves(state)),
+                sampling=weight_bytes(model, sampling) if sampling else 0,
             )
         )
-    resident = sum(m.parameters + m.optimizer for m in memories)
     gradients = sum(m.gradients for m in memories)
     answers = []
     for phase in phases:
         for work in (*phase.passes, *phase.caches):
             _check(work, by_name)
-        used = dict.fromkeys(work.model for work in (*phase.passes, *phase.caches))
-        gathered = max((_gathered_bytes(by_name[name], mesh) for name in used), default=0)
+        sampled, only = (phase.sampled, phase.only_sampled) if sampling else ((), ())
+        resident = sum(m.parameters + m.optimizer for m in memories if m.model not in only)
+        resident += sum(m.sampling for m in memories if m.model in sampled)
+        mesh_of: dict[Pass, Any] = dict.fromkeys(phase.passes, mesh)
+        mesh_of |= {work: sampling if work.model in sampled else mesh for work in phase.caches}
+        gathered = max((_gathered_bytes(by_name[work.model], where) for work, where in mesh_of.items()), default=0)
         both = [
             sum(activation_bytes(by_name[w.model].config, mesh.shape, w.batch, w.length, remat, w.logits_chunk)
                 for w in phase.passes)
             for remat in (False, True)
         ]  # fmt: skip
-        caches = sum(cache_bytes(by_name[w.model].config, mesh.shape, w.batch, w.length) for w in phase.caches)
+        caches = sum(cache_bytes(by_name[w.model].config, mesh_of[w].shape, w.batch, w.length) for w in phase.caches)
         fixed = resident + gathered + caches + (gradients if phase.trains else 0)
         totals = [fixed + activations for activations in both]
         fits = [fitting(total) for total in totals]
@@ -241,8 +261,8 @@ def plan(models: Sequence[PlannedModel], mesh_shape: MeshShape, phases: Sequence
                 total_without_remat=totals[0], fits_gb=fits[1], fits_gb_without_remat=fits[0],
             )
         )  # fmt: skip
-        for work in (*phase.passes, *phase.caches):
-            parts = mesh.shape["data"] * mesh.shape["fsdp"]
+        for work, where in mesh_of.items():
+            parts = where.shape["data"] * where.shape["fsdp"]
             if work.batch % parts:
                 fallbacks.append(
                     f"{phase.name}: batch {work.batch} of {work.model} does not divide over {parts} devices"
@@ -286,6 +306,12 @@ def cache_bytes(config: DecoderShape, mesh: Mapping[str, int], batch: int, capac
 
 def _part(count: int, parts: int) -> int:
     return count // parts if count % parts == 0 else count
+
+
+def weight_bytes(model: PlannedModel, mesh: Any, without: Sequence[Path] = ()) -> int:
+    """Returns the bytes per device of a model's parameters on a mesh, those at the paths `without` left out."""
+    parts = ((leaf_path(key_path), leaf) for key_path, leaf in _leaves(model.parameters))
+    return sum(place(path, leaf, model.axes, mesh).bytes_per_device for path, leaf in parts if path not in without)
 
 
 def _gathered_bytes(model: PlannedModel, mesh: Any) -> int:

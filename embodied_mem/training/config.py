@@ -317,7 +317,9 @@ class EvalConfig(_Part, part="evaluation"):
 
     Attributes:
         deliveries: what is compared, on the same tasks, seeds, bank and executor.
-        num_tasks: validation tasks; 0 takes all.
+        tasks: the test split of installed ALFWorld data that the table is of, scored once, when all is trained; what is
+            reported before is of `world.valid`. Empty: the table is of `world.valid`, too.
+        num_tasks: tasks of the table; 0 takes all.
         seeds: each task is played once per seed.
         temperature: of compiler and executor; 0 is greedy.
         batch_size: episodes that run in lockstep.
@@ -326,6 +328,7 @@ class EvalConfig(_Part, part="evaluation"):
     deliveries: tuple[str, ...] = bounded(
         ("none", "static", "compiled", "compiled_text", "compiled_no_brief"), "at least one"
     )
+    tasks: str = ""
     num_tasks: int = bounded(0, ">= 0 (0: all)")
     seeds: tuple[int, ...] = bounded((0, 1, 2), "at least one")
     temperature: float = bounded(0.0, ">= 0")
@@ -389,6 +392,9 @@ class Config(_Part, part=""):
         super().__post_init__()
         drawn, games = self.grpo.num_tasks, self.world.num_train
         _require(games == 0 or drawn <= games, "grpo.num_tasks", f"<= world.num_train={games}", drawn)
+        if tasks := self.evaluation.tasks:
+            apart = self.world.name == "alfworld" and tasks not in ("generated", self.world.train, self.world.valid)
+            _require(apart, "evaluation.tasks", "a split of alfworld that is not world.train or world.valid", tasks)
 
     def to_json(self) -> str:
         """The resolved configuration as indented JSON."""

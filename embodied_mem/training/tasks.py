@@ -39,6 +39,8 @@ class TrainingTasks:
         make_teacher: gives a fresh teacher for an episode of a training task, by its index; it is of the task's world.
         task_key: of the memory bank.
         each: see `play_teacher`.
+        test: tasks of the closing table, those of `evaluation.tasks`; validation tasks where it names none.
+        num_test: their number.
     """
 
     train: Any
@@ -49,6 +51,8 @@ class TrainingTasks:
     make_teacher: Callable[[int], Teacher]
     task_key: Callable[[str], str] = str
     each: Each = map
+    test: Any = None
+    num_test: int = 0
 
 
 def make_tasks(config: Config) -> TrainingTasks:
@@ -75,16 +79,24 @@ def make_tasks(config: Config) -> TrainingTasks:
         own = make(sides, math.ceil(num_envs / count), max_steps)
         return SharedEnvs(own) if count > 1 else own
 
+    validation = make_shared(valid, config.evaluation.batch_size, world.max_steps)
+    test, tested = validation, valid
+    if config.evaluation.tasks:
+        asked = dataclasses.replace(world, valid=config.evaluation.tasks, num_valid=0)
+        tested = [source.sides()[1] for source in sources_of(asked, config.seed)]
+        test = make_shared(tested, config.evaluation.batch_size, world.max_steps)
     kinds = None if len(sources) == 1 else sorted({kind for source in sources for kind in source.kinds})
     of_task = [source for source, tasks in zip(sources, train) for _ in tasks]
     return TrainingTasks(
         make(train, 64, TEACHER_STEPS),
         make_shared(train, rl.num_tasks * rl.group_size, rl.max_steps),
-        make_shared(valid, config.evaluation.batch_size, world.max_steps),
+        validation,
         sum(map(len, train)),
         sum(map(len, valid)),
         lambda task: of_task[task].teacher(kinds),
         task_key_of(sources),
+        test=test,
+        num_test=sum(map(len, tested)),
     )
 
 

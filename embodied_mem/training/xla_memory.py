@@ -125,8 +125,11 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     handed = _bytes((state.trainable, policy)) + _bytes(frozen, frozen_size)
     yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, grpo.Totals(1.0, 1.0))
 
-    rows = place.rows(rl.num_tasks * rl.group_size)
+    playing = stages.acting_placement(config)
+    rows = playing.rows(rl.num_tasks * rl.group_size)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)
+    decoder = _placed(playing, decoder, axes)
+    executor = _placed(playing, executor, stages.parameter_axes(nnx.merge(executor_graph, executor)))
     for role, graph_of, parameters, size, length, new in (
         ("compiler", decoder_graph, decoder, frozen_size, compiler_length, config.model.max_compiler_tokens + num_soft),
         ("executor", executor_graph, executor, executor_size, executor_length, config.model.max_action_tokens),
@@ -137,9 +140,9 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         ) -> Any:
             return nnx.merge(graph_of, parameters).prefill(tokens, mask=mask, capacity=length)
 
-        prompts = _batch(place, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
+        prompts = _batch(playing, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
         handed = _bytes(parameters, size) + _bytes(prompts)
-        yield _compiled(f"prefill {role}", place, handed, jax.jit(prefill), parameters, *prompts)
+        yield _compiled(f"prefill {role}", playing, handed, jax.jit(prefill), parameters, *prompts)
 
 
 def _struct(dtype: Any, *shape: int, sharding: jax.sharding.Sharding | None = None) -> jax.ShapeDtypeStruct:

@@ -4,7 +4,8 @@
     python experiments/train.py --config=grpo_tpu --plan --compile     # and what XLA's compiler says, minutes
 
 Covers the phases in which the compiler is at work: SFT (backward through compiler and frozen executor), GRPO updates
-(compiler alone) and rollouts (both KV caches). With `--compile`, the programs of these phases are compiled for as many
+(compiler alone) and rollouts (both KV caches, and those of the prompts that are kept), then how long all takes at best
+on the chips of `training.run.forecast`. With `--compile`, the programs of these phases are compiled for as many
 simulated devices as the mesh has, and the compiler's own count of their memory stands beside the formula's. Ends with
 one JSON line.
 """
@@ -26,9 +27,10 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
-from embodied_mem.parallel.plan import Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
+from embodied_mem.parallel.plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 from embodied_mem.training.config import Config
-from embodied_mem.training.sources.weights import shape_of
+from embodied_mem.training.run.forecast import CHIPS, forecast
+from embodied_mem.training.sources.weights import ROLES, shape_of
 from embodied_mem.training.xla_memory import compiled_memory
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
@@ -43,19 +45,17 @@ def row_lengths(config: Config, prompt_length: int) -> tuple[int, int]:
     return prompt_length + extra, prompt_length + num_soft + model.max_action_tokens
 
 
-def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
-    """Returns the plan of a run; a mesh axis of -1 takes the devices of this machine that are left.
+def on_this_machine(config: Config) -> Config:
+    """Returns the run with the devices of this machine that are left in place of a mesh axis of -1."""
+    shape = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
+    shape = shape.resolve(jax.device_count()) if -1 in shape.sizes else shape
+    data, fsdp, tensor = shape.sizes
+    return dataclasses.replace(config, mesh=dataclasses.replace(config.mesh, data=data, fsdp=fsdp, tensor=tensor))
 
-    Args:
-        config: the run.
-        prompt_length: tokens that compiler and executor read; less where their maximum length leaves no room.
-    """
-    import optax
 
-    mesh = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
-    mesh = mesh.resolve(jax.device_count()) if -1 in mesh.sizes else mesh
+def planned_models(config: Config) -> list[PlannedModel]:
+    """Returns the compiler, the executor and, of a compiler that sees, its tower."""
     compiler_config, executor_config = shape_of(config, "compiler"), shape_of(config, "executor")
-    compiler_length, executor_length = row_lengths(config, prompt_length)
     lora = LoraConfig() if config.model.lora else None
     soft = SoftMemConfig(config.memory.num_soft, config.memory.projection)
 
@@ -87,8 +87,25 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
         vision = VisionConfig(out_width=compiler_config.width)
         tower = jax.eval_shape(lambda: nnx.state(VisionTower(vision, rngs=nnx.Rngs(0))))
         models.append(PlannedModel("vision", compiler_config, tower, vision_axes(vision), lambda path: False))
+    return models
+
+
+def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PROMPT_LENGTH) -> Plan:
+    """Returns the plan of a run.
+
+    Args:
+        config: the run; its mesh has no -1.
+        models: its `planned_models`.
+        prompt_length: tokens that compiler and executor read; less where their maximum length leaves no room.
+    """
+    import optax
+
+    compiler_length, executor_length = row_lengths(config, prompt_length)
+    mesh = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
+    sampling = mesh.for_sampling(config.mesh.sampling_tensor) if config.mesh.sampling_tensor else None
+    acting = {"sampled": ("compiler", "executor"), "only_sampled": ("executor",)}
     sft, grpo = config.compiler_sft, config.grpo
-    episodes, chunk = grpo.num_tasks * grpo.group_size, config.mesh.logits_chunk
+    model, episodes, chunk = config.model, grpo.num_tasks * grpo.group_size, config.mesh.logits_chunk
     phases = (
         Phase(
             "sft",
@@ -98,12 +115,36 @@ def plan_run(config: Config, prompt_length: int = PROMPT_LENGTH) -> Plan:
             ),
             trains=True,
         ),
-        Phase("grpo", (Pass("compiler", grpo.microbatch, compiler_length, chunk),), trains=True),
+        Phase("grpo", (Pass("compiler", grpo.microbatch, compiler_length, chunk),), trains=True, **acting),
         Phase(
-            "rollout", caches=(Pass("compiler", episodes, compiler_length), Pass("executor", episodes, executor_length))
+            "rollout",
+            caches=(
+                Pass("compiler", episodes, compiler_length),
+                Pass("compiler", episodes, compiler_length - model.max_compiler_tokens - config.memory.num_soft),
+                Pass("executor", episodes, executor_length),
+                Pass("executor", episodes, executor_length - model.max_action_tokens),
+            ),
+            **acting,
         ),
     )
-    return plan(models, mesh, phases, optax.adamw(grpo.learning_rate))
+    return plan(models, mesh, phases, optax.adamw(grpo.learning_rate), sampling)
+
+
+def print_forecasts(config: Config, models: list[PlannedModel], fullest: int, prompt_length: int) -> list[dict]:
+    """Prints how long the run takes at best on each kind of chip; returns the same. `fullest`: bytes of a device."""
+    shapes = {model.name: (model, shape_of(config, model.name)) for model in models if model.name in ROLES}
+    lengths = dict(zip(ROLES, row_lengths(config, prompt_length)))
+    rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", "rollout", "GRPO update", "SFT step", "run")]
+    found = []
+    for chip in CHIPS.values():
+        one = forecast(config, shapes, chip, lengths)
+        fits = fullest <= USABLE * chip.memory_gb * 1e9
+        speeds = (f"{one.tokens_per_s[role]:,.0f}" for role in ROLES)
+        times = (f"{one.rollout_s:.0f} s", f"{one.update_s:.0f} s", f"{one.sft_step_s:.2f} s", f"{one.run_h:.0f} h")
+        rows.append((chip.name, "yes" if fits else "no", *speeds, *times))
+        found.append(dataclasses.asdict(one) | {"fits": fits})
+    print("\n".join(["", *columns(rows)]))
+    return found
 
 
 def simulate_devices(config: Config) -> None:
@@ -119,10 +160,14 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
     """Prints the plan for a person, then one JSON line; returns the latter's content."""
     if compiled:
         simulate_devices(config)
-    answer = plan_run(config, prompt_length)
+    config = on_this_machine(config)
+    models = planned_models(config)
+    answer = plan_run(config, models, prompt_length)
     print(f"compiler {config.model.compiler}, executor {config.model.executor}")
     print(answer.table())
     content = answer.to_dict()
+    fullest = max(phase.total if config.mesh.remat else phase.total_without_remat for phase in answer.phases)
+    content["forecast"] = print_forecasts(config, models, fullest, prompt_length)
     if compiled:
         compiler_length, executor_length = row_lengths(config, prompt_length)
         heads = ("program", "arguments", "temporaries", "outputs", "total", "fits chips of", "compiled in")

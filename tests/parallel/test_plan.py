@@ -53,6 +53,25 @@ def test_bytes_of_a_decoder_counted_by_hand():
     assert phase.total == phase.resident + phase.gradients + phase.gathered + phase.activations_remat
 
 
+def test_bytes_of_the_layout_for_sampling_counted_by_hand():
+    config = DecoderConfig(vocab_size=10, width=8, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=2, mlp_width=12)
+    phases = [
+        Phase("both", caches=(Pass("m", 4, 6),), sampled=("m",)),
+        Phase("moved", caches=(Pass("m", 4, 6),), sampled=("m",), only_sampled=("m",)),
+        Phase("as trained", caches=(Pass("m", 4, 6),)),
+    ]
+    answer = plan([_model(config)], MeshShape(1, 4, 1), phases, optax.sgd(1.0), MeshShape(2, 1, 2))
+    layer = 64 + 32 + 32 + 64 + 3 * 96 + 2 * 8
+    trained = 4 * (80 + 8 + 2 * layer) // 4
+    sampled = 4 * (80 // 2 + 8 + 2 * ((layer - 16) // 2 + 16))  # two devices hold a copy, norms are whole
+    assert (answer.models[0].parameters, answer.models[0].sampling) == (trained, sampled)
+    assert [phase.resident for phase in answer.phases] == [trained + sampled, sampled, trained]
+    # float32 is stored and computed in, so nothing is gathered there; else both tables and one layer are.
+    assert [phase.gathered for phase in answer.phases] == [0, 0, 4 * (80 + 8 + layer)]
+    row = 2 * 2 * 6 * 2 * 2 * 4  # keys and values, 2 layers, 6 columns, 2 heads of 2 numbers
+    assert [phase.caches for phase in answer.phases] == [2 * row // 2, 2 * row // 2, row]
+
+
 def test_cache_bytes_are_those_of_a_real_cache():
     config = preset("tiny")
 
@@ -92,15 +111,16 @@ def test_remat_and_chunks_only_ever_save():
 
 def test_the_papers_run_plans_without_weights():
     command = [sys.executable, str(ROOT / "experiments/train.py"), "--config=grpo_tpu", "--plan"]
-    mesh = ["--mesh.data", "1", "--mesh.fsdp", "4", "--mesh.tensor", "4"]
+    mesh = ["--mesh.data", "1", "--mesh.fsdp", "4", "--mesh.tensor", "4", "--mesh.sampling-tensor", "8"]
     out = subprocess.run([*command, *mesh], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     answer = json.loads(out.splitlines()[-1])
     assert answer["mesh"] == {"data": 1, "fsdp": 4, "tensor": 4}
-    compiler, executor = answer["models"]
+    compiler, executor, vision = answer["models"]
     # Published sizes: Qwen2.5-7B has 7,615,616,512 parameters and Qwen2.5-14B 14,770,033,664.
     frozen = compiler["parameters_total"] - compiler["trainable_total"]
     assert (frozen, executor["parameters_total"]) == (7_615_616_512, 14_770_033_664)
     assert num_parameters(preset("qwen2.5-7b")) == frozen
+    assert vision["trainable_total"] == 0
     assert executor["trainable_total"] == executor["gradients"] == executor["optimizer"] == 0
     # Adapters on q (28 heads) and v (4) of 28 layers, and two maps 3584 x 5120 with bias.
     adapters = 28 * 16 * (2 * 3584 + 28 * 128 + 4 * 128)
@@ -111,3 +131,6 @@ def test_the_papers_run_plans_without_weights():
         ("sft", "grpo", "rollout"), True
     )
     assert "compiler.decoder.layers.query " in out
+    # Of the executor, whose 40 and 8 heads are multiples of 8, an eighth.
+    assert 14_770_033_664 * 2 / 8 < executor["sampling"] < 1.001 * 14_770_033_664 * 2 / 8
+    assert [row["chip"] for row in answer["forecast"]] == ["H20", "TPU v5e"]

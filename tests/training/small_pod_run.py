@@ -25,7 +25,8 @@ FIELDS = {
     "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4, "model.vocab_size": 600,
     "model.max_compiler_tokens": 6, "model.max_action_tokens": 3, "compiler_sft.steps": 2, "compiler_sft.batch_size": 4,
     "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 4,
-    "grpo.checkpoint_every": 1, "evaluation.seeds": 0, "evaluation.batch_size": 4, "evaluation.deliveries": "compiled",
+    "grpo.checkpoint_every": 1,
+    "evaluation.seeds": 0, "evaluation.tasks": "", "evaluation.batch_size": 4, "evaluation.deliveries": "compiled",
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def test_a_base_is_found_by_another_path_and_only_the_same_one_is_taken(trained,
     assert all(np.array_equal(got[name], wanted[name]) for name in wanted)
     shutil.copytree(published, tmp_path / "other")
     save_hf(Decoder(bundle.model.decoder.config, rngs=nnx.Rngs(9)), tmp_path / "other" / "compiler")
-    with pytest.raises(CheckpointError, match=r"the compiler needs .*qwen2\.5-7b.*, got .*other/compiler"):
+    with pytest.raises(CheckpointError, match=r"the compiler needs .*qwen2\.5-vl-7b.*, got .*other/compiler"):
         load_bundle(folder, weights=str(tmp_path / "other"))
 
 

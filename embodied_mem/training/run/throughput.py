@@ -21,7 +21,7 @@ from embodied_mem.models.config import DecoderConfig, num_parameters
 
 PEAK_FLOPS = {
     "TPU v4": 275e12, "TPU v5 lite": 197e12, "TPU v5e": 197e12, "TPU v5p": 459e12, "TPU v5": 459e12,
-    "TPU v6 lite": 918e12, "TPU v6e": 918e12, "A100": 312e12, "H100": 989e12, "H200": 989e12,
+    "TPU v6 lite": 918e12, "TPU v6e": 918e12, "A100": 312e12, "H20": 148e12, "H100": 989e12, "H200": 989e12,
 }  # fmt: skip
 """bfloat16 operations per second of one device, dense, by a part of jax's `device_kind`; vendors' sheets."""
 
@@ -33,9 +33,18 @@ def flops_per_token(config: DecoderConfig, length: int, *, trained: bool) -> flo
     (scores and context). The backward pass costs that once for the inputs' gradients, and 2 N again for those of the
     weights if they are `trained`. The embedding table is a lookup and does not count; the head does.
     """
-    weights = 2.0 * (num_parameters(config, embedding=False) + config.vocab_size * config.width)
-    attention = 2.0 * config.num_layers * config.num_heads * config.head_dim * length
+    weights, attention = _forward_flops(config, length)
     return (3 if trained else 2) * weights + 3 * attention
+
+
+def forward_flops_per_token(config: DecoderConfig, length: int) -> float:
+    """Returns the operations of a forward pass alone, counted as in `flops_per_token`."""
+    return sum(_forward_flops(config, length))
+
+
+def _forward_flops(config: DecoderConfig, length: int) -> tuple[float, float]:
+    weights = 2.0 * (num_parameters(config, embedding=False) + config.vocab_size * config.width)
+    return weights, 2.0 * config.num_layers * config.num_heads * config.head_dim * length
 
 
 def throughput(work: Mapping[str, float], metrics: Mapping[str, float], seconds: float) -> dict[str, float]:
