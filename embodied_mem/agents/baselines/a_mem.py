@@ -58,6 +58,7 @@ class AMem(MemoryMethod):
     """Notes, links, evolution."""
 
     NEIGHBOURS, TOP_K, REBUILD_EVERY = 5, 10, 100
+    TASK_WEIGHT = 4
     ANNOTATE = "Give keywords, one sentence of context and tags of this episode."
     EVOLVE = (
         "Say to which of the neighbours the note should be linked (their ids), which tags it should have, and for each "

@@ -35,6 +35,7 @@ class GMemory(MemoryMethod):
     """Task graph, trajectories, insights."""
 
     EDGE, ABOVE, NEAREST = 0.7, 0.3, 2
+    TASK_WEIGHT = 4
     SUCCESSES, FAILURES, INSIGHTS = 2, 1, 10
     REVISE_EVERY, MERGE_EVERY = 5, 20
     WON, LOST = 1, -2

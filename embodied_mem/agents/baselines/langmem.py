@@ -29,6 +29,7 @@ class LangMem(MemoryMethod):
     """Five records that fit the episode are shown; the answer inserts new ones and writes old ones anew."""
 
     QUERY_LIMIT = 5
+    TASK_WEIGHT = 4
     MANAGE = (
         "Bring the memory up to date with this episode: give each record that is new (id empty) or that changes (its "
         "id). Kinds: semantic for a fact, episodic for what was done and how it ended."

@@ -272,6 +272,7 @@ def test_what_was_seen_last_is_asked_for_at_every_step_only():
         delivery.deliver([view], None)
     assert asked == [(KITCHEN, ""), (KITCHEN, ""), (KITCHEN, "You see a pan 1.")]
     method = make_method("langmem")
+    method.TASK_WEIGHT = 1
     assert method.question("put some mug on shelf.", KITCHEN, "You see a pan 1.").endswith(
         "shelf You see a pan 1. (room: fridge 1; shelf 2)"
     )
