@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from test_docs import _FENCE, _TABLE, PAGES, ROOT
+from pages import FENCE, PAGES, ROOT, TABLE
 
 _COMMAND = re.compile(r"(?:pip|python3?|pytest|embodied-mem|vf-eval|sphinx-build) \S.*")
 
@@ -66,7 +66,7 @@ def commands() -> dict[str, str]:
     """Each command in a fenced block that is no other language's -> the page that has it first."""
     found: dict[str, str] = {}
     for page in PAGES:
-        for language, code in _FENCE.findall(_TABLE.sub("", page.read_text())):
+        for language, code in FENCE.findall(TABLE.sub("", page.read_text())):
             for line in code.replace("\\\n", " ").splitlines() if language in ("", "bash", "sh") else ():
                 command = " ".join(line.partition("  #")[0].split())
                 if _COMMAND.fullmatch(command):

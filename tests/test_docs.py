@@ -8,20 +8,17 @@ import pathlib
 import re
 
 import pytest
+from pages import FENCE, PAGES, ROOT, TABLE
 
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.registry import BUILT_IN
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_TABLE = re.compile(r"<!-- table: .*?<!-- end -->", re.DOTALL)  # names the commands of old results
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def blocks(page: pathlib.Path) -> list[tuple[str, str]]:
     """(language, code) of the fenced blocks of a page."""
-    return _FENCE.findall(page.read_text())
+    return FENCE.findall(page.read_text())
 
 
 def is_complete(language: str, code: str) -> bool:
@@ -58,7 +55,7 @@ def slug(heading: str) -> str:
 def broken_links(page: pathlib.Path) -> list[str]:
     """Relative links of a page whose file or heading does not exist."""
     broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", page.read_text())):
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
         name, _, anchor = link.partition("#")
         if "://" in link:
             continue
@@ -66,7 +63,7 @@ def broken_links(page: pathlib.Path) -> list[str]:
         if not target.exists():
             broken.append(link)
         elif anchor:
-            headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", target.read_text()), re.MULTILINE)
+            headings = re.findall(r"^#+ (.*)$", FENCE.sub("", target.read_text()), re.MULTILINE)
             broken += [] if anchor in {slug(heading) for heading in headings} else [link]
     return broken
 
@@ -84,8 +81,8 @@ def test_a_broken_link_is_seen(tmp_path):
 
 def unknown_names(page: pathlib.Path) -> list[str]:
     """Files, modules, configurations and weights of ours that a page names in code and that do not exist."""
-    text = _TABLE.sub("", page.read_text())
-    code = [code for _, code in _FENCE.findall(text)] + _CODE.findall(_FENCE.sub("", text))
+    text = TABLE.sub("", page.read_text())
+    code = [code for _, code in FENCE.findall(text)] + _CODE.findall(FENCE.sub("", text))
     bases = [ROOT, ROOT / "embodied_mem", ROOT / "experiments", ROOT / "embodied_mem/worlds" / page.stem]
     unknown = []
     for piece in code:
