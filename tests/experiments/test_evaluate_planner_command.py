@@ -39,6 +39,22 @@ def test_report_and_table(arguments, tmp_path, capsys):
     assert not (tmp_path / "report.json.tasks.jsonl").exists()
 
 
+def test_a_trace_has_every_step_and_changes_nothing(arguments, tmp_path):
+    """And `embodied-mem view` makes a page of it."""
+    from embodied_mem import cli
+
+    plain = main(arguments)
+    trace = tmp_path / "trace.jsonl"
+    report = main([*arguments, "--trace", str(trace)])
+    assert without_times(report) == without_times(plain)
+    assert report["config"] == plain["config"]
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert [line["agent"] for line in lines] == ["full"] * 2 + ["no_memory"] * 2
+    assert [len(line["steps"]) for line in lines] == [episode.steps for episode in episodes_of(report)]
+    assert cli.main(["view", str(trace), "--out", str(tmp_path / "page.html")]) == 0
+    assert lines[0]["goal"] in (tmp_path / "page.html").read_text()
+
+
 def test_a_stopped_command_goes_on(arguments, monkeypatch, tmp_path):
     from embodied_mem.evaluation.benchmarks import planner
 

@@ -25,7 +25,7 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -34,9 +34,10 @@ from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.rollout import Played, rollout
+from embodied_mem.agents.trace import open_trace, traced
 from embodied_mem.evaluation.benchmark import AgentNumbers, EpisodeResult, Published, episodes_data, option
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
-from embodied_mem.evaluation.command import Models
+from embodied_mem.evaluation.command import Models, output_file
 from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.noaction import withheld_of, withheld_row
@@ -96,6 +97,7 @@ class PlannerConfig(ChatOptions):
         bank, soft, hint_tokens: controls of the deliveries, see `evaluation.controls`.
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
+        trace: JSON lines of every step of the agents, for `embodied-mem view`.
         twice: steps of an episode in homes that are lived in (`twice`); 0 plays the rest and not that.
     """
 
@@ -113,6 +115,9 @@ class PlannerConfig(ChatOptions):
     hint_tokens: tuple[int, ...] = hint_tokens_option()
     training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
     num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
+    trace: pathlib.Path | None = option(
+        None, "JSON lines for `embodied-mem view`: every step of the agents that are played now", kind=output_file
+    )
     twice: int = option(
         0, "plays tasks twice in homes that are lived in, in so many steps, and nothing else; 0 does not"
     )
@@ -159,7 +164,9 @@ class PlannerBenchmark:
     ) -> dict[str, Any]:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
-        facts = manifest(config=dataclasses.asdict(config), planner="rules", note=NOTE)
+        chosen = dataclasses.asdict(config)
+        del chosen["trace"]  # says nothing of what is played
+        facts = manifest(config=chosen, planner="rules", note=NOTE)
         if config.twice:
             from .twice import evaluate_twice  # which plays by this module
 
@@ -168,7 +175,8 @@ class PlannerBenchmark:
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
         with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
             model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
-            played = play_all(self, config, models or Models(config.weights), finished, model)
+            with open_trace(config.trace) as trace:
+                played = play_all(self, config, models or Models(config.weights), finished, model, trace)
             report = {
                 "subsets": rows_of(played),
                 **facts,
@@ -230,18 +238,21 @@ def play(
     memory: LifelongMemory | None,
     tasks: Sequence[Any],
     model: ChatModel | None = None,
+    *,
+    trace: TextIO | None = None,
+    name: str = "",
     **options: Any,
 ) -> list[Played]:
     """Outcomes of the tasks, each played by an agent that starts with its own fork of `memory`, and may ask `model`.
 
-    `options` are the env's.
+    It is written to `trace` under its `name`. `options` are the env's.
     """
     world = envs.make(benchmark.world, tasks=list(tasks), num_envs=1, **options)
     outcomes = []
     for index in range(len(tasks)):
         agent = benchmark.agent(config, memory.fork() if memory is not None else None, model)
         lists_actions = benchmark.lists_actions or model is not None
-        outcomes += rollout(world, [agent], [[index]], lists_actions=lists_actions)
+        outcomes += rollout(world, [traced(agent, trace, name)], [[index]], lists_actions=lists_actions)
     return outcomes
 
 
@@ -251,8 +262,12 @@ def play_all(
     models: Models,
     finished: Finished[AgentNumbers],
     model: ChatModel | None = None,
+    trace: TextIO | None = None,
 ) -> list[EpisodeResult]:
-    """Every episode, in order of subsets, deliveries and agents, tasks, seeds; `model` is asked by the chat agent."""
+    """Every episode, in order of subsets, deliveries and agents, tasks, seeds; `model` is asked by the chat agent.
+
+    Episodes of agents are written to `trace`.
+    """
     subsets = {
         subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
         for subset in config.subsets or benchmark.subsets
@@ -293,7 +308,7 @@ def play_all(
         with Progress(name, len(left), unit="task") as progress:
             for subset, task in left:
                 before = _tokens(model)
-                [outcome] = play(benchmark, agent, memories[key], [task], *asked, **options)
+                [outcome] = play(benchmark, agent, memories[key], [task], *asked, trace=trace, name=name, **options)
                 row = numbers_of(outcome)._replace(tokens=_tokens(model) - before)
                 finished.add(name, f"{subset}/0", task.name, row)
                 progress.update(won=outcome.won)
