@@ -79,6 +79,23 @@ Triple ToTriple(const Items& row) {
 using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
 
+py::dict Report(UpdateResult result, bool extracted) {
+  std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
+  for (const auto& end : result.ended) ended.emplace_back(end.fact, end.by, end.rule);
+  py::dict answer;
+  answer["subjects"] = result.subjects;
+  answer["objects"] = result.objects;
+  answer["facts"] = result.facts;
+  answer["new_nodes"] = result.new_nodes;
+  answer["similar_nodes"] = result.similar_nodes;
+  answer["added"] = result.added;
+  answer["repeated"] = result.repeated;
+  answer["ended"] = ended;
+  answer["subgraph"] =
+      extracted ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
+  return answer;
+}
+
 py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop, VectorIndex* index,
                 float theta, const std::vector<std::string>& names, const FloatArray& rows) {
   if (index != nullptr && (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(0)) != names.size() ||
@@ -95,20 +112,25 @@ py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KH
     const py::gil_scoped_release release;
     graph.Update(triples, {extract, khop, vectors}, &ThreadScratch(), &result);
   }
-  std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
-  for (const auto& end : result.ended) ended.emplace_back(end.fact, end.by, end.rule);
-  py::dict answer;
-  answer["subjects"] = result.subjects;
-  answer["objects"] = result.objects;
-  answer["facts"] = result.facts;
-  answer["new_nodes"] = result.new_nodes;
-  answer["similar_nodes"] = result.similar_nodes;
-  answer["added"] = result.added;
-  answer["repeated"] = result.repeated;
-  answer["ended"] = ended;
-  answer["subgraph"] =
-      extract ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
-  return answer;
+  return Report(std::move(result), extract);
+}
+
+py::dict Note(KnowledgeGraph& graph, py::handle facts, std::int64_t valid_at, std::int64_t source,
+              const std::string& state) {
+  const Items items(facts, "facts");
+  std::vector<Triple> triples;
+  triples.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Items row = items.Row(i, 3);
+    triples.push_back(ClassedTriple(ToText(row[0], "subject"), ToText(row[1], "relation"), ToText(row[2], "object"),
+                                    valid_at, source, state));
+  }
+  UpdateResult result;
+  {
+    const py::gil_scoped_release release;
+    graph.Update(triples, {false, {}, {}}, &ThreadScratch(), &result);
+  }
+  return Report(std::move(result), false);
 }
 
 void SetRules(KnowledgeGraph& graph, const std::vector<RuleTuple>& tuples) {
@@ -209,6 +231,19 @@ void BindMemory(py::module_& parent) {
           },
           py::arg("name"))
       .def(
+          "find_nodes",
+          [](const SnapshotHandle& self, py::handle names) {
+            const Snapshot& snapshot = self.get();
+            const Items items(names, "names");
+            py::list found(items.size());
+            for (std::size_t i = 0; i < items.size(); ++i) {
+              const NodeId node = snapshot.FindNode(ToText(items[i], "names"));
+              found[i] = node == kNoNode ? py::object(py::none()) : py::object(py::int_(node));
+            }
+            return found;
+          },
+          py::arg("names"))
+      .def(
           "find_relation",
           [](const SnapshotHandle& self, const std::string& relation) { return self.get().FindRelation(relation); },
           py::arg("relation"))
@@ -234,6 +269,48 @@ void BindMemory(py::module_& parent) {
                                   py::tuple(py::cast(fact.sources)));
           },
           py::arg("fact"))
+      .def(
+          "named_facts",
+          [](const SnapshotHandle& self, py::handle facts) {
+            const Snapshot& snapshot = self.get();
+            const std::vector<FactId> ids = ToIds(facts, "facts");
+            py::list found(ids.size());
+            for (std::size_t i = 0; i < ids.size(); ++i) {
+              const NamedFact fact = snapshot.GetNamedFact(ids[i]);
+              found[i] = py::make_tuple(fact.subject_name, fact.relation, fact.object_name, fact.subject, fact.object);
+            }
+            return found;
+          },
+          py::arg("facts"))
+      .def(
+          "are_current",
+          [](const SnapshotHandle& self, py::handle facts) {
+            std::vector<bool> found;
+            for (const FactId fact : ToIds(facts, "facts")) found.push_back(self.get().IsCurrent(fact));
+            return found;
+          },
+          py::arg("facts"))
+      .def(
+          "names",
+          [](const SnapshotHandle& self, py::handle nodes) {
+            const Snapshot& snapshot = self.get();
+            const std::vector<NodeId> ids = ToIds(nodes, "nodes");
+            py::list found(ids.size());
+            for (std::size_t i = 0; i < ids.size(); ++i) found[i] = snapshot.NameOf(ids[i]);
+            return found;
+          },
+          py::arg("nodes"))
+      .def(
+          "facts_of_all",
+          [](const SnapshotHandle& self, py::handle nodes, const std::string& direction,
+             std::optional<std::int64_t> as_of) {
+            const Snapshot& snapshot = self.get();
+            std::vector<std::vector<FactId>> found;
+            for (const NodeId node : ToIds(nodes, "nodes"))
+              found.push_back(snapshot.FactsOf(node, ParseDirection(direction), as_of));
+            return found;
+          },
+          py::arg("nodes"), py::arg("direction"), py::arg("as_of"))
       .def(
           "facts_of",
           [](const SnapshotHandle& self, NodeId node, const std::string& direction, std::optional<std::int64_t> as_of) {
@@ -275,6 +352,7 @@ void BindMemory(py::module_& parent) {
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
       .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"), py::arg("index").none(true),
            py::arg("theta"), py::arg("names"), py::arg("rows"))
+      .def("note", &Note, py::arg("facts"), py::arg("valid_at"), py::arg("source"), py::arg("state"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
         const py::gil_scoped_release release;
         return self.num_retired();

@@ -9,6 +9,7 @@
 #include "memory/graph/graph_batch.h"
 #include "memory/graph/graph_checks.h"
 #include "memory/graph/graph_records.h"
+#include "memory/graph/node_class.h"
 #include "memory/graph/similar_nodes.h"
 
 namespace embodied_mem {
@@ -154,6 +155,16 @@ NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, Up
 }
 
 }  // namespace
+
+Triple ClassedTriple(std::string_view subject, std::string_view relation, std::string_view object,
+                     std::int64_t valid_at, std::int64_t source, std::string_view state) {
+  const std::string_view object_class = relation == state ? std::string_view() : ClassOf(object);
+  return {{std::string(subject), std::string(ClassOf(subject)), {}},
+          std::string(relation),
+          {std::string(object), std::string(object_class), {}},
+          valid_at,
+          source};
+}
 
 void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOptions& options, KHopScratch* scratch,
                             UpdateResult* result) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "memory/graph/knowledge_graph.h"
@@ -36,6 +37,11 @@ struct Triple {
   std::int64_t valid_at = 0;
   std::optional<std::int64_t> source;
 };
+
+// A fact between nodes that are typed by their own names, see node_class.h. What the relation `state` says of a node is
+// no thing, and has no type.
+Triple ClassedTriple(std::string_view subject, std::string_view relation, std::string_view object,
+                     std::int64_t valid_at, std::int64_t source, std::string_view state);
 
 class VectorIndex;
 

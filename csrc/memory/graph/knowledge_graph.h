@@ -66,6 +66,12 @@ struct Fact {
   std::vector<std::int64_t> sources;      // episode ids in the order in which they came
 };
 
+// A fact with the names of its ends, which live as long as the snapshot that gave it.
+struct NamedFact {
+  NodeId subject = kNoNode, object = kNoNode;
+  std::string_view subject_name, relation, object_name;
+};
+
 // One batch. Node ids in `add` may name nodes that `nodes` is about to make: they count on from num_nodes().
 struct Changes {
   struct NewFact {
@@ -211,7 +217,11 @@ class Snapshot {
   // The current fact, or kNoFact.
   FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;
   Node GetNode(NodeId node) const;
+  // Empty for a forgotten one; lives as long as the snapshot.
+  std::string_view NameOf(NodeId node) const;
   Fact GetFact(FactId fact) const;
+  NamedFact GetNamedFact(FactId fact) const;
+  bool IsCurrent(FactId fact) const;
   // Ids of the facts at a node, ascending; out before in for kBoth, a self-loop once.
   std::vector<FactId> FactsOf(NodeId node, Direction direction, std::optional<std::int64_t> as_of) const;
   // The ids of all facts that are true at `as_of`, or current ones, ascending. Reads the whole graph.
@@ -228,6 +238,7 @@ class Snapshot {
             Subgraph* result) const;
   SeenVersion Seen() const;
   void CheckKnown(NodeId node, const std::string& where) const;
+  const FactRecord& KnownFact(FactId fact) const;
   void AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of, std::vector<FactId>* facts) const;
 
   const KnowledgeGraph& graph_;

@@ -87,13 +87,30 @@ Node Snapshot::GetNode(NodeId node) const {
   return {record.name, record.type == kNoType ? "" : types()[record.type], record.attributes, record.embedding};
 }
 
-Fact Snapshot::GetFact(FactId fact) const {
+std::string_view Snapshot::NameOf(NodeId node) const {
+  CheckNode(node, num_nodes(), "node");
+  return graph_.nodes_.Read(node, state_->version)->name;
+}
+
+const FactRecord& Snapshot::KnownFact(FactId fact) const {
   if (!HasFact(fact))
     throw InvalidInputError("fact: expected a known one, got " + std::to_string(fact) + ", which was forgotten");
-  const FactRecord& record = *graph_.facts_.Read(fact, state_->version);
+  return *graph_.facts_.Read(fact, state_->version);
+}
+
+Fact Snapshot::GetFact(FactId fact) const {
+  const FactRecord& record = KnownFact(fact);
   return {record.subject,  relations()[record.relation()],    record.object,
           record.valid_at, record.InvalidAt(state_->version), record.Sources()};
 }
+
+NamedFact Snapshot::GetNamedFact(FactId fact) const {
+  const FactRecord& record = KnownFact(fact);
+  return {record.subject, record.object, graph_.nodes_.Read(record.subject, state_->version)->name,
+          relations()[record.relation()], graph_.nodes_.Read(record.object, state_->version)->name};
+}
+
+bool Snapshot::IsCurrent(FactId fact) const { return KnownFact(fact).InvalidAt(state_->version) == kStillValid; }
 
 void Snapshot::AppendFacts(NodeId node, bool incoming, std::optional<std::int64_t> as_of,
                            std::vector<FactId>* facts) const {

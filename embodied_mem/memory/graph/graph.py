@@ -331,10 +331,26 @@ class KnowledgeGraph(GraphWriter):
     def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
         return Change(**self._reported(triples, vectors, options))
 
+    @native_call
+    def note(self, facts: Sequence[tuple[str, str, str]], *, valid_at: int, source: int, state: str) -> Change:
+        """As `update` without an extraction, of facts of one time and source.
+
+        Each node gets as type what its name says after the last slash and before its number: "home/mug 1" is a "mug".
+
+        Args:
+            facts: (name, relation, name).
+            valid_at, source: as of a `Triple`.
+            state: the relation whose objects are no things, and get no type.
+        """
+        return Change(**self._named(self._native.note(facts, valid_at, source, state)))
+
     def _reported(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any = None) -> dict[str, Any]:
         """The fields of a `Change`."""
         similar = _NOT_SIMILAR if vectors is None else self._similar(triples, vectors)
-        got: dict[str, Any] = self._native.update(triples, options is not None, options or _NO_HOPS, *similar)
+        return self._named(self._native.update(triples, options is not None, options or _NO_HOPS, *similar))
+
+    def _named(self, got: dict[str, Any]) -> dict[str, Any]:
+        """A native report with the names of the rules."""
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         return got
 

@@ -8,7 +8,7 @@ with graph.snapshot() as now:
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -95,9 +95,10 @@ class Snapshot:
         return found
 
     @native_call
-    def find_all(self, names: Iterable[str]) -> list[int | None]:
+    def find_all(self, names: Sequence[str]) -> list[int | None]:
         """Return `find` of each of several names."""
-        return list(map(self._native.find_node, names))
+        found: list[int | None] = self._native.find_nodes(names)
+        return found
 
     @native_call
     def find_fact(self, subject: int, relation: str, object: int) -> int | None:
@@ -117,6 +118,24 @@ class Snapshot:
         return str(self._native.node(checked_id(node, "node"))[0])
 
     @native_call
+    def names(self, nodes: Sequence[int]) -> list[str]:
+        """Return `name` of each of several nodes; empty for one that was forgotten."""
+        found: list[str] = self._native.names(nodes)
+        return found
+
+    @native_call
+    def named_facts(self, facts: Sequence[int]) -> list[tuple[str, str, str, int, int]]:
+        """Return (name, relation, name, subject, object) of each of several facts, past or current."""
+        found: list[tuple[str, str, str, int, int]] = self._native.named_facts(facts)
+        return found
+
+    @native_call
+    def are_current(self, facts: Sequence[int]) -> list[bool]:
+        """Return whether each of several facts was not invalidated."""
+        found: list[bool] = self._native.are_current(facts)
+        return found
+
+    @native_call
     def fact(self, fact: int) -> Fact:
         """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
         subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(checked_id(fact, "fact"))
@@ -127,6 +146,14 @@ class Snapshot:
     def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
         """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
         return np.asarray(self._native.facts_of(checked_id(node, "node"), direction, as_of))
+
+    @native_call
+    def facts_of_all(
+        self, nodes: Sequence[int], direction: Direction = "both", as_of: int | None = None
+    ) -> list[list[int]]:
+        """Return `facts_of` of each of several nodes, as lists."""
+        found: list[list[int]] = self._native.facts_of_all(nodes, direction, as_of)
+        return found
 
     @native_call
     def facts(self, as_of: int | None = None) -> np.ndarray:

@@ -242,11 +242,12 @@ class EntryMemory(RecordedModule):
         """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
         done, sources = self._sources.get(entry.id, (0, ()))
         if done != len(entry.support):
-            latest = dict.fromkeys(sources)
-            for row in itertools.islice(entry.support, done, None):
-                latest.pop(row.episode, None)
+            latest: dict[int, None] = {}  # the newest first
+            for row in reversed(entry.support):
                 latest[row.episode] = None
-            sources = tuple(latest)[-MAX_SOURCES:]
+                if len(latest) == MAX_SOURCES:
+                    break
+            sources = tuple(reversed(latest))
             self._sources[entry.id] = len(entry.support), sources
         return sources
 

@@ -38,7 +38,7 @@ def _chain(index: SpatialIndex, node: int, outer: int, relations: Sequence[str],
     chain: list[int] = []
     while len(chain) < _MAX_NESTED:
         fact = index.last_place(node)
-        if fact is None or now.fact(fact).invalid_at is not None:
+        if fact is None or not now.are_current((fact,))[0]:
             return []
         known = index.known(fact, now)
         if known.subject_id != node or known.relation not in relations:

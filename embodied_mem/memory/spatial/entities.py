@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,45 +197,46 @@ class Entities:
             return subject, object_
         return (object_, subject) if relation in self._holding else None
 
-    def best(self, name: str, near: Sequence[str], look: np.ndarray | None, used: set[str]) -> str | None:
+    def best(self, name: str, here: Mapping[int, str], look: np.ndarray | None, used: Collection[str]) -> str | None:
         """The known thing that a mention is most likely, above theta; None if there is none.
 
         Args:
             name: as mentioned.
-            near: nodes of the places where it may be.
+            here: `contents` of the places where it may be.
             look: its appearance.
             used: nodes that are other mentions.
         """
-        with self._index.graph.snapshot() as now:
-            here = self._contents(near, now)
-            alike = {} if look is None else self._index.looks.alike(look, _MAX_ALIKE)
-            best, most = None, self._theta
-            mention = name_of(name)
-            for number in (*here, *(n for n in alike if n not in here)):
-                node = self._index.name(number, now)
-                if node in used or (look is None and mention.number and not is_described(node)):
-                    continue
-                looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
-                named = fits(mention, self.names_of(node))
-                if (sure := score(named, float(number in here), looks, self._theta)) > most:
-                    best, most = node, sure
+        alike = {} if look is None else self._index.looks.alike(look, _MAX_ALIKE)
+        best, most = None, self._theta
+        mention = name_of(name)
+        things = here if look is None else {**here, **self._names(n for n in alike if n not in here)}
+        for number, node in things.items():
+            if node in used or (look is None and mention.number and not is_described(node)):
+                continue
+            looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
+            named = fits(mention, self.names_of(node))
+            if (sure := score(named, float(number in here), looks, self._theta)) > most:
+                best, most = node, sure
         return best
+
+    def _names(self, nodes: Iterable[int]) -> dict[int, str]:
+        with self._index.graph.snapshot() as now:
+            return {node: self._index.name(node, now) for node in nodes}
 
     def names_of(self, node: str) -> list[Name]:
         """All names that a thing goes by."""
         return [name_of(split(one)[1]) for one in (node, *self._index.other_names.of(node))]
 
-    def _contents(self, near: Sequence[str], now: Snapshot) -> list[int]:
-        """Ids of what is now in, on, under or held by these nodes, the latest first."""
-        found = []
-        for node in near:
-            number = now.find(node)
-            for fact in () if number is None else now.facts_of(number, "both").tolist()[: -_MAX_COMPARED - 1 : -1]:
-                known = self._index.known(fact, now)
+    def contents(self, near: Iterable[str], now: Snapshot) -> dict[int, str]:
+        """Id -> name of what is now in, on, under or held by these nodes, the latest first."""
+        found: dict[int, str] = {}
+        nodes = [number for number in now.find_all([*near]) if number is not None]
+        for number, facts in zip(nodes, now.facts_of_all(nodes, "both")):
+            for known in self._index.all_known(facts[: -_MAX_COMPARED - 1 : -1], now):
                 if known.object_id == number and known.relation in self._relations.placing:
-                    found.append(known.subject_id)
+                    found.setdefault(known.subject_id, known.subject)
                 elif known.subject_id == number and known.relation in self._relations.holding:
-                    found.append(known.object_id)
+                    found.setdefault(known.object_id, known.object)
         return found
 
     @property
@@ -311,11 +312,13 @@ class _Linking:
         vectors: Mapping[str, np.ndarray],
         now: Snapshot,
     ):
-        self._entities, self._vectors = entities, vectors
+        self._entities, self._vectors, self._now = entities, vectors, now
         self.plain = _Plain(entities, place, now)
         self._mentions: dict[tuple[str, str], str] = {}  # (name, where it is said to be) -> node
         self._used: set[str] = set()
         self._own: dict[str, str] = {}  # name of a thing whose place is told -> node, by the name alone
+        self._things: dict[tuple[str, ...], dict[int, str]] = {}  # nodes -> what is in or on them
+        self._places: dict[str, str | None] = {}  # node -> what it is known to be in or on
         self.found = Found()
 
     def link(self, rows: Sequence[Fact]) -> None:
@@ -365,7 +368,7 @@ class _Linking:
             self._take(name, where, own)
             return
         others = {node for other, node in self._own.items() if other != name} | self._used | {self.plain[where]}
-        best = self._entities.best(name, self._near(where, moves), look, others)
+        best = self._entities.best(name, self._in_or_on(*self._near(where, moves)), look, others)
         numbered = name[-1:].isdigit()
         if best is not None and best != own and numbered and not split(best)[1][-1:].isdigit():
             self._merge(best, own)
@@ -381,7 +384,7 @@ class _Linking:
 
     def _link_described(self, name: str, where: str) -> None:
         """Let a thing that is known by its number be what stands, by another name, where it is seen now."""
-        best = self._entities.best(name, [self.plain[where]], self._vectors.get(name), self._used)
+        best = self._entities.best(name, self._in_or_on(self.plain[where]), self._vectors.get(name), self._used)
         if best is not None and not split(best)[1][-1:].isdigit():
             self._merge(best, self._own[name])
 
@@ -392,8 +395,16 @@ class _Linking:
             self.found.merged.append((described, numbered))
 
     def _is_at(self, node: str, where: str) -> bool:
-        known = self._entities.index.place_of(node)
-        return known is not None and known[2] == self.plain[where]
+        if node not in self._places:
+            known = self._entities.index.place_of(node)
+            self._places[node] = None if known is None else known[2]
+        return self._places[node] == self.plain[where]
+
+    def _in_or_on(self, *near: str) -> dict[int, str]:
+        found = self._things.get(near)
+        if found is None:
+            found = self._things[near] = self._entities.contents(near, self._now)
+        return found
 
     def _near(self, where: str, moves: bool) -> list[str]:
         """Where a thing is that is now said to be somewhere: what is put down was held, what is held was at hand."""

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...errors import InvalidInputError
 from ..graph.graph import KnowledgeGraph
-from ..graph.records import Applied, Change, NewFact, Scope, Triple
+from ..graph.records import Applied, Change, NewFact, Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
-from ..graph.snapshot import Snapshot
+from ..graph.snapshot import Direction, Snapshot
 from ..mentions import forms
 from ..modules.paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
@@ -76,26 +76,18 @@ class SpatialIndex:
         """
         time, episode, _ = seen
         placing, holding = self._placing, self._holding
-        names: dict[str, str] = {}  # of the nodes that have a place and a class: each with its name within the place
-        for subject, relation, object_ in facts:
-            if subject not in names:
-                names[subject] = subject.rpartition(SEPARATOR)[2]
-            if relation != STATE and object_ not in names:
-                names[object_] = object_.rpartition(SEPARATOR)[2]
-        kinds = dict(zip(names, map(class_of, names.values())))
-        triples = [  # without the names of their fields, which nothing here asks for
-            (subject, relation, object_, time, episode, kinds[subject], kinds[object_], (), ())
-            if relation != STATE
-            else (subject, relation, object_, time, episode, kinds[subject], "", (), ())
-            for subject, relation, object_ in facts
-        ]
-        change = self.graph.update(cast(list[Triple], triples), extract=False)
+        change = self.graph.note(facts, valid_at=time, source=episode, state=STATE)
         first_new, first_node = len(self._facts), len(self._nodes)
         subjects, objects = change.subjects, change.objects
         self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
-        all_known, told = self._known, dict[int, int]()  # fact -> the thing whose place it tells
+        all_known = self._known
+        told: dict[int, int] = {}  # fact -> the thing whose place it tells
+        things: dict[int, str] = {}  # nodes that have a place and a class
         for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
+            things[s] = subject
+            if relation != STATE:
+                things[o] = object_
             thing = s if relation in placing else o if relation in holding else _NONE
             if thing != _NONE:
                 told[fact] = thing
@@ -110,10 +102,9 @@ class SpatialIndex:
             self._nodes.set_many([*told.values()], {_LAST: [*told]})
         if sure or len(self._sure):
             self._note_sure(change.facts, sure, change.repeated)
-        numbers = dict(zip([fact[2] for fact in facts], objects)) | dict(zip([f[0] for f in facts], subjects))
-        new = [(n, i) for n in names if (i := numbers[n]) >= first_node or self._nodes.get(i, _PLACE) == _NONE]
+        new = {i: node for i, node in things.items() if i >= first_node or self._nodes.get(i, _PLACE) == _NONE}
         if new:
-            self._register(new, names, kinds)
+            self._register(new)
         _shorten(all_known)
         _shorten(self._names)
         return change
@@ -156,14 +147,16 @@ class SpatialIndex:
         kept = self._sure.get(fact, 0) if fact < len(self._sure) else _NONE
         return None if kept == _NONE else kept / _MICRO
 
-    def _register(self, nodes: Sequence[tuple[str, int]], names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
-        """Give new (node, id) their place and class, which is kept in small letters, given their names and classes."""
+    def _register(self, nodes: Mapping[int, str]) -> None:
+        """Give new nodes, id -> node, their place and class, which is kept in small letters."""
         self._asked = None
         last, code, here = None, _NONE, None
         low: dict[str, tuple[str, int]] = {}  # class -> the same in small letters, its number
-        columns: dict[int, list[int]] = {_PLACE: [], _KIND: []}
-        for node, number in nodes:
-            place, spelled = node[: -1 - len(names[node])], kinds[node]
+        places: list[int] = []
+        kinds: list[int] = []
+        for number, node in nodes.items():
+            place, name = split(node)
+            spelled = class_of(name)
             if spelled not in low:
                 low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
             kind, kind_code = low[spelled]
@@ -176,17 +169,16 @@ class SpatialIndex:
                     self._here = place, {}  # the first thing of a place: nobody has to look for others
                 here = self._here[1] if self._here is not None and self._here[0] == place else None
             self._place_pages[code] |= 1 << (number // PAGE)
-            columns[_PLACE].append(code)
-            columns[_KIND].append(kind_code)
+            places.append(code)
+            kinds.append(kind_code)
             if here is not None:
                 others = here.setdefault(kind, [])
                 if others and others[-1] > number:
                     self._here = here = None  # they stand in the order of their numbers
                 else:
                     others.append(number)
-        numbers = [number for _, number in nodes]
-        self._nodes.set_many(numbers, columns)
-        self._names.update(zip(numbers, [node for node, _ in nodes]))
+        self._nodes.set_many([*nodes], {_PLACE: places, _KIND: kinds})
+        self._names.update(nodes)
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -229,21 +221,25 @@ class SpatialIndex:
     def known(self, fact: int, now: Snapshot) -> Known:
         """All about a fact of a version of the graph."""
         known = self._known.get(fact)
-        return self._read(now, fact) if known is None else known
+        return self.all_known((fact,), now)[0] if known is None else known
 
-    def all_known(self, facts: Iterable[int], now: Snapshot) -> list[Known]:
+    def all_known(self, facts: Sequence[int], now: Snapshot) -> list[Known]:
         """As `known`, of each of several facts."""
         kept = self._known
-        return [kept.get(fact) or self._read(now, fact) for fact in facts]
+        if missing := [fact for fact in facts if fact not in kept]:
+            self._read(missing, now)
+        found = [kept[fact] for fact in facts]
+        _shorten(kept)
+        return found
 
-    def _read(self, now: Snapshot, fact: int) -> Known:
-        found = now.fact(fact)
-        ends = self.name(found.subject, now), found.relation, self.name(found.object, now)
-        _shorten(self._known)
-        _shorten(self._names)
-        seen = Seen(*self._facts[fact][:_THING])
-        known = self._known[fact] = Known(*ends, found.subject, found.object, seen, self.confidence(fact))
-        return known
+    def _read(self, facts: Sequence[int], now: Snapshot) -> None:
+        rows, names, sure = self._facts, self._names, len(self._sure)
+        _shorten(names)
+        for fact, (subject, relation, object_, s, o) in zip(facts, now.named_facts(facts)):
+            time, episode, step, _ = rows[fact]
+            subject, object_ = names.setdefault(s, subject), names.setdefault(o, object_)
+            confidence = self.confidence(fact) if fact < sure else None
+            self._known[fact] = Known(subject, relation, object_, s, o, Seen(time, episode, step), confidence)
 
     def name(self, node: int, now: Snapshot) -> str:
         """The name of a node."""
@@ -257,11 +253,17 @@ class SpatialIndex:
         with self.graph.snapshot() as now:
             return [self.name(node, now) for node in self.of_place(place)]
 
+    def facts_at(self, node: str, direction: Direction = "out") -> list[tuple[int, Known]]:
+        """Current facts at the node of this name."""
+        with self.graph.snapshot() as now:
+            if (number := now.find(node)) is None:
+                return []
+            (facts,) = now.facts_of_all((number,), direction)
+            return list(zip(facts, self.all_known(facts, now)))
+
     def position(self) -> str | None:
         """The node that the agent is at; None if it is not known."""
-        with self.graph.snapshot() as now:
-            facts = [] if (agent := now.find(AGENT)) is None else now.facts_of(agent, "out").tolist()
-            return next((known.object for fact in facts if (known := self.known(fact, now)).relation == AT), None)
+        return next((known.object for _, known in self.facts_at(AGENT) if known.relation == AT), None)
 
     def nodes_called(self, place: str) -> dict[str, str]:
         """Name -> known node that it was found to be, for whoever finds one to keep: of one place at a time."""
@@ -276,17 +278,14 @@ class SpatialIndex:
 
     def states(self, node: str) -> list[str]:
         """What a thing is: "open", "clean", "hot", ..."""
-        with self.graph.snapshot() as now:
-            facts = [] if (number := now.find(node)) is None else now.facts_of(number, "out").tolist()
-            found = [self.known(fact, now) for fact in facts]
-        return [known.object for known in found if known.relation == STATE]
+        return [known.object for _, known in self.facts_at(node) if known.relation == STATE]
 
     def place_of(self, node: str) -> tuple[str, str, str] | None:
         """The current fact about the place of a thing; None if it is held, or nothing is known."""
         with self.graph.snapshot() as now:
             number = now.find(node)
             fact = None if number is None else self.last_place(number)
-            if fact is None or now.fact(fact).invalid_at is not None:
+            if fact is None or not now.are_current((fact,))[0]:
                 return None
             known = self.known(fact, now)
         return (known.subject, known.relation, known.object) if known.subject_id == number else None
@@ -298,10 +297,11 @@ class SpatialIndex:
     def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
         """The things of a place: class -> ids of nodes. The last place is cached."""
         if self._here is None or self._here[0] != place:
-            kinds: dict[str, list[int]] = {}
-            for number, kind in self._of_place(place):
-                kinds.setdefault(self._kinds.words[kind] or "", []).append(number)
-            self._here = place, kinds
+            by_code: dict[int, list[int]] = {}
+            for number, kind in zip(*self._of_place(place)):
+                by_code.setdefault(kind, []).append(number)
+            words = self._kinds.words
+            self._here = place, {words[kind] or "": numbers for kind, numbers in by_code.items()}
         return self._here[1]
 
     def of_kind(self, place: str, kind: str) -> list[int]:
@@ -309,7 +309,7 @@ class SpatialIndex:
         if self._here is not None and self._here[0] == place:
             return list(self._here[1].get(kind, ()))
         code = self._kinds.find(kind)
-        return [number for number, its in self._of_place(place) if its == code]
+        return [number for number, its in zip(*self._of_place(place)) if its == code]
 
     def _of_like_kind(self, place: str, kind: str) -> list[int]:
         """The same where nothing has the very class: those of its plural or singular, and of "red mug" for "mug"."""
@@ -318,18 +318,19 @@ class SpatialIndex:
 
     def of_place(self, place: str) -> list[int]:
         """Ids of the things of a place, the oldest first."""
-        return [] if self._places.find(place) is None else [number for number, _ in self._of_place(place)]
+        return self._of_place(place)[0]
 
-    def _of_place(self, place: str) -> Iterator[tuple[int, int]]:
-        """(node, code of its class) of each thing of a place."""
-        code = self._places.find(place)
+    def _of_place(self, place: str) -> tuple[list[int], list[int]]:
+        """The things of a place, the oldest first, and the codes of their classes."""
+        code, numbers, kinds = self._places.find(place), list[int](), list[int]()
         pages = 0 if code is None else self._place_pages[code]
         while pages:
-            lowest = pages & -pages
-            pages ^= lowest
-            first, page = self._nodes.page(lowest.bit_length() - 1)
+            first, page = self._nodes.page((pages & -pages).bit_length() - 1)
             found = (page[_PLACE] == code).nonzero()[0]
-            yield from zip((found + first).tolist(), page[_KIND][found].tolist())
+            numbers += (found + first).tolist()
+            kinds += page[_KIND][found].tolist()
+            pages &= pages - 1
+        return numbers, kinds
 
     def named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
         """Ids of the things of a place that phrases name: (phrase, class that it may name). The last are cached."""
@@ -339,7 +340,7 @@ class SpatialIndex:
 
     def _named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
         things = self.in_place(place)
-        long, others = [kind for kind in things if " " in kind], self.other_names
+        long, others = [kind for kind in things if " " in kind], self.other_names or None
         found: dict[int, None] = {}
         for phrase, kind in phrases:
             if kind in things and kind != phrase:
@@ -348,10 +349,11 @@ class SpatialIndex:
             elif kind == phrase:
                 one = phrase.removesuffix("s")
                 nodes = things.get(phrase) or things.get(one)
-                if nodes is None and " " not in phrase:  # "kettle" for "red kettle"
+                if nodes is None and long and " " not in phrase:  # "kettle" for "red kettle"
                     nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
-                found.update(dict.fromkeys(nodes or ()))
-                if others and (other := others.meant_by(joined(place, phrase))) is not None:
+                if nodes:
+                    found.update(dict.fromkeys(nodes))
+                if others is not None and (other := others.meant_by(joined(place, phrase))) is not None:
                     found.update(() if (node := now.find(other)) is None else {node: None})
         return found
 
@@ -378,15 +380,9 @@ class SpatialIndex:
 
     def seen_after(self, time: int) -> list[int]:
         """Facts about places of things that were seen later than a time: the latest first, then by number."""
-        numbers, times = [], []
-        for first, page in self._facts.pages():
-            found = np.flatnonzero((page[_TIME] > time) & (page[_THING] != _NONE))
-            numbers.append(found + first)
-            times.append(page[_TIME][found])
-        if not numbers:
-            return []
-        facts, when = np.concatenate(numbers), np.concatenate(times)
-        latest: list[int] = facts[np.lexsort((facts, -when))].tolist()
+        times = self._facts.column(_TIME)
+        facts = ((times > time) & (self._facts.column(_THING) != _NONE)).nonzero()[0]
+        latest: list[int] = facts[np.lexsort((facts, -times[facts]))].tolist()
         return latest
 
     # Keeping.
@@ -467,21 +463,26 @@ class SpatialIndex:
             sizes = now.num_nodes, now.num_facts
         if sizes != (len(other._nodes), len(other._facts)) or len(other._sure) > sizes[1]:
             raise InvalidInputError(f"state: expected rows for {sizes} nodes and facts; it is damaged")
-        limits = (
-            (other._nodes, _PLACE, len(other._places.words)),
-            (other._nodes, _KIND, len(other._kinds.words)),
-            (other._nodes, _LAST, sizes[1]),
-            (other._facts, _THING, sizes[0]),
-        )
-        for rows, column, limit in limits:
-            values = rows.column(column)
-            if len(values) and not (values.min() >= _NONE and values.max() < limit):
-                raise InvalidInputError(f"state: expected numbers from -1 to {limit - 1} in the rows; it is damaged")
+        other._nodes.check(_PLACE, _NONE, len(other._places.words) - 1)
+        other._nodes.check(_KIND, _NONE, len(other._kinds.words) - 1)
+        other._nodes.check(_LAST, _NONE, sizes[1] - 1)
+        other._facts.check(_THING, _NONE, sizes[0] - 1)
         other.other_names = OtherNames.from_state(words.get("known_as", ()))
         other.looks = Looks.of(words.get("looks"), sizes[0])
-        other.has_described = True
+        other.has_described = other._describes()
         other._index_places()
         return other
+
+    def _describes(self) -> bool:
+        """Whether a thing has a name of more than class and number; of room and agent only if they are in a thing."""
+        kinds, put = self._nodes.column(_KIND), self._nodes.column(_LAST) != _NONE
+        named = [self._kinds.find(word) for word in (AGENT, ROOM)]
+        nodes = ((kinds != _NONE) & (put | ~np.isin(kinds, [code for code in named if code is not None]))).nonzero()[0]
+        if any(" " in (self._kinds.words[code] or "") for code in np.unique(kinds[nodes]).tolist()):
+            return True
+        with self.graph.snapshot() as now:
+            names = [node.rpartition(SEPARATOR)[2] for node in now.names(nodes)]
+        return not all(name[-1:].isdigit() and name == name.lower() for name in names)
 
     def _index_places(self) -> None:
         """Make `_place_pages` anew."""

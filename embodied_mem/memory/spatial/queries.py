@@ -8,6 +8,7 @@ spatial.retrieve("put a mug in fridge.")            # facts within two hops of w
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Iterable, Sequence
 
@@ -67,11 +68,7 @@ class SpatialQueries(RecordedModule):
 
     def _of_node(self, node: str, direction: Direction, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
         """Current facts at a node that have these relations."""
-        with self.graph.snapshot() as now:
-            number = now.find(node)
-            facts = [] if number is None else now.facts_of(number, direction).tolist()
-            found = zip(facts, self._index.all_known(facts, now))
-        return [(fact, known) for fact, known in found if known.relation in relations]
+        return [(fact, known) for fact, known in self._index.facts_at(node, direction) if known.relation in relations]
 
     def _hands(self) -> list[str]:
         """Nodes of the agent's hands that have a name of their own."""
@@ -225,19 +222,30 @@ class SpatialQueries(RecordedModule):
                 near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
                 distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
                 facts = near.facts.tolist()
-                for fact, known in zip(facts, self._index.all_known(facts, now)):
-                    one, other = distance[known.subject_id], distance[known.object_id]
-                    items.append(self._item(fact, known, one if one < other else other))
-            others = any(word and word != STATE and word not in self._followed for word in words)
-            for node in named:
-                for fact in now.facts_of(node, "both" if others else "out", as_of).tolist():
-                    known = self._index.known(fact, now)
-                    if known.relation not in self._followed:
-                        items.append(self._item(fact, known, 0))
-                last = self._index.last_place(node)
-                if as_of is None and last is not None and now.fact(last).invalid_at is not None:
-                    items.append(self._past_item(last, self._index.known(last, now)))
+                known = self._index.all_known(facts, now)
+                ends = [(distance[one.subject_id], distance[one.object_id]) for one in known]
+                items = self._items(facts, known, [one if one < other else other for one, other in ends])
+            if named:
+                items += self._about([*named], now, words, as_of)
         items.sort(key=operator.attrgetter("score"), reverse=True)
+        return items
+
+    def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Item]:
+        """What nodes are, in those of the graph's `words` that are not followed, and where they are not any more."""
+        others = any(word != STATE and word not in self._followed for word in words)
+        facts = now.facts_of_all(nodes, "both" if others else "out", as_of)
+        lasts = [None if as_of is not None else self._index.last_place(node) for node in nodes]
+        places = [last for last in lasts if last is not None]
+        is_current = dict(zip(places, now.are_current(places)))
+        past = [None if last is None or is_current[last] else last for last in lasts]
+        wanted = [*itertools.chain.from_iterable(facts), *(last for last in past if last is not None)]
+        known = dict(zip(wanted, self._index.all_known(wanted, now)))
+        items = []
+        for its, last in zip(facts, past):
+            own = [fact for fact in its if known[fact].relation not in self._followed]
+            items += self._items(own, [known[fact] for fact in own], itertools.repeat(0))
+            if last is not None:
+                items.append(self._past_item(last, known[last]))
         return items
 
     def _told(self, fact: int, known: Known) -> Known:
@@ -274,22 +282,28 @@ class SpatialQueries(RecordedModule):
             known = self._index.known(fact, now)
         return known.subject, known.relation, known.object
 
-    def _item(self, fact: int, known: Known, hop: int) -> Item:
-        seen, episode, step = known.seen
-        relation = known.relation
-        if known.data is None:
-            self._told(fact, known)
-        # Nearest first; at one distance what was seen last first; which room furniture is in says little.
-        score = _NEAR[hop] * (0.9 + 0.1 / (1 + self.time - seen)) * (0.3 if relation == "in room" else 1.0)
-        score *= 1.0 if known.sure is None else known.sure
-        if hop:
-            why = _WHY[hop]
-        elif known.subject == AGENT:
-            why = "about the agent"
-        else:
-            why = "about what the query names"
-        trust = self._trust.levels.get(fact, "sensor")
-        return _new_item((known.text, "spatial", score, why, episode, step, (episode,), known.data, known.id, trust))
+    def _items(self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int]) -> list[Item]:
+        """Facts as items, each so many hops away."""
+        time, levels = self.time, self._trust.levels
+        items = []
+        for fact, known, hop in zip(facts, all_known, hops):
+            seen, episode, step = known.seen
+            if known.data is None:
+                self._told(fact, known)
+            # Nearest first; at one distance what was seen last first; which room furniture is in says little.
+            score = _NEAR[hop] * (0.9 + 0.1 / (1 + time - seen)) * (0.3 if known.relation == "in room" else 1.0)
+            if known.sure is not None:
+                score *= known.sure
+            if hop:
+                why = _WHY[hop]
+            elif known.subject == AGENT:
+                why = "about the agent"
+            else:
+                why = "about what the query names"
+            trust = levels.get(fact, "sensor") if levels else "sensor"
+            fields = (known.text, "spatial", score, why, episode, step, (episode,), known.data, known.id, trust)
+            items.append(_new_item(fields))
+        return items
 
     def _past_item(self, fact: int, known: Known) -> Item:
         seen, episode, step = known.seen

@@ -19,6 +19,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -287,8 +288,14 @@ class SpatialMemory(SpatialQueries):
         ]
 
     def _agent_facts(self) -> list[int]:
-        hands = [fact for hand in self._hands() for fact, _ in self._of_node(hand, "out", (HOLDS,))]
-        return [fact for fact, _ in self._of_node(AGENT, "out", (AT, HOLDS))] + hands
+        """Current facts about where the agent is and what it and its hands hold."""
+        hands = self._index.of_place(AGENT)
+        with self.graph.snapshot() as now:
+            body = now.find(AGENT)
+            nodes = hands if body is None else [body, *hands]
+            facts = [*itertools.chain.from_iterable(now.facts_of_all(nodes, "out"))]
+            found = zip(facts, self._index.all_known(facts, now))
+        return [fact for fact, its in found if its.relation == HOLDS or (its.relation == AT and its.subject == AGENT)]
 
     def _gone(self, container: str, contents: Iterable[str], nodes: Mapping[str, Sequence[str]]) -> list[int]:
         """Current facts about things in a container that is now known to hold only these; `nodes` of some names."""
