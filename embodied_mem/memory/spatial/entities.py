@@ -36,6 +36,7 @@ _ENDS = "0123456789 _"
 _FEW = 8  # facts up to which their names are looked up one by one
 _MAX_NESTED = 8  # things in one another
 _MAX_COMPARED = 64  # things in one place that a mention is compared with
+_MAX_NAMES = 4096  # names whose parts are kept
 _MAX_ALIKE = 8  # things that look like a mention
 _FIRST = ("0", "1")  # numbers that a thing may get that was called by its class before
 
@@ -105,6 +106,7 @@ class Entities:
 
     def __init__(self, index: SpatialIndex, relations: Relations, theta: float):
         self._index, self._relations, self._theta = index, relations, theta
+        self._names: dict[str, Name] = {}
         self._placing, self._holding = frozenset((*relations.placing, PLACED)), frozenset(relations.holding)
 
     def node(self, place: str, name: str) -> str:
@@ -208,8 +210,8 @@ class Entities:
         """
         alike = {} if look is None else self._index.looks.alike(look, _MAX_ALIKE)
         best, most = None, self._theta
-        mention = name_of(name)
-        things = here if look is None else {**here, **self._names(n for n in alike if n not in here)}
+        mention = self._name(name)
+        things = here if look is None else {**here, **self._called(n for n in alike if n not in here)}
         for number, node in things.items():
             if node in used or (look is None and mention.number and not is_described(node)):
                 continue
@@ -219,13 +221,22 @@ class Entities:
                 best, most = node, sure
         return best
 
-    def _names(self, nodes: Iterable[int]) -> dict[int, str]:
+    def _called(self, nodes: Iterable[int]) -> dict[int, str]:
         with self._index.graph.snapshot() as now:
             return {node: self._index.name(node, now) for node in nodes}
 
     def names_of(self, node: str) -> list[Name]:
         """All names that a thing goes by."""
-        return [name_of(split(one)[1]) for one in (node, *self._index.other_names.of(node))]
+        return [self._name(split(one)[1]) for one in (node, *self._index.other_names.of(node))]
+
+    def _name(self, text: str) -> Name:
+        """As `name_of`; the last ones are kept."""
+        found = self._names.get(text)
+        if found is None:
+            if len(self._names) >= _MAX_NAMES:
+                self._names = {}
+            found = self._names[text] = name_of(text)
+        return found
 
     def contents(self, near: Iterable[str], now: Snapshot) -> dict[int, str]:
         """Id -> name of what is now in, on, under or held by these nodes, the latest first."""

@@ -336,6 +336,7 @@ class SpatialMemory(SpatialQueries):
             self._clear()
         elif selector.kind != "user":
             self._index.remove(selector)
+            self._set_index(self._index)  # what was kept of names goes, too
             self._evidence.remove(selector)
             if self._trust:
                 with self.graph.snapshot() as now:
