@@ -147,6 +147,19 @@ def test_data_says_what_a_world_needs_and_where_it_is_published(monkeypatch, cap
     assert capsys.readouterr().out.startswith("alfworld: ok")
 
 
+def test_data_says_what_it_needs_to_make_files(monkeypatch, tmp_path):
+    monkeypatch.delenv("EMBODIED_MEM_DATA", raising=False)
+    with pytest.raises(InvalidInputError, match=r"expected one world of eb_alfred, eb_habitat, memento and --from"):
+        cli.main(["data", "--from", str(tmp_path)])
+    with pytest.raises(InvalidInputError, match=r"expected --to FOLDER, or \$EMBODIED_MEM_DATA"):
+        cli.main(["data", "eb_habitat", "--from", str(tmp_path)])
+    with pytest.raises(InvalidInputError, match=r"--from: expected a folder with publishers' files, got '/nowhere'"):
+        cli.main(["data", "eb_habitat", "--from", "/nowhere", "--to", str(tmp_path)])
+    with pytest.raises(InvalidInputError, match=r"expected one with convert \(eb_alfred, .*\), got 'alfworld'"):
+        cli.main(["data", "alfworld", "--from", str(tmp_path), "--to", str(tmp_path / "made")])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_published_weights_are_found_by_their_name_in_a_clone_and_in_a_package(monkeypatch, tmp_path):
     """Every set that the build takes along is there; a wheel has it in `embodied_mem/weights`."""
     found = {name: of_commands.weights_folder(name) for name in _constant(ROOT / "setup.py", "WEIGHTS")}
