@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 
@@ -119,3 +124,44 @@ def grpo_table(data: dict[str, Any], source: str) -> str:
 def _points(found: list[float] | None) -> str:
     """ "+4.0 [+0.5, +7.5]", in points."""
     return "-" if found is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in found))
+
+
+def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
+    """The rows that runs of one configuration have in common, one report per training seed: mean and spread.
+
+    `read` gives the result of a name, or None; those of other seeds than 0 have `_seed1` and so on behind it. A difference
+    is that of the means over training seeds and seeds of play; its interval is over games.
+    """
+    reports = [found for seed in ("", "_seed1", "_seed2") if (found := read(f"{name}{seed}"))]
+    seeds = [report["config"]["seed"] for report in reports]
+    rows, outcomes = [], [won_of(report) for report in reports]
+    for delivery in reports[0]["deliveries"]:
+        if not all(delivery in won for won in outcomes):
+            continue
+        each = [100 * won[delivery].mean() for won in outcomes]
+        spread = f"{np.std(each, ddof=1):.1f}" if len(each) > 1 else "-"
+        together, none = (np.concatenate([won[one] for won in outcomes], axis=1) for one in (delivery, "none"))
+        against = "-" if delivery == "none" else _points([*paired_difference(together, none)])
+        rows.append([delivery, f"{np.mean(each):.1f} %", spread, ", ".join(f"{one:.1f}" for one in each), against])
+    head = (
+        "delivery",
+        "success, mean",
+        "standard deviation",
+        f"training seeds {', '.join(map(str, seeds))}",
+        "against none, paired",
+    )
+    games = f"{reports[0]['num_tasks']} games x {reports[0]['num_seeds']} seeds of play for each training seed"
+    commits = ", ".join(report["commit"][:10] for report in reports)
+    return markdown(head, rows, f"{games}; {reports[0]['machine']}; scored at commits {commits}")
+
+
+def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
+    """bool[tasks, seeds] of each delivery, tasks and seeds in order of their names."""
+    found: dict[str, dict[tuple[str, str], bool]] = {}
+    for episode in episodes_of(report):
+        found.setdefault(episode.agent, {})[str(episode.task), str(episode.seed)] = bool(episode.won)
+    tables = {}
+    for name, won in found.items():
+        tasks, seeds = (sorted({key[side] for key in won}) for side in (0, 1))
+        tables[name] = np.array([[won[task, seed] for seed in seeds] for task in tasks])
+    return tables

@@ -28,7 +28,7 @@ from embodied_mem.worlds.memento.evaluation.tables import (
     joined_table,
 )
 from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
-from study_tables import controls_table, grpo_table, soft_budget_table, soft_probe_table
+from study_tables import controls_table, grpo_table, soft_budget_table, soft_probe_table, training_seeds_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -462,6 +462,7 @@ TABLES = {
     "worlds": worlds,
     "alfworld": alfworld,
     "alfworld_judging": _of("alfworld_judging", controls_table),
+    "alfworld_seeds": lambda: training_seeds_table(_read, "alfworld_judging"),
     "speed": speed,
     "planner_critic": planner_critic,
     "robot_faults": robot_faults,
