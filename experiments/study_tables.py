@@ -129,8 +129,8 @@ def _points(found: list[float] | None) -> str:
 def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
     """The rows that runs of one configuration have in common, one report per training seed: mean and spread.
 
-    `read` gives the result of a name, or None; those of other seeds than 0 have `_seed1` and so on behind it. A difference
-    is that of the means over training seeds and seeds of play; its interval is over games.
+    `read` gives the result of a name, or None; those of other seeds than 0 have `_seed1` and so on behind it. A
+    difference is that of the means over training seeds and seeds of play; its interval is over games.
     """
     reports = [found for seed in ("", "_seed1", "_seed2") if (found := read(f"{name}{seed}"))]
     seeds = [report["config"]["seed"] for report in reports]
