@@ -3,6 +3,9 @@
 The homes of `habits`, a quarter of the games: each kind of thing has one usual place in a home, so only memory tells,
 and ten steps are too few for a search. 100 games in 12 homes that no training game is of are scored. A third of the
 training episodes have an empty bank, so that the executor without memory learns from a teacher without memory.
+
+Result (1,057 s on two cores, one seed): none 1.5 %, static 10.5, compiled 51.5, 48.0 before GRPO
+(`results/grpo_cpu.json`).
 """
 
 import dataclasses
