@@ -150,7 +150,9 @@ def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
         f"training seeds {', '.join(map(str, seeds))}",
         "against none, paired",
     )
-    games = f"{reports[0]['num_tasks']} games x {reports[0]['num_seeds']} seeds of play for each training seed"
+    fits, empty = (np.concatenate([won[one] for won in outcomes], 1) for one in ("compiled", "compiled bank=empty"))
+    games = f"compiled with the bank that fits minus with an empty one: {_points([*paired_difference(fits, empty)])}; "
+    games += f"{reports[0]['num_tasks']} games x {reports[0]['num_seeds']} seeds of play for each training seed"
     commits = ", ".join(report["commit"][:10] for report in reports)
     return markdown(head, rows, f"{games}; {reports[0]['machine']}; scored at commits {commits}")
 

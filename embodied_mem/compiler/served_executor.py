@@ -56,8 +56,8 @@ class ServedExecutor:
     ) -> Turn:
         """As `Executor.act`.
 
-        With choices, the server is given a JSON schema that is an enumeration of them; llama.cpp and vLLM keep to it,
-        and where a server does not, the answer counts as it is. Rows with the same prompt are asked one after the
+        With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
+        it (llama.cpp did not always), the answer counts as it is. Rows with the same prompt are asked one after the
         other, in their order, so that a recording gives each of them its own answer again.
 
         Raises:

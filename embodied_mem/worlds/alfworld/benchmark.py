@@ -146,9 +146,12 @@ class AlfworldConfig(ChatOptions):
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
         if self.executor and (self.model or self.agents):
             raise InvalidInputError("--executor: expected none beside --model or --agents, got both")
-        if self.executor and not pathlib.Path(self.executor).exists():
+        if self.executor and not (
+            (file := pathlib.Path(self.executor)).is_dir() or (file.suffix == ".gguf" and file.exists())
+        ):
+            what = "which is no such file" if file.exists() else "which is not there"
             raise InvalidInputError(
-                f"--executor: expected a Hugging Face folder or a GGUF file, got {self.executor}, which is not there"
+                f"--executor: expected a Hugging Face folder or a GGUF file, got {self.executor}, {what}"
             )
         published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
         if published and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
