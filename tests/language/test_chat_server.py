@@ -16,7 +16,7 @@ from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, Planner
 from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner
 from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
 from embodied_mem.models.chat import TEMPLATES
-from embodied_mem.worlds.alfworld.skills import skills_of
+from embodied_mem.worlds.alfworld.agent.skills import skills_of
 
 SKILLS = skills_of(PlannerCriticConfig())
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]

@@ -118,7 +118,7 @@ def test_a_plan_of_a_strict_server_is_usable(serve):
 def situation():
     from embodied_mem.agents.planner_critic.interfaces import Situation
     from embodied_mem.memory.lifelong import LifelongMemory
-    from embodied_mem.worlds.alfworld.rules import AlfworldRules
+    from embodied_mem.worlds.alfworld.agent.rules import AlfworldRules
 
     memory, rules = LifelongMemory(), AlfworldRules()
     working = rules.begin(memory, "t", "put a mug in shelf.", "You see a desk 1.", ())

@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.models import minilm
-from embodied_mem.models.minilm import MiniLM, sentence_vectors
+from embodied_mem.models.encoders import minilm
+from embodied_mem.models.encoders.minilm import MiniLM, sentence_vectors
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

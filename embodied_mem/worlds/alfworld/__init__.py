@@ -9,8 +9,8 @@ WORLD = World(
     "`pip install alfworld && alfworld-download` puts them under $ALFWORLD_DATA, or ~/.cache/alfworld, "
     "and there they are found and read as they are.",
     generated="embodied_mem.worlds.alfworld.generator:generated_home",
-    agent="embodied_mem.worlds.alfworld.planner:agent_parts",
-    skills="embodied_mem.worlds.alfworld.skills:skills_of",
+    agent="embodied_mem.worlds.alfworld.agent.planner:agent_parts",
+    skills="embodied_mem.worlds.alfworld.agent.skills:skills_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
     tasks="embodied_mem.worlds.alfworld.tasks:AlfworldTasks",
     benchmark="embodied_mem.worlds.alfworld.benchmark:BENCHMARK",

@@ -66,11 +66,11 @@ from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers
 from embodied_mem.language.chat import ChatModel
 
+from .agent.skills import skills_of
 from .engine import Game
 from .env import data_root, find_games
 from .experts import ObservingExpert
 from .generator import generate
-from .skills import skills_of
 from .wording.text import executor_instruction, put_command
 
 if TYPE_CHECKING:

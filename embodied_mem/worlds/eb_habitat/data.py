@@ -15,9 +15,9 @@ from typing import Any
 from embodied_mem.envs.checks import checked_path
 from embodied_mem.envs.data_files import installed, read_bytes, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import convert_episodes, load_pickle
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS as ACTIONS
 from embodied_mem.worlds.eb_habitat.engine import Scenes, Task, read_tasks
-from embodied_mem.worlds.eb_habitat.episode_pickle import convert_episodes, load_pickle
 
 SUBSETS = (
     "base",

@@ -18,8 +18,8 @@ from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
-from embodied_mem.worlds.eb_habitat.instruction import Goal, understand
 from embodied_mem.worlds.eb_habitat.layout import Layout
+from embodied_mem.worlds.eb_habitat.wording.instruction import Goal, understand
 
 _PLACE = re.compile(r"(?:On the |The )(.+?)(?:, you see| is )")
 _SEEN = re.compile(r"(On the .+?, you see|The .+? is open\. In it, you see) (.*)\.\Z")

@@ -21,11 +21,11 @@ from typing import Any
 from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
 from embodied_mem.worlds.alfworld.wording.text import Command, type_of
 from embodied_mem.worlds.alfworld.wording.text_adapter import AdapterRow, AlfworldTextAdapter
-from embodied_mem.worlds.eb_habitat import instruction as words
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS
 from embodied_mem.worlds.eb_habitat.env import MAX_STEPS
 from embodied_mem.worlds.eb_habitat.kinds import DOORS, KINDS, PLACES, SPOKEN
 from embodied_mem.worlds.eb_habitat.layout import Layout
+from embodied_mem.worlds.eb_habitat.wording import instruction as words
 
 _VIEW = re.compile(r"(?:On the|The) .+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.")
 _HELD = re.compile(r"You are holding an? (.+)\.\Z", re.MULTILINE)

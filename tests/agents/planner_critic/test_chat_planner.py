@@ -14,7 +14,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.prompt_files import prompt
-from embodied_mem.worlds.alfworld.skills import skills_of
+from embodied_mem.worlds.alfworld.agent.skills import skills_of
 
 PLACES = {"desk 1": ["pen 1"], "bed 1": ["mug 1"], "shelf 1": []}
 COMMANDS = ["go to desk 1", "go to bed 1", "take mug 1 from bed 1", "go to shelf 1", "move mug 1 to shelf 1"]

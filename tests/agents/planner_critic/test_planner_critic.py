@@ -19,10 +19,10 @@ from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.worlds.alfworld.agent.planner import SymbolicCritic, SymbolicPlanner
+from embodied_mem.worlds.alfworld.agent.rules import AlfworldBeliefs
 from embodied_mem.worlds.alfworld.env import Env
 from embodied_mem.worlds.alfworld.generator import generate
-from embodied_mem.worlds.alfworld.planner import SymbolicCritic, SymbolicPlanner
-from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs
 from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
 from embodied_mem.worlds.alfworld.wording.text import TASK_TYPES, parse_goal
 
@@ -243,7 +243,7 @@ def test_agents_get_texts_and_nothing_of_the_simulator(games):
     assert told[2] == "task_id"
     assert "admissible_commands" not in told
     folder = pathlib.Path(planner_critic.__file__).parent
-    world = folder.parents[1] / "worlds" / "alfworld"
+    world = folder.parents[1] / "worlds" / "alfworld" / "agent"
     for path in (*folder.glob("*.py"), world / "rules.py", world / "planner.py", world / "search_prior.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:

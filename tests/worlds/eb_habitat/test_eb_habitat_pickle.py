@@ -15,8 +15,8 @@ from eb_habitat_home import official_pickle
 
 from embodied_mem.envs.data_files import read_bytes
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import load_pickle
 from embodied_mem.worlds.eb_habitat.data import load_records, load_tasks
-from embodied_mem.worlds.eb_habitat.episode_pickle import load_pickle
 
 CONVERTED = ("id", "index", "scene", "scene_id", "instruction", "initial_articulated", "goal", "objects")
 NUM_MUTATED = 3000

@@ -13,9 +13,9 @@ from embodied_mem.envs.data_files import read_bytes
 from embodied_mem.worlds.eb_habitat.data import Scenes, load_records, load_tasks, read_tasks
 from embodied_mem.worlds.eb_habitat.engine import TARGETS
 from embodied_mem.worlds.eb_habitat.env import Env
-from embodied_mem.worlds.eb_habitat.instruction import understand
 from embodied_mem.worlds.eb_habitat.layout import Layout
 from embodied_mem.worlds.eb_habitat.text_adapter import EbHabitatTextAdapter
+from embodied_mem.worlds.eb_habitat.wording.instruction import understand
 from tests.worlds.eb_habitat.eb_habitat_home import EMPTY_HAND, SINK, SOFA, TABLE, episode, placed, quantified
 
 BLACK, BROWN, TV, COUCH, FRIDGE = "table 1", "table 2", "TV stand", "sofa", "refrigerator"

@@ -13,9 +13,9 @@ from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, parse_er
 from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observation, parse_room
 from embodied_mem.worlds.alfworld.wording.text_adapter import NOTHING
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
-from embodied_mem.worlds.eb_habitat.instruction import understand
 from embodied_mem.worlds.eb_habitat.tasks import apartment_order
 from embodied_mem.worlds.eb_habitat.text_adapter import EbHabitatTextAdapter, goal_sentence
+from embodied_mem.worlds.eb_habitat.wording.instruction import understand
 from tests.worlds.eb_habitat.eb_habitat_home import (
     EMPTY_HAND,
     FRIDGE,

@@ -11,9 +11,9 @@ from embodied_mem.training.tasks import make_tasks
 from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
 from embodied_mem.worlds.eb_habitat import data as eb_habitat_data
 from embodied_mem.worlds.eb_habitat.generator import PER_LAYOUT, episodes_of, training_records
-from embodied_mem.worlds.eb_habitat.instruction import understand
 from embodied_mem.worlds.eb_habitat.tasks import training_sides
 from embodied_mem.worlds.eb_habitat.text_adapter import goal_sentence
+from embodied_mem.worlds.eb_habitat.wording.instruction import understand
 from experiments.configs import load
 
 

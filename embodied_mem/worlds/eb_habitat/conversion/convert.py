@@ -28,8 +28,8 @@ from embodied_mem.atomic_file import write_bytes
 from embodied_mem.envs.data_files import read_bytes, read_object
 from embodied_mem.envs.originals import Originals, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import convert_episodes, load_pickle
 from embodied_mem.worlds.eb_habitat.data import SUBSETS
-from embodied_mem.worlds.eb_habitat.episode_pickle import convert_episodes, load_pickle
 
 _ALL = "CLUTTER_OBJECTS"
 """The set of every object, which is no category."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.robot.skills import Skill
-
-from .wording.text import put_command
+from embodied_mem.worlds.alfworld.wording.text import put_command
 
 _AT, _OPEN, _EMPTY, _HOLDING = (
     "being at {place}",

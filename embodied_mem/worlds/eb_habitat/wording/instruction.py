@@ -14,8 +14,8 @@ import dataclasses
 import re
 
 from embodied_mem.language.word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
-from embodied_mem.worlds.eb_habitat.description import SOURCE, described
 from embodied_mem.worlds.eb_habitat.layout import Layout
+from embodied_mem.worlds.eb_habitat.wording.description import SOURCE, described
 
 _TABLES = lexicon_of(__package__)
 _KIND_WORDS, _PLACE_WORDS = phrases_of(_TABLES["things"], "|"), phrases_of(_TABLES["places"], "|")

@@ -19,8 +19,7 @@ from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.modules.temporal import Entry
 from embodied_mem.memory.readers.household import is_refusal, read_observation
 from embodied_mem.memory.readers.reading import STATE_AFTER
-
-from .wording.text import parse_command, parse_goal, parse_room, type_of
+from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_goal, parse_room, type_of
 
 
 @dataclasses.dataclass

