@@ -33,6 +33,8 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     'pip install -e ".[train,test]" && pytest tests/': ".ci/run",
     "embodied-mem evaluate --config=alfworld --deliveries": "tests/experiments/test_evaluate_alfworld_command.py",
     "embodied-mem evaluate --config=eb_": "tests/experiments/test_evaluate_planner_command.py",
+    "embodied-mem evaluate --config=memento": "tests/worlds/memento/test_memento_protocol.py",
+    "embodied-mem evaluate --config=scienceworld": "tests/experiments/test_evaluate_scienceworld_command.py",
     "embodied-mem view memory/ann": "tests/viewer/test_viewer.py",
     "embodied-mem play": "tests/agents/test_play.py",
     "embodied-mem parity": "tests/worlds/eb_habitat/test_eb_habitat_parity.py",

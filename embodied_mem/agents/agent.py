@@ -43,6 +43,10 @@ class Agent(Protocol):
         """Ends an episode, for agents that learn from it; `observation` answers the last command."""
         return None
 
+    def explained(self) -> Mapping[str, Any]:
+        """What led to the last command, for a trace: fields as in `agents.trace.Traced`; nothing by default."""
+        return {}
+
 
 class CommandGenerator(Agent):
     """An agent written as a generator of commands, each of which is sent the answer to it."""

@@ -13,17 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.output_grammar import render_output
-from embodied_mem.memory.recollection import Item, Recollection
 
 
 def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[TextIO | None]:
@@ -34,9 +32,9 @@ def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[T
     return path.open("w", buffering=1, encoding="utf-8")
 
 
-def traced(agent: Agent, file: TextIO | None, name: str) -> Agent:
-    """The agent, written down where there is a file and it says what it plans and remembers."""
-    return Traced(agent, file, name) if file is not None and isinstance(agent, PlannerCriticAgent) else agent
+def traced(agent: Agent, file: TextIO | None, name: str, experiences: Sequence[str] = ()) -> Agent:
+    """The agent, written down where there is a file, see `Traced`."""
+    return agent if file is None else Traced(agent, file, name, experiences)
 
 
 class Traced(Agent):
@@ -44,18 +42,20 @@ class Traced(Agent):
 
     Args:
         agent: that plays.
-        file: gets a line when an episode ends. Its steps have observation, action, answer, plan, objection, query, and
-            the items of memory that were `given` and `left_out`.
+        file: gets a line when an episode ends. Its steps have observation, action, answer, and what the agent says
+            (`Agent.explained`): `thought`; `plan`, commands; `objection` of the critic; `query`, and the items of
+            memory that were `given` and `left_out` (`Recollection.as_json`); `following`, a remembered episode.
         name: of the agent in the trace.
+        experiences: that the agent is given for its episodes, as texts.
     """
 
-    def __init__(self, agent: PlannerCriticAgent, file: TextIO, name: str = ""):
-        self._agent, self._file, self._name = agent, file, name
+    def __init__(self, agent: Agent, file: TextIO, name: str = "", experiences: Sequence[str] = ()):
+        self._agent, self._file, self._name, self._experiences = agent, file, name, experiences
 
     @property
     def record(self) -> Any:
-        """That of the agent."""
-        return self._agent.record
+        """That of the agent, None where it has none."""
+        return getattr(self._agent, "record", None)
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
         """As `Agent.reset`."""
@@ -67,26 +67,19 @@ class Traced(Agent):
         self._answered(observation)
         command = self._agent.act(observation, info)
         if command is not None:
-            objections, plan = self._agent.record.objections, self._agent.plan
-            # `record.steps` counts this command, an objection those before it.
-            objected = bool(objections) and objections[-1][0] == len(self._steps)
-            self._steps.append(
-                {
-                    "observation": observation,
-                    "action": command,
-                    "answer": "",
-                    "plan": [step.command for step in plan.steps] if plan else [],
-                    "objection": objections[-1][1] if objected else "",
-                    **_found(self._agent.found),
-                }
-            )
+            step = {"observation": observation, "action": command, "answer": ""}
+            self._steps.append(step | dict(self._agent.explained()))
         return command
+
+    def explained(self) -> Mapping[str, Any]:
+        """That of the agent."""
+        return self._agent.explained()
 
     def end(self, won: bool, observation: str) -> None:
         """As `Agent.end`."""
         self._answered(observation)
         self._agent.end(won, observation)
-        _write(self._file, self._name, self._goal, self._first, won, self._steps)
+        _write(self._file, self._name, self._goal, self._first, won, self._steps, self._experiences)
 
     def _answered(self, observation: str) -> None:
         if self._steps and observation:
@@ -112,14 +105,14 @@ def write_delivered(file: TextIO, name: str, played: Trajectory) -> None:
             state, _ = apply_all(given.record.output.edits, state)
         steps.append(row)
     experiences = [line for experience in played.experiences if (line := experience.brief())]
-    _write(file, name, episode.goal, episode.first_observation, played.won, steps, experiences=experiences)
+    _write(file, name, episode.goal, episode.first_observation, played.won, steps, experiences)
 
 
 def _write(
-    file: TextIO, name: str, goal: str, observation: str, won: bool, steps: list[dict[str, Any]], **more: Any
+    file: TextIO, name: str, goal: str, observation: str, won: bool, steps: list[Any], experiences: Sequence[str]
 ) -> None:
-    line = {"agent": name, "goal": goal, "observation": observation, "won": bool(won), "steps": steps, **more}
-    file.write(json.dumps(line) + "\n")
+    line = {"agent": name, "goal": goal, "observation": observation, "won": bool(won), "steps": steps}
+    file.write(json.dumps(line | ({"experiences": [*experiences]} if experiences else {})) + "\n")
 
 
 def _source(given: Delivered) -> str:
@@ -130,15 +123,3 @@ def _source(given: Delivered) -> str:
     return (
         "no experience says so" if given.made_up else "the experience that it names does not say so, another one does"
     )
-
-
-def _found(found: Recollection | None) -> dict[str, Any]:
-    if found is None:
-        return {"query": None, "given": [], "left_out": []}
-    left = [_row(one.item) | {"reason": one.reason} for one in found.left_out]
-    return {"query": found.query, "given": [_row(item) for item in found.items], "left_out": left}
-
-
-def _row(item: Item) -> dict[str, Any]:
-    names = ("text", "module", "score", "why", "episode", "step", "id", "trust")
-    return {name: getattr(item, name) for name in names}

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.command import output_file
 
 if TYPE_CHECKING:
     from embodied_mem.evaluation.command import Models
@@ -134,6 +135,16 @@ def option(default: Any, help: str, *, choices: Iterable[str] = (), kind: Callab
         example = default[0] if isinstance(default, tuple) and default else default
         kind = str if example is None or isinstance(example, tuple) else type(example)
     return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices), "kind": kind})
+
+
+def trace_option(what: str) -> Any:
+    """The field `trace` of a benchmark's configuration; `what` is written."""
+    return option(None, f"JSON lines for `embodied-mem view`: every step of {what}", kind=output_file)
+
+
+def chosen_by(config: Any) -> dict[str, Any]:
+    """A configuration as JSON data for a report, without `trace`, which says nothing of what is played."""
+    return {name: value for name, value in dataclasses.asdict(config).items() if name != "trace"}
 
 
 class Benchmark(Protocol):

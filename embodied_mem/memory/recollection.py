@@ -112,6 +112,16 @@ class Recollection:
         lines += [f"  {_line(left.item)}; {left.reason}" for left in self.left_out]
         return "\n".join(lines)
 
+    def as_json(self) -> dict[str, Any]:
+        """The query, and the items that were `given` and `left_out`, as JSON data."""
+        left = [_as_json(one.item) | {"reason": one.reason} for one in self.left_out]
+        return {"query": self.query, "given": [_as_json(item) for item in self.items], "left_out": left}
+
+
+def _as_json(item: Item) -> dict[str, Any]:
+    names = ("text", "module", "score", "why", "episode", "step", "id", "trust")
+    return {name: getattr(item, name) for name in names}
+
 
 def _line(item: Item) -> str:
     where = "" if item.episode is None else f", episode {item.episode}"

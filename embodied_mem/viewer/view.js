@@ -75,9 +75,11 @@ function showTrace(episodes) {
     part("Its source", at.source);
     part("Guidance that the executor read", at.soft ? `${at.hint}\n(and ${at.soft} soft tokens)` : at.hint);
     part("Memory in the executor's prompt", at.memory);
+    part("Thought", at.thought);
     part("Plan", (at.plan || []).join("\n"));
+    part("Remembered episode that the plan follows", at.following);
     part("Objection of the critic", at.objection);
-    if (at.query !== null) part("Asked of memory", at.query);
+    part("Asked of memory", at.query);
     items("Retrieved", at.given);
     items("Left out", at.left_out, "out");
     part("Experiences retrieved at the start", (one.experiences || []).join("\n"));
@@ -100,8 +102,39 @@ function showTrace(episodes) {
   draw();
 }
 
-const MAX_NODES = 200;
 const WIDTH = 1100, HEIGHT = 560;
+const MAX_NODES = 200, MAX_ROWS = 500;  // of a page of the graph, and of the table
+
+// A bar with which one goes through pages; none where there is one page. Gives a function of (number of pages, which
+// one, what is said of it).
+function pager(parent, what, turn) {
+  const bar = add(parent, "div", { class: "bar", id: what });
+  const back = add(bar, "button", {}, "‹"), next = add(bar, "button", {}, "›"), said = add(bar, "small");
+  back.setAttribute("aria-label", `${what}: page before`);
+  next.setAttribute("aria-label", `${what}: next page`);
+  back.onclick = () => turn(-1);
+  next.onclick = () => turn(1);
+  return (pages, page, text) => {
+    back.hidden = next.hidden = pages < 2;
+    back.disabled = page === 0;
+    next.disabled = page >= pages - 1;
+    said.textContent = pages < 2 ? text : `page ${page + 1} of ${pages}: ${text}`;
+  };
+}
+
+// Facts, the latest first, in pages of as many things as are drawn; each fact stands on one page.
+function pagesOf(facts) {
+  const pages = [];
+  let page = null;
+  for (const one of [...facts].reverse()) {
+    const ends = [one.fact[0], one.fact[2]];
+    const more = page ? ends.filter((name) => !page.names.has(name)).length : MAX_NODES + 1;
+    if (!page || page.names.size + more > MAX_NODES) pages.push(page = { facts: [], names: new Set() });
+    page.facts.push(one);
+    ends.forEach((name) => page.names.add(name));
+  }
+  return pages.length ? pages : [{ facts: [], names: new Set() }];
+}
 
 // Places of nodes: springs along facts and to the middle, all else pushed apart. The same data give the same picture.
 function layout(names, links) {
@@ -137,33 +170,33 @@ function showMemory(entries) {
   times.sort((a, b) => a - b);
   if (!times.length) times.push(0);
   const first = times[0], last = times[times.length - 1] + 1;
-  const facts = entries.filter((one) => one.fact);
-  const all = [...new Set([...facts].reverse().flatMap((one) => [one.fact[0], one.fact[2]]))];
-  const names = all.slice(0, MAX_NODES), shown = new Set(names);
-  const drawn = facts.filter((one) => shown.has(one.fact[0]) && shown.has(one.fact[2]));
-  const places = layout(names, drawn.map((one) => [one.fact[0], one.fact[2]]));
-  let at = between((Number(location.hash.slice(1)) || times.length) - 1, 0, times.length - 1);
+  const [time, leaf, ...said] = location.hash.slice(1).split(".");
+  let at = between((Number(time) || times.length) - 1, 0, times.length - 1);
+  let page = Math.max(Number(leaf) || 1, 1) - 1, part = 0, fits = [], pages = [], places = new Map();
 
   add(main, "h1", {}, `${entries.length} entries`);
-  const bar = add(main, "div", { class: "bar" });
-  const slider = add(bar, "input", { type: "range", min: 0, max: times.length - 1, "aria-label": "time" });
-  const count = add(bar, "span", { id: "count" });
-  const graph = add(main, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, id: "graph" });
-  if (all.length > names.length) add(main, "small", {}, `The ${names.length} latest things of ${all.length} are drawn.`);
   const filter = add(main, "div", { class: "bar" });
+  const words = add(filter, "input", { type: "search", placeholder: "only with these words", "aria-label": "search" });
   const module = add(filter, "select", { "aria-label": "memory" });
   for (const name of ["", ...new Set(entries.map((one) => one.module))]) {
     add(module, "option", { value: name }, name || "all memories");
   }
-  const words = add(filter, "input", { type: "search", placeholder: "only with these words" });
+  const bar = add(main, "div", { class: "bar" });
+  const slider = add(bar, "input", { type: "range", min: 0, max: times.length - 1, "aria-label": "time" });
+  const count = add(bar, "span", { id: "count" });
+  const graph = add(main, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, id: "graph" });
+  const things = pager(main, "things", (way) => { page += way; lay(); });
   const table = add(add(main, "table"), "tbody");
+  const rows = pager(main, "entries", (way) => { part += way; list(); });
 
   const holds = (one, time) => one.from <= time && (one.until === null || time < one.until);
 
   function draw() {
-    const time = times[at], now = drawn.filter((one) => holds(one, time));
+    const time = times[at], now = pages[page].facts.filter((one) => holds(one, time));
     slider.value = at;
     count.textContent = `time ${time}, ${entries.filter((one) => holds(one, time)).length} hold`;
+    const shared = [at + 1, ...(page || words.value ? [page + 1] : []), ...(words.value ? [words.value] : [])];
+    history.replaceState(null, "", `#${shared.map(encodeURIComponent).join(".")}`);
     graph.replaceChildren();
     const seen = new Set();
     for (const one of now) {
@@ -208,24 +241,45 @@ function showMemory(entries) {
     };
   }
 
-  function choose() {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    table.replaceChildren();
-    for (const one of entries) {
-      const fits = wanted.every((word) => one.text.toLowerCase().includes(word));
-      if (fits && (!module.value || one.module === module.value)) line(one);
-    }
+  function lay() {
+    page = between(page, 0, pages.length - 1);
+    const shown = pages[page];
+    places = layout([...shown.names], shown.facts.map((one) => [one.fact[0], one.fact[2]]));
+    const all = new Set(pages.flatMap((one) => [...one.names])).size;
+    things(pages.length, page, `${shown.names.size} of ${all} things that facts found are about, the latest first`);
     draw();
   }
 
+  function list() {
+    const parts = Math.max(Math.ceil(fits.length / MAX_ROWS), 1);
+    part = between(part, 0, parts - 1);
+    table.replaceChildren();
+    fits.slice(part * MAX_ROWS, (part + 1) * MAX_ROWS).forEach(line);
+    rows(parts, part, `${fits.length} of ${entries.length} entries found`);
+    draw();
+  }
+
+  // Words and memory choose what is drawn and what is listed.
+  function choose() {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    fits = entries.filter((one) => {
+      const text = one.fact ? `${one.text} ${one.fact.join(" ")}`.toLowerCase() : one.text.toLowerCase();
+      return (!module.value || one.module === module.value) && wanted.every((word) => text.includes(word));
+    });
+    pages = pagesOf(fits.filter((one) => one.fact));
+    lay();
+    list();
+  }
+
   slider.oninput = () => { at = Number(slider.value); draw(); };
-  module.onchange = words.oninput = choose;
+  module.onchange = words.oninput = () => { page = part = 0; choose(); };
   document.addEventListener("keydown", (event) => {
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!way || event.target === words || event.target === slider) return;
     at = between(at + way, 0, times.length - 1);
     draw();
   });
+  words.value = decodeURIComponent(said.join("."));
   choose();
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 
 import pytest
@@ -32,10 +33,12 @@ def homes():
 
 
 def test_a_remembered_apartment_needs_no_search_and_another_one_misleads():
-    benchmark = load("eb_habitat", "benchmark")
+    benchmark, trace = load("eb_habitat", "benchmark"), io.StringIO()
     with Progress("tasks", 2) as progress:
-        rows = play_twice(benchmark, homes(), 30, progress)
+        rows = play_twice(benchmark, homes(), 30, progress, trace)
     assert tuple(rows) == ROWS
+    written = [(line["agent"], len(line["steps"])) for line in map(json.loads, trace.getvalue().splitlines())]
+    assert written == [(name, rows[name][task].steps) for task in range(2) for name in ROWS]
     first, kept, wiped, other = ([row.steps for row in rows[name]] for name in ROWS)
     assert first == wiped
     assert kept[0] == 4  # there, up, to the sofa, down

@@ -12,7 +12,7 @@ from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_of
 from embodied_mem.evaluation.benchmarks.planner import NOTE, episode_of, rows_of, table
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.registry import load as part
-from embodied_mem.types import Episode
+from embodied_mem.types import Episode, Step
 from experiments.evaluate import main
 
 
@@ -122,6 +122,7 @@ def test_rows_of_deliveries_say_what_the_executor_reads_and_when_nothing_is_said
 def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
     from embodied_mem.agents import rollout as player
+    from embodied_mem.agents.deliveries import Delivered
     from embodied_mem.agents.rollout import Trajectory
     from embodied_mem.evaluation.benchmarks import delivery
     from embodied_mem.training import bundle as weights
@@ -139,10 +140,8 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
             draws = [(3 * task + seed) % len(info["admissible_commands"][0]) for task, seed in zip(tasks, seeds)]
             commands = [info["admissible_commands"][row][draw % 11] for row, draw in enumerate(draws)]
             *_, info = envs.step([*commands, *["look"] * idle])
-        return [
-            Trajectory(t, s, Episode("", "", (), False), 0.0, [], [(8, 2)] * 3, 0.004, 0.002)
-            for t, s in zip(tasks, seeds)
-        ]
+        one = Episode("", "", (Step("", "look"),), False)
+        return [Trajectory(t, s, one, 0.0, [Delivered()], [(8, 2)] * 3, 0.004, 0.002) for t, s in zip(tasks, seeds)]
 
     bundle = types.SimpleNamespace(config=load("eb_habitat"), acting=lambda **_: (None, None))
     monkeypatch.setattr(player, "play", play)
@@ -156,8 +155,10 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     assert calls[0] == ((0, 0, 1, 1), (0, 1, 0, 1))
     stopped = main(given)
     assert calls[3][0] == (0, 0, 1, 1)  # the third call was `static`'s first; nothing of `none` is played again
-    whole = main(given)
+    trace = tmp_path / "trace.jsonl"
+    whole = main([*given, "--trace", str(trace)])
     assert without_times(whole) == without_times(stopped)
+    assert [json.loads(line)["agent"] for line in trace.read_text().splitlines()] == ["none"] * 6 + ["static"] * 6
     none = [episode for episode in episodes_of(whole) if episode.agent == "none"]
     assert [(one.tokens, one.milliseconds) for one in none] == [(30, 6)] * 6
     assert [one.seed for one in none] == [0, 1] * 3

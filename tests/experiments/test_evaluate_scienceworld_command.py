@@ -57,10 +57,10 @@ def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
     arguments = [*FEW, "--memories", "1", "--agents", "static", "planner_critic", "--result", str(result)]
     play, played = benchmark.play, []
 
-    def stopped(envs, index, agent):
+    def stopped(*given):
         if len(played) == 1:
             raise KeyboardInterrupt
-        played.append(play(envs, index, agent))
+        played.append(play(*given))
         return played[-1]
 
     monkeypatch.setattr(benchmark, "play", stopped)
@@ -68,14 +68,20 @@ def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
         main(arguments)
     late = []
     monkeypatch.setattr(benchmark, "play", lambda *given: late.append(play(*given)) or late[-1])
-    report = main(arguments)
+    trace = tmp_path / "trace" / "late.jsonl"
+    report = main([*arguments, "--trace", str(trace)])
     assert len(late) == 1
+    [line] = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert (line["agent"], len(line["steps"]), line["won"]) == ("planner_critic", late[0].steps, bool(late[0].won))
+    assert line["steps"][0]["following"].startswith("find-animal/0: ")
+    assert any(step["plan"] for step in line["steps"])
+    assert all(step["answer"] for step in line["steps"])
     names = [row[:2] for row in report["episodes"]["rows"]]
     wanted = episodes_of({agent: {task: row} for (agent, task), row in zip(names, [*played, *late])})
     assert read_episodes(report) == wanted
     assert list(report["memory"]) == ["find-animal/0"]
     assert json.loads(result.read_text()) == json.loads(json.dumps(report))
-    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "trace"]
     out = capsys.readouterr().out
     assert json.loads(out.strip().splitlines()[-1])["world"] == "scienceworld"
     assert report["agents"]["planner_critic"]["score"][0] >= 50  # it found an animal and focused on it

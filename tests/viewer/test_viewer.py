@@ -78,7 +78,7 @@ def test_a_trace_has_what_was_seen_given_and_done(played):
         assert [step["observation"] for step in steps[1:]] == [step["answer"] for step in steps[:-1]]
         assert steps[0]["query"] == line["goal"]
         assert sum(bool(step["objection"]) for step in steps) <= one.record.vetoes
-    asked = [step for line in lines for step in line["steps"] if step["query"] is not None]
+    asked = [step for line in lines for step in line["steps"] if "query" in step]
     assert any(step["given"] for step in asked)
     assert all(item["reason"] for step in asked for item in step["left_out"])
 
@@ -158,6 +158,36 @@ def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path, browser):
     was = next(one for one in entries if one["fact"] == ["mug 1", "on", "desk 1"])
     dom = shown(browser, out, f"#{times.index(was['from']) + 1}")
     assert "<title>mug 1 on desk 1" in dom[dom.index("<svg") : dom.index("</svg>")]
+
+
+def test_more_things_than_a_page_draws_are_on_further_pages_and_found_by_name(tmp_path, browser):
+    def entry(number: int) -> dict:
+        fact = [f"mug {number}", "on", f"desk {number}"]
+        return {
+            "id": f"s{number}", "module": "spatial", "text": " ".join(fact), "from": number, "until": None,
+            "trust": "sensor", "sources": [], "fact": fact, "was": [],
+        }  # fmt: skip
+
+    file = tmp_path / "large.html"
+    file.write_text(page({"kind": "memory", "entries": [entry(number) for number in range(550)]}, "large"))
+
+    def drawn(at: str) -> tuple[list[str], str]:
+        dom = shown(browser, file, at)
+        graph = dom[dom.index("<svg") : dom.index("</svg>")]
+        return re.findall(r"<title>(mug \d+) on", graph), dom
+
+    numbers = [f"mug {number}" for number in reversed(range(550))]
+    first, dom = drawn("")
+    assert first == numbers[:100], "two things to a fact, 200 to a page"
+    assert "page 1 of 6: 200 of 1100 things" in dom
+    assert "page 1 of 2: 550 of 550 entries" in dom
+    assert dom.count("<tr") == 500
+    assert drawn("#550.6")[0] == numbers[500:]
+    found, dom = drawn("#550.1.MUG%20540")
+    assert found == ["mug 540"]
+    assert "1 of 550 entries found" in dom
+    assert dom.count("<tr") == 1
+    assert drawn("#550.99.desk%201.5")[0] == []
 
 
 def test_what_is_no_trace_and_no_memory_is_refused(tmp_path):

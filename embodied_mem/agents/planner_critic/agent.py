@@ -231,6 +231,17 @@ class PlannerCriticAgent(Agent):
         self.memory.end_task(won)
         self.record.memory_s += time.perf_counter() - start
 
+    def explained(self) -> dict[str, Any]:
+        """As `Agent.explained`."""
+        objections = self.record.objections
+        # `record.steps` counts this command, an objection those before it.
+        objected = bool(objections) and objections[-1][0] == self.record.steps - 1
+        return {
+            "plan": [step.command for step in self.plan.steps] if self.plan else [],
+            "objection": objections[-1][1] if objected else "",
+            **(self.found.as_json() if self.found else {}),
+        }
+
     # Perception.
 
     def _take_note(self, action: str, observation: str) -> None:

@@ -22,6 +22,7 @@ since greedy play repeats refused commands. A task's outcome is its mean over th
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,10 +35,18 @@ from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.rollout import Played, rollout
-from embodied_mem.agents.trace import open_trace, traced
-from embodied_mem.evaluation.benchmark import AgentNumbers, EpisodeResult, Published, episodes_data, option
+from embodied_mem.agents.trace import open_trace, traced, write_delivered
+from embodied_mem.evaluation.benchmark import (
+    AgentNumbers,
+    EpisodeResult,
+    Published,
+    chosen_by,
+    episodes_data,
+    option,
+    trace_option,
+)
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
-from embodied_mem.evaluation.command import Models, output_file
+from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.noaction import withheld_of, withheld_row
@@ -97,7 +106,7 @@ class PlannerConfig(ChatOptions):
         bank, soft, hint_tokens: controls of the deliveries, see `evaluation.controls`.
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
-        trace: JSON lines of every step of the agents, for `embodied-mem view`.
+        trace: JSON lines of every step, for `embodied-mem view`.
         twice: steps of an episode in homes that are lived in (`twice`); 0 plays the rest and not that.
     """
 
@@ -115,9 +124,7 @@ class PlannerConfig(ChatOptions):
     hint_tokens: tuple[int, ...] = hint_tokens_option()
     training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
     num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
-    trace: pathlib.Path | None = option(
-        None, "JSON lines for `embodied-mem view`: every step of the agents that are played now", kind=output_file
-    )
+    trace: pathlib.Path | None = trace_option("what is played now")
     twice: int = option(
         0, "plays tasks twice in homes that are lived in, in so many steps, and nothing else; 0 does not"
     )
@@ -164,9 +171,7 @@ class PlannerBenchmark:
     ) -> dict[str, Any]:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
-        chosen = dataclasses.asdict(config)
-        del chosen["trace"]  # says nothing of what is played
-        facts = manifest(config=chosen, planner="rules", note=NOTE)
+        facts = manifest(config=chosen_by(config), planner="rules", note=NOTE)
         if config.twice:
             from .twice import evaluate_twice  # which plays by this module
 
@@ -266,7 +271,7 @@ def play_all(
 ) -> list[EpisodeResult]:
     """Every episode, in order of subsets, deliveries and agents, tasks, seeds; `model` is asked by the chat agent.
 
-    Episodes of agents are written to `trace`.
+    Episodes are written to `trace`.
     """
     subsets = {
         subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
@@ -290,6 +295,7 @@ def play_all(
             config.world, models, open_parts, subsets, settings=config.settings, training_tasks=config.training_tasks,
             seeds=config.seeds, temperature=config.temperature,
             on_episode=lambda name, subset, task, seed, row: finished.add(name, f"{subset}/{seed}", task.name, row),
+            on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     training = benchmark.training()[: config.training_tasks or None]
     memories: dict[tuple[tuple[str, ...], bool], LifelongMemory | None] = {}

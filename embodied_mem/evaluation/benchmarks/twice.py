@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from embodied_mem import envs
 from embodied_mem.agents.planner_critic.agent import ABLATIONS
 from embodied_mem.agents.planner_critic.beliefs import in_home
 from embodied_mem.agents.rollout import Played, rollout
+from embodied_mem.agents.trace import open_trace, traced
 from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_data
 from embodied_mem.evaluation.benchmarks.planner import (
     PlannerBenchmark,
@@ -61,30 +62,41 @@ class _Named:
 
 
 def live(
-    benchmark: PlannerBenchmark, task: Any, home: str, memory: LifelongMemory | None, max_steps: int
+    benchmark: PlannerBenchmark,
+    task: Any,
+    home: str,
+    memory: LifelongMemory | None,
+    max_steps: int,
+    trace: TextIO | None = None,
+    name: str = "",
 ) -> tuple[Played, LifelongMemory]:
-    """A task played in the home of this name by an agent with this memory, or a new one; with what it remembers."""
+    """A task played in the home of this name by an agent with this memory, or a new one; with what it remembers.
+
+    It is written to `trace` under its `name`.
+    """
     world = envs.make(benchmark.world, tasks=[task], num_envs=1, max_steps=max_steps)
     named = _Named(benchmark.hides(world), home)
     agent = benchmark.agent(ABLATIONS["full"], memory)
-    [played] = rollout(named, [agent], [[0]], lists_actions=benchmark.lists_actions)
+    [played] = rollout(named, [traced(agent, trace, name)], [[0]], lists_actions=benchmark.lists_actions)
     return played, agent.memory
 
 
 def play_twice(
-    benchmark: PlannerBenchmark, tasks: Sequence[Any], max_steps: int, progress: Progress
+    benchmark: PlannerBenchmark,
+    tasks: Sequence[Any],
+    max_steps: int,
+    progress: Progress,
+    trace: TextIO | None = None,
 ) -> dict[str, list[AgentNumbers]]:
     """Numbers of each of `ROWS`, tasks in order."""
     rows: dict[str, list[AgentNumbers]] = {name: [] for name in ROWS}
     for i, task in enumerate(tasks):
         home = task.name
-        played, memory = live(benchmark, task, home, None, max_steps)
+        played, memory = live(benchmark, task, home, None, max_steps, trace, "first")
         _, other = live(benchmark, tasks[(i + 1) % len(tasks)], home, None, max_steps)
-        outcomes = {
-            "first": played,
-            "kept": live(benchmark, task, home, memory.fork(), max_steps)[0],
-            "wiped": live(benchmark, task, home, None, max_steps)[0],
-            "other home": live(benchmark, task, home, other.fork(), max_steps)[0],
+        seconds = {"kept": memory.fork(), "wiped": None, "other home": other.fork()}
+        outcomes = {"first": played} | {
+            name: live(benchmark, task, home, kept, max_steps, trace, name)[0] for name, kept in seconds.items()
         }
         for name, outcome in outcomes.items():
             rows[name].append(numbers_of(outcome))
@@ -98,10 +110,12 @@ def evaluate_twice(
     """The report of `PlannerBenchmark.evaluate` for `config.twice`; `facts` are its manifest."""
     subsets = config.subsets or benchmark.subsets
     played = {}
-    for subset in subsets:
-        tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
-        with Progress(f"{subset}, twice", len(tasks), unit="task") as progress:
-            played[subset] = [task.name for task in tasks], play_twice(benchmark, tasks, config.twice, progress)
+    with open_trace(config.trace) as trace:
+        for subset in subsets:
+            tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
+            names = [task.name for task in tasks]
+            with Progress(f"{subset}, twice", len(tasks), unit="task") as progress:
+                played[subset] = names, play_twice(benchmark, tasks, config.twice, progress, trace)
     report = {"twice": {subset: rows_of(rows) for subset, (_, rows) in played.items()}, **facts}
     report |= episodes_data(
         benchmark.world,

@@ -49,10 +49,10 @@ from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAge
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option, trace_option
 from embodied_mem.evaluation.benchmarks import lifelong
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
-from embodied_mem.evaluation.command import Models, output_file, output_folder
+from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import (
     bank_option,
     decoding_option,
@@ -129,10 +129,7 @@ class AlfworldConfig(ChatOptions):
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
         kind=output_folder,
     )
-    trace: pathlib.Path | None = option(
-        None, "JSON lines for `embodied-mem view`: every step of what this command plays",
-        kind=output_file,
-    )  # fmt: skip
+    trace: pathlib.Path | None = trace_option("what this command plays")
     runs: int = option(2, "of agents: how often the tasks are played")
     lives: int = option(1, "of agents: robots that share the tasks, each with its own memory, in lockstep")
     seed: int = option(0, "of agents: order of the tasks, and generated games")

@@ -85,10 +85,16 @@ class Repeater(CommandGenerator):
 
     def play(self, goal: str, text: str) -> Player:
         """As `CommandGenerator.play`."""
+        self._following = ""
         for memory in self._memories.retrieve(goal)[:1]:
+            self._following = memory.title
             replaced = substitutions(memory.goal, goal)
             for command in memory.commands:
                 yield adapt(command, replaced)
+
+    def explained(self) -> dict[str, object]:
+        """As `Agent.explained`."""
+        return {"following": self._following}
 
 
 class OwnPlannerCritic(PlannerCritic):
@@ -100,6 +106,7 @@ class OwnPlannerCritic(PlannerCritic):
             yield from super().play(goal, text)
         else:
             self.plans = self.repairs = 0
+            self._plan = self._following = self._repairing = ""
             yield from Explorer(self._memories).play(goal, text)
 
 

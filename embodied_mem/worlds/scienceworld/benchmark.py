@@ -15,16 +15,17 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
 from embodied_mem import envs
 from embodied_mem.agents.agent import CommandGenerator
 from embodied_mem.agents.rollout import rollout
+from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
-from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_by, episodes_data, option, trace_option
 from embodied_mem.evaluation.benchmarks.planner import cost_cells
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.intervals import paired_difference, wilson
@@ -40,6 +41,7 @@ from .narration import BriefScienceWorld, Outcome, PathBank, outcome_of
 from .recordings import spread
 
 if TYPE_CHECKING:
+    from embodied_mem.agents.rollout import Trajectory
     from embodied_mem.training.bundle import Bundle
 
 DESCRIPTION = __doc__
@@ -86,6 +88,7 @@ class ScienceWorldConfig:
     split: str = option("test", "that is scored", choices=("test", "dev"))
     variations: int = option(2, "scored of each task, evenly spaced over the split's")
     memories: int = option(2, "gold paths of each task: of four evenly spaced training variations the first 1 to 4")
+    trace: pathlib.Path | None = trace_option("what is played now, training episodes not included")
     slow_games: tuple[str, ...] = ("mendelian-genetics-known-plant", "mendelian-genetics-unknown-plant")
     max_steps: int = 100
 
@@ -112,7 +115,7 @@ class ScienceWorldBenchmark:
         models = models or Models(config.weights)
         if config.deliveries:
             models_in(models)  # now, and not after the minutes that the simulator works on the memory
-        facts = manifest(config=dataclasses.asdict(config), seeds=[0], planner="rules", note=NOTE)
+        facts = manifest(config=chosen_by(config), seeds=[0], planner="rules", note=NOTE)
         kept = {"memories": config.memories, "slow_games": list(config.slow_games)}
         belongs_to = {"commit": facts["commit"], "max_steps": config.max_steps, "games": list(variations), **kept}
         belongs_to |= {"weights": config.weights} if config.deliveries else {}
@@ -122,7 +125,8 @@ class ScienceWorldBenchmark:
         ):
             paths = remember(config, variations, memory)
             own = remember_own(config, paths, memory) if OWN in config.agents else []
-            played = play_all(config, models, variations, paths, own, finished)
+            with open_trace(config.trace) as trace:
+                played = play_all(config, models, variations, paths, own, finished, trace)
             report = {
                 "agents": rows_of(played),
                 "memory": [f"{path.game}/{path.variation}" for path in paths],
@@ -249,14 +253,16 @@ def remember_own(config: ScienceWorldConfig, wanted: Sequence[GoldPath], finishe
     ]
 
 
-def play(envs: NativeVectorEnv, index: int, agent: CommandGenerator) -> Outcome:
-    """The outcome of one task; an episode whose process died is played again, once.
+def play(
+    envs: NativeVectorEnv, index: int, agent: CommandGenerator, trace: TextIO | None = None, name: str = ""
+) -> Outcome:
+    """The outcome of one task; an episode whose process died is played again, once. `trace` gets both, under `name`.
 
     Raises:
         SimulatorError: the process died twice.
     """
     for _ in range(2):
-        [played] = rollout(envs, [agent], [[index]])
+        [played] = rollout(envs, [traced(agent, trace, name)], [[index]])
         if not played.info["crashed"][0]:
             counted = {name: getattr(agent, name, 0) for name in ("plans", "repairs")}
             return outcome_of(envs, played.info, 0, len(played.actions))._replace(ms=1000 * played.seconds, **counted)
@@ -270,8 +276,9 @@ def play_all(
     paths: Sequence[GoldPath],
     own: Sequence[GoldPath],
     finished: Finished[Outcome],
+    trace: TextIO | None = None,
 ) -> Played:
-    """Plays what is not finished."""
+    """Plays what is not finished; steps are written to `trace`."""
     memories = {name: Memories(own if name == OWN else paths) for name in config.agents}
     tasks = [
         f"{game}/{variation}"
@@ -284,13 +291,14 @@ def play_all(
     for row, delivery in rows.items():
         missing = [task for task in tasks if (row, config.split, task) not in finished.rows]
         on_task = functools.partial(finished.add, row, config.split)
-        play_delivery(config, models, delivery, missing, paths, on_task)
+        on_played = functools.partial(write_delivered, trace, row) if trace else None
+        play_delivery(config, models, delivery, missing, paths, on_task, on_played)
     if left:
         world = envs.make("scienceworld", tasks=tasks, max_steps=config.max_steps, lists_commands=False)
         try:
             with Progress("episodes", len(left), unit="episode") as progress:
                 for i, name in left:
-                    outcome = play(world, i, AGENTS[name](memories[name]))
+                    outcome = play(world, i, AGENTS[name](memories[name]), trace, name)
                     finished.add(name, config.split, tasks[i], outcome)
                     progress.update(won=bool(outcome.won))
         finally:
@@ -305,10 +313,11 @@ def play_delivery(
     tasks: Sequence[str],
     paths: Sequence[GoldPath],
     on_task: Callable[[str, Outcome], None],
+    on_played: Callable[[Trajectory], None] | None = None,
 ) -> None:
     """Plays tasks, given by ids, by models with the delivery `name` of the memory `paths`, some of them side by side.
 
-    `on_task` gets id and outcome. Raises SimulatorError where a process died.
+    `on_task` gets id and outcome, `on_played` what was played. Raises SimulatorError where a process died.
     """
     if not tasks:
         return
@@ -338,6 +347,8 @@ def play_delivery(
                         raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
                     cost = numbers_of(trajectory)
                     on_task(tasks[number], outcome._replace(tokens=cost.tokens, ms=cost.milliseconds))
+                    if on_played:
+                        on_played(trajectory)
                 progress.update(len(numbers))
     finally:
         world.close()

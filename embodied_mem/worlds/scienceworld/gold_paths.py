@@ -45,6 +45,11 @@ class GoldPath:
     answers: tuple[str, ...]
     won: bool = True
 
+    @property
+    def title(self) -> str:
+        """Its name and description, for a trace."""
+        return f"{self.game}/{self.variation}: {self.goal}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Step:

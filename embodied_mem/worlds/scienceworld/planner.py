@@ -78,7 +78,7 @@ class PlannerCritic(CommandGenerator):
         self._opened: set[tuple[str, str]] = set()
         self._done: list[str] = []
         self._kin: dict[str, str] = {}  # thing of the plan -> thing that is used for it
-        self._plan = ""
+        self._plan = self._following = self._repairing = ""
         self._focused = ""
         self._mixtures = dict(self._memories.mixtures)
         found = sorted(self._memories.retrieve(goal), key=lambda path: _from_tap(path.goal) and not _from_tap(goal))
@@ -93,6 +93,11 @@ class PlannerCritic(CommandGenerator):
                 break
             yield from self._again()
 
+    def explained(self) -> dict[str, object]:
+        """As `Agent.explained`."""
+        plan = self._plan.split("; ") if self._plan else []
+        return {"plan": plan, "following": self._following, "objection": self._repairing}
+
     # Following a plan.
 
     def _follow(self, memory: GoldPath) -> Doing:
@@ -104,6 +109,7 @@ class PlannerCritic(CommandGenerator):
             if not ("sink" in step.command and _from_tap(memory.goal) and not _from_tap(self._goal))
         ]
         self._kin, self._plan = {}, "; ".join(step.command for step in steps)
+        self._following = memory.title
         if any(step.command.startswith("mix ") for step in steps):
             return (yield from self._mix(steps))
         for before, step in zip(["", *(step.command for step in steps)], steps):
@@ -310,11 +316,13 @@ class PlannerCritic(CommandGenerator):
         if (yield from self._try(command)):
             return True
         self.repairs += 1
+        done = None
         for repair in REPAIRS:
-            done = yield from repair(self, command, waited)
-            if done is not None:
-                return done
-        return False
+            self._repairing = f"{command!r} failed; repair: {repair.__name__}"
+            if (done := (yield from repair(self, command, waited))) is not None:
+                break
+        self._repairing = ""
+        return bool(done)
 
     def rename(self, command: str, waited: bool) -> Repairing:
         """Tries other names of the command's thing; what only measures is not worth more."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import GameFileError, InvalidInputError
+from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.worlds.memento import generator as generator
 from embodied_mem.worlds.memento.agent.agent import Reply
 from embodied_mem.worlds.memento.data import load_records, load_tasks, tasks_of
@@ -165,7 +166,8 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
     file = tmp_path / "memento.json"
     arguments = ["--config=memento", "--data", str(root), "--embedder", "lexical", "--triples_per_scene", "2"]
     tables = ["retrieval", "profile", "variants", "captions", "joined", "encoders"]
-    evaluate.main([*arguments, "--result", str(file), "--tables", *tables])
+    trace = tmp_path / "trace.jsonl"
+    evaluate.main([*arguments, "--result", str(file), "--tables", *tables, "--trace", str(trace)])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     stages = ("acquisition", "single", "joint", "joint3")
     assert set(line) == {f"{s}_{m}" for s in stages for m in ("sr", "pc")} | {"missing_at_3", "missing_at_5"}
@@ -178,6 +180,11 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
     assert "neither, single" in text
     assert set(report["captions"]) >= {"verbatim", "another's now", "now, blind"}
     assert "hybrid, noise 0.5, k 1" in text
+    episodes = episodes_of(report)
+    written = [json.loads(one) for one in trace.read_text().splitlines()]
+    assert sorted((one["agent"], len(one["steps"])) for one in written) == sorted((e.subset, e.steps) for e in episodes)
+    assert all(bool(one.get("experiences")) == (one["agent"] != "acquisition") for one in written)
+    assert any(step["thought"] for one in written for step in one["steps"])
 
 
 def test_what_is_asked_wrongly_is_named(root):

@@ -18,12 +18,13 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
+from embodied_mem.agents.trace import open_trace
 from embodied_mem.atomic_file import write_text
 from embodied_mem.envs.data_files import read_object
 from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
-from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_by, episodes_data, option, trace_option
 from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
@@ -86,6 +87,7 @@ class MementoConfig(ChatOptions):
         "tables besides the main one; none for the main one alone, which is all that react plays",
         choices=TABLES,
     )
+    trace: pathlib.Path | None = trace_option("the main table's episodes")
 
     def __post_init__(self) -> None:
         for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
@@ -128,8 +130,8 @@ def encoder_of(folder: str) -> CachedEmbedder:
 class Evaluation:
     """The stages' episodes, the agent's memory, and what was measured so far."""
 
-    def __init__(self, options: MementoConfig):
-        self.options = options
+    def __init__(self, options: MementoConfig, trace: TextIO | None = None):
+        self.options, self._trace = options, trace
         self.root = find_episodes("acquisition", options.data or None)[1]
         self.embedder = embedder_of(options.embedder)
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
@@ -146,7 +148,7 @@ class Evaluation:
         clauses = [clause for instruction in asked for clause in clauses_of(instruction)]
         self.embedder.embed([*asked, *clauses, *(text for clause in clauses for text in expansions_of(clause))])
         self.kinds = {str(r["episode_id"]): r["metadata"]["episode_type"] for r in self.records["acquisition"]}
-        runs = self.play(self.records["acquisition"], lambda record: protocol.Given())
+        runs = self.play(self.records["acquisition"], lambda record: protocol.Given(), stage="acquisition")
         self.acquired = {run.episode_id: run for run in runs}
         self.memory = self.memory_of([run.trace for run in runs])
 
@@ -180,9 +182,10 @@ class Evaluation:
         given: Callable[[protocol.Record], protocol.Given],
         max_steps: int = 0,
         told: Callable[[protocol.Record], list[captions.Row]] | None = None,
+        stage: str = "",
     ) -> list[protocol.Run]:
         """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
-        captions of an entry's objects than the file's.
+        captions of an entry's objects than the file's, `stage` to write them into the trace under its name.
 
         Where the same was asked before (a table whose row is the main table's), the runs are those.
         """
@@ -202,6 +205,8 @@ class Evaluation:
                 lambda record: gifts[str(record["episode_id"])],
                 seed=self.options.seed,
                 max_steps=limit,
+                trace=self._trace if stage else None,
+                name=stage,
             )
         return self._played[key]
 
@@ -216,13 +221,14 @@ class Evaluation:
         memory: TraceMemory | None = None,
         max_steps: int = 0,
         told: Callable[[protocol.Record], list[captions.Row]] | None = None,
+        stage: str = "",
         **more: Any,
     ) -> list[protocol.Run]:
-        """The runs of a utilisation stage."""
+        """The runs of a utilisation stage; `stage` as for `play`."""
         options = self.options
         how = how or protocol.Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
         given = protocol.recall(self.memory if memory is None else memory, how, **more)
-        return self.play(records, given, max_steps, told)
+        return self.play(records, given, max_steps, told, stage)
 
     def row(self, runs: Sequence[protocol.Run]) -> dict[str, Any]:
         """The metrics of runs: all, development and held-out houses."""
@@ -239,7 +245,7 @@ class Evaluation:
     def stages(self) -> dict[str, list[protocol.Run]]:
         """The runs of the main table, by stage."""
         return {"acquisition": list(self.acquired.values())} | {
-            stage: self.use(self.records[stage]) for stage in STAGES
+            stage: self.use(self.records[stage], stage=stage) for stage in STAGES
         }
 
     def main_table(self) -> dict[str, Any]:
@@ -418,8 +424,8 @@ class MementoBenchmark:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
         others = config.tables if config.agents == ("planner",) else ()
-        with Progress("tables", 1 + len(others), unit="table") as progress:
-            evaluation = Evaluation(config)
+        with Progress("tables", 1 + len(others), unit="table") as progress, open_trace(config.trace) as trace:
+            evaluation = Evaluation(config, trace)
             report: dict[str, Any] = {"stages": evaluation.main_table()}
             progress.update()
             for name in others:
@@ -433,7 +439,7 @@ class MementoBenchmark:
             line[f"missing_at_{k}"] = round(100 * protocol.missing_rates(memory, singles, config.strategy, k)["all"], 2)
         report["line"] = line
         report |= manifest(
-            config=dataclasses.asdict(config), embedder=evaluation.embedder.name, **usage_of(evaluation.model),
+            config=chosen_by(config), embedder=evaluation.embedder.name, **usage_of(evaluation.model),
             seconds=round(time.perf_counter() - started, 1),
         )  # fmt: skip
         episodes = [episode_of(stage, run, config) for stage, runs in evaluation.stages().items() for run in runs]

@@ -16,12 +16,13 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.rollout import rollout
+from embodied_mem.agents.trace import traced
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.memory.chat_writer import ChatWriter
@@ -123,6 +124,8 @@ def play_stage(
     seed: int = 0,
     max_steps: int = MAX_ACTIONS,
     num_envs: int = NUM_ENVS,
+    trace: TextIO | None = None,
+    name: str = "",
 ) -> list[Run]:
     """Play every task once, by an agent of its own, and return the runs in the order of the tasks.
 
@@ -130,6 +133,7 @@ def play_stage(
         tasks: the episodes; `records` are their official entries, in the same order.
         given: what the agent is given, by entry.
         num_envs: tasks played side by side; the world's chance depends on it as on `seed`.
+        trace: gets every step under this `name`, in the order in which the tasks end.
 
     Raises:
         InvalidInputError: tasks and records differ.
@@ -144,14 +148,17 @@ def play_stage(
         chosen = range(len(tasks))[first : first + envs.num_envs]
         gifts = [given(records[task]) for task in chosen]
         agents = [_Player(make_agent(), records[task]["instruction"], gift) for task, gift in zip(chosen, gifts)]
+        played_by = [traced(agent, trace, name, agent.memories) for agent in agents]
         free = envs.num_envs - len(chosen)
-        episodes = rollout(envs, agents + agents[:1] * free, [[task] for task in chosen] + [[]] * free, idle="Done[]")
+        episodes = rollout(
+            envs, played_by + played_by[:1] * free, [[task] for task in chosen] + [[]] * free, idle="Done[]"
+        )
         for agent, gift, played in zip(agents, gifts, episodes):
             record, turns = records[played.task], zip(agent.thoughts, played.actions, played.answers)
             steps = tuple(TraceStep(*turn) for turn in turns)
-            trace = Trace(str(record["episode_id"]), record["scene_id"], record["instruction"], steps)
+            kept = Trace(str(record["episode_id"]), record["scene_id"], record["instruction"], steps)
             cycles, sim_steps = len(played.actions) + played.cut, int(played.info["sim_steps"][played.row])
-            runs.append(Run(record, played.won, played.progress, cycles, sim_steps, trace, gift.missing))
+            runs.append(Run(record, played.won, played.progress, cycles, sim_steps, kept, gift.missing))
     return runs
 
 
@@ -169,10 +176,18 @@ class _Player(Agent):
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
         self._agent.begin(self._instruction, observation, self._gift.memories, self._gift.profile)
 
+    @property
+    def memories(self) -> list[str]:
+        """What it is given, as text."""
+        return [f"episode {memory.episode_id}: {memory.render()}" for memory in self._gift.memories]
+
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         reply = self._agent.act(observation)
         self.thoughts.append(reply.thought)
         return reply.action
+
+    def explained(self) -> dict[str, str]:
+        return {"thought": self.thoughts[-1]}
 
 
 def recall(
