@@ -14,7 +14,7 @@ import contextlib
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered
@@ -22,6 +22,9 @@ from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.output_grammar import render_output
+
+if TYPE_CHECKING:
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
 
 
 def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[TextIO | None]:
@@ -86,14 +89,17 @@ class Traced(Agent):
             self._steps[-1]["answer"] = observation
 
 
-def write_delivered(file: TextIO, name: str, played: Trajectory) -> None:
+def write_delivered(file: TextIO, name: str, played: Trajectory, compiler: MemoryCompiler | None = None) -> None:
     """Writes an episode that was played with a delivery of memory.
 
     Its steps have observation, action, answer; `memory` and `hint` as the executor read them, how many `soft` tokens;
-    and with a compiler its `output`, the Brief `state` before it, and what the `source` that it names says.
+    and with a compiler its `output`, the Brief `state` before it, what the `source` that it names says, and its
+    `attention` to the lines of its prompt (`MemoryCompiler.attention`).
     """
     episode = played.episode
     state = start_view(episode.goal, episode.first_observation, ()).state
+    records = [given.record for given in played.delivered if given.record is not None]
+    attention = iter(compiler.attention(records) if compiler is not None else ())
     steps = []
     for step, answer, given in zip(episode.steps, episode.answers, played.delivered, strict=True):
         row = {
@@ -102,6 +108,7 @@ def write_delivered(file: TextIO, name: str, played: Trajectory) -> None:
         }  # fmt: skip
         if given.record is not None:
             row |= {"state": state.render(), "output": render_output(given.record.output)}
+            row |= {"attention": next(attention, [])}
             state, _ = apply_all(given.record.output.edits, state)
         steps.append(row)
     experiences = [line for experience in played.experiences if (line := experience.brief())]

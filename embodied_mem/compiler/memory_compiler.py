@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -28,15 +29,17 @@ from flax import nnx
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
-from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.prompt_cache import PromptCache
-from embodied_mem.models.sampling import SamplingSettings, append
+from embodied_mem.models.sampling import SamplingSettings, append, pad_prompts
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
 from embodied_mem.models.weights_version import WeightsWatch
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 PROMPT_LENGTHS = (256, 384, 512, 768, 1024, 1536, 2048)
 """Buckets that are compiled when a prompt needs them, as far as the model has room."""
+TRACED_ROWS = 16
+"""Outputs whose attention is worked out side by side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +122,7 @@ class MemoryCompiler:
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
         self._placement = placement
-        self._temperature = temperature
+        self._temperature, self._max_tokens = temperature, max_tokens
         self._watch = WeightsWatch(decoder, soft_mem)
         settings = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p, **end_and_padding(tokenizer))
         self._sampler = PromptCache(
@@ -174,6 +177,35 @@ class MemoryCompiler:
             )
             for row in range(count)
         ]
+
+    def attention(self, compiled: Sequence[Compiled]) -> list[list[tuple[str, float]]]:
+        """How much each output attended to each line of its prompt: (line, share) in order.
+
+        A share is the mean over heads, layers and the positions that decided on a token of the text; what they lack to
+        1 went to tokens written before. Everything is read again, by a program that nothing else uses: for traces.
+        """
+        found = []
+        buckets = [length + self._max_tokens for length in self.length_buckets]
+        for first in range(0, len(compiled), TRACED_ROWS):
+            part = compiled[first : first + TRACED_ROWS]
+            filled = [*part, *[part[0]] * (self._placement.rows(TRACED_ROWS) - len(part))]
+            told = pad_prompts([[*one.prompt, *one.tokens[:-1].tolist()] for one in filled], buckets=buckets)
+            counts = np.asarray([len(one.tokens) for one in filled], np.int32)
+            with self._placement.scope():
+                given = self._placement.batch((*told, counts))
+                shares = self._placement.fetch(mean_attention(*nnx.split(self.decoder), *given, self._max_tokens))
+            for one, row in zip(part, shares):
+                start = len(row) - len(one.prompt) - len(one.tokens) + 1
+                found.append(self._by_line(one.prompt, row[start : start + len(one.prompt)]))
+        return found
+
+    def _by_line(self, prompt: Sequence[int], shares: np.ndarray) -> list[tuple[str, float]]:
+        ends = {i for i in set(prompt) if "\n" in self.tokenizer.decode([i])}
+        bounds = [0, *(at + 1 for at, i in enumerate(prompt) if i in ends), len(prompt)]
+        return [
+            (self.tokenizer.decode(prompt[a:b]).strip("\n"), float(shares[a:b].sum()))
+            for a, b in itertools.pairwise(bounds) if a < b
+        ]  # fmt: skip
 
 
 def end_and_padding(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -252,7 +252,7 @@ def score_deliveries(
     numbered: bool = False,
     newest_first: bool = False,
     source: TaskSource | None = None,
-    on_played: Callable[[str, Trajectory], None] | None = None,
+    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
@@ -264,7 +264,8 @@ def score_deliveries(
         on_episode: called with name, seed, task and the numbers of each episode, finished ones included.
         numbered, newest_first: as the experiences were that the models were trained on.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`, and to judge by when guidance is due.
-        on_played: called with name and trajectory of each episode that is played, finished ones not included.
+        on_played: called with name and trajectory of each episode that is played, finished ones not included, and the
+            compiler.
         chat: answers the calls of memory methods; None for rules.
 
     Raises:
@@ -293,7 +294,7 @@ def score_deliveries(
                 )  # fmt: skip
                 if on_played:
                     for trajectory in played:
-                        on_played(name, trajectory)
+                        on_played(name, trajectory, compiler)
                 batch = [numbers_of(trajectory, teacher, tokenizer) for trajectory in played]
             for key, numbers in zip(keys, batch):
                 if on_episode:
@@ -360,7 +361,7 @@ def score(
     finished: Finished[EpisodeNumbers] | None = None,
     batch_size: int = 0,
     executor: Acts | None = None,
-    on_played: Callable[[str, Trajectory], None] | None = None,
+    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -232,16 +233,16 @@ def _run_full(
     *,
     dropout_key: jax.Array | None = None,
     remat: bool = False,
-    keep_cache: bool = False,
-) -> tuple[jax.Array, Any, Any]:
-    """Returns (hidden, keys, values) of whole sequences; keys and values only if `keep_cache`."""
+    keep: Callable[[jax.Array, jax.Array, jax.Array], Any] | None = None,
+) -> tuple[jax.Array, Any]:
+    """Returns (hidden, what `keep` gives of query, keys and values of the layers: stacked if they are, else a list)."""
     config, weights = network.config, network.weights
     rope = ops.rope_tables(config, positions_of(mask) if positions is None else positions)
 
     def layer(x: jax.Array, layer_weights: Weights, key: jax.Array | None) -> tuple[jax.Array, Any]:
         def attend(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, object]:
             context = ops.causal_attention(query, keys, values, mask=mask, block=config.attention_block)
-            return context, (keys, values) if keep_cache else None
+            return context, keep(query, keys, values) if keep else None
 
         return ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora, dropout_key=key)
 
@@ -252,13 +253,36 @@ def _run_full(
     if config.scan_layers:
         x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (weights["layers"], keys))
     else:
-        pairs = []
+        kept = []
         for i, layer_weights in enumerate(weights["layers"]):
-            x, pair = layer(x, layer_weights, None if keys is None else keys[i])
-            pairs.append(pair)
-        kept = tuple(zip(*pairs, strict=True)) if keep_cache else None
-    cached_keys, cached_values = kept if keep_cache else (None, None)
-    return ops.rms_norm(x, weights["final_norm"], config.norm_eps), cached_keys, cached_values
+            x, one = layer(x, layer_weights, None if keys is None else keys[i])
+            kept.append(one)
+    return ops.rms_norm(x, weights["final_norm"], config.norm_eps), kept
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef", "rows"))
+def mean_attention(
+    graphdef: Any, state: State, tokens: jax.Array, mask: jax.Array, counts: jax.Array, rows: int
+) -> jax.Array:
+    """Returns float32[B, L]: what the last positions attend to, mean over these, heads and layers; sums to 1.
+
+    Args:
+        graphdef, state: `nnx.split` of a decoder.
+        tokens: int32[B, L], padded on the left.
+        mask: bool[B, L].
+        counts: int32[B], of last positions, 1 to `rows`.
+        rows: the most of them.
+    """
+    decoder: Decoder = nnx.merge(graphdef, state)
+    x, mask, _ = _inputs(decoder.network(), tokens, None, mask)
+    kept = _run_full(
+        decoder.network(), x, mask, None,
+        keep=lambda query, keys, values: ops.attention_weights(query, keys, mask=mask, rows=rows),
+    )[1]  # fmt: skip
+    weights = (kept if decoder.config.scan_layers else jnp.stack(kept)).mean(0)
+    last = jnp.arange(rows) >= rows - counts[:, None]
+    mean: jax.Array = (weights * last[..., None]).sum(1) / counts[:, None]
+    return mean
 
 
 def prefill(
@@ -279,7 +303,8 @@ def prefill(
     length = x.shape[1]
     if capacity < length:
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
-    hidden, keys, values = _run_full(network, x, mask, positions, keep_cache=True)
+    hidden, kept = _run_full(network, x, mask, positions, keep=lambda query, keys, values: (keys, values))
+    keys, values = kept if network.config.scan_layers else zip(*kept, strict=True)
     following = mask.sum(1, dtype=jnp.int32)
     if positions is not None:
         following = jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1

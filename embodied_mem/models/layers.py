@@ -162,6 +162,15 @@ def cached_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, al
     return _attend(query, keys, values, jnp.where(allowed, 0.0, MASKED).astype(jnp.float32))
 
 
+def attention_weights(query: jax.Array, keys: jax.Array, *, mask: jax.Array, rows: int) -> jax.Array:
+    """Returns float32[B, R, L]: what the last `rows` positions attend to in `causal_attention`, mean over heads."""
+    scores = jnp.einsum("bkgqe,bkte->bkgqt", query[..., -rows:, :], keys, preferred_element_type=jnp.float32)
+    length = keys.shape[2]
+    causal = jnp.arange(length)[None, :] <= jnp.arange(length - rows, length)[:, None]
+    allowed = causal & mask[:, None, None, None, :]
+    return jax.nn.softmax(jnp.where(allowed, scores, MASKED), axis=-1).mean((1, 2))
+
+
 def _project(x: jax.Array, weight: jax.Array | Blocks, inner: int = 1) -> jax.Array:
     """Returns x [B, L, D] times weight [D, ...], whose D is its first `inner` dimensions, as one flat product."""
     batch, length, width = x.shape

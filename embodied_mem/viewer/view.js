@@ -35,6 +35,24 @@ function showTrace(episodes) {
     add(detail, "pre", {}, text);
   }
 
+  function attention(lines) {
+    if (!lines || !lines.length) return;
+    add(detail, "h2", {}, "Attention of its output to its prompt");
+    const most = Math.max(...lines.map(([, share]) => share)), all = lines.reduce((sum, [, share]) => sum + share, 0);
+    const table = add(add(detail, "table", { class: "attention" }), "tbody");
+    for (const [line, share] of lines) {
+      const row = add(table, "tr");
+      add(row, "td", {}, `${(100 * share).toFixed(1)} %`);
+      add(row, "td", {}, line);
+      const bar = add(add(row, "td"), "svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" });
+      add(bar, "rect", { x: 0, y: 2, width: 100 * share / most, height: 4 });
+    }
+    add(detail, "small", {}, `Lines of the prompt: experiences, Brief State, the last step, the aim. A share is the mean over
+      the heads and layers of the compiler and over the tokens that it wrote; ${(100 * (1 - all)).toFixed(0)} % went to what
+      it had written before. It tells where the model read. It is no explanation of what it wrote: lines with little
+      attention may decide, and lines with much may not.`);
+  }
+
   function items(title, found, cls) {
     if (!found || !found.length) return;
     add(detail, "h2", {}, `${title} (${found.length})`);
@@ -73,6 +91,7 @@ function showTrace(episodes) {
     part("Brief State before the step", at.state);
     part("The compiler's output", at.output);
     part("Its source", at.source);
+    attention(at.attention);
     part("Guidance that the executor read", at.soft ? `${at.hint}\n(and ${at.soft} soft tokens)` : at.hint);
     part("Memory in the executor's prompt", at.memory);
     part("Thought", at.thought);

@@ -9,7 +9,7 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
-from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.decoder import Decoder, mean_attention
 
 
 @pytest.mark.usefixtures("unoptimised")
@@ -30,3 +30,30 @@ def test_a_token_that_the_tokenizer_does_not_have_is_kept_for_training_and_has_n
     assert shape.vocab_size - 1 in drawn
     assert all(len(one.tokens) == len(one.log_probs) == 4 for one in compiled)
     assert {one.output for one in compiled} == {parse_output("")}
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_attention_is_told_by_line_of_the_prompt_and_costs_one_program_only_where_it_is_asked_for():
+    """Without keys, each of the first n positions gets 1/n of the n-th one's attention."""
+    tokenizer = train_bpe(["memory:\nmug in fridge 1\n="] * 4, 300)
+    shape = DecoderConfig(
+        vocab_size=tokenizer.vocab_size, width=16, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=8, mlp_width=16,
+        max_length=64,
+    )  # fmt: skip
+    decoder = Decoder(shape, rngs=nnx.Rngs(0))
+    decoder.layers.key[...] = jnp.zeros_like(decoder.layers.key[...])
+    compiler = MemoryCompiler(decoder, None, tokenizer, max_tokens=4, length_buckets=(32,), batch_buckets=(2,))
+    programs = mean_attention._cache_size()
+    prompts = ["memory:\nmug in fridge 1\n=", "memory:\n="]
+    compiled = compiler.compile(prompts, jax.random.split(jax.random.key(0), 2))
+    assert mean_attention._cache_size() == programs
+    told = compiler.attention([*compiled] * 9)
+    assert mean_attention._cache_size() == programs + 1
+    assert told[2] == told[0] == told[16]
+    for one, lines, text in zip(compiled, told, prompts):
+        assert [line for line, _ in lines] == text.split("\n")
+        length = len(one.prompt)
+        share = sum(1 / (length + written) for written in range(len(one.tokens))) / len(one.tokens)
+        counts = [len(tokenizer.encode(line)) + (not line.startswith("=")) for line, _ in lines]
+        assert sum(counts) == length
+        assert [part for _, part in lines] == pytest.approx([count * share for count in counts], rel=1e-4)

@@ -21,7 +21,7 @@ from small_decoders import VARIANTS, build, prefill, read
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import LoraConfig
-from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.formats.hf import load_hf, save_hf
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import add_lora, merge_lora
@@ -78,10 +78,15 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
     positions = np.maximum(np.cumsum(mask, 1) - 1, 0)
     with torch.no_grad():
         inputs = {"attention_mask": torch.tensor(mask.astype(int)), "position_ids": torch.tensor(positions)}
-        expected = model(torch.tensor(tokens), **inputs, output_hidden_states=True)
+        expected = model(torch.tensor(tokens), **inputs, output_hidden_states=True, output_attentions=True)
     hidden = read(decoder, jnp.asarray(tokens), mask=jnp.asarray(mask))
     np.testing.assert_allclose(hidden[mask], expected.hidden_states[-1].numpy()[mask], **TOLERANCE)
     np.testing.assert_allclose(decoder.logits(hidden)[mask], expected.logits.numpy()[mask], **TOLERANCE)
+    counts = [3, 2, 1]
+    attended = mean_attention(*nnx.split(decoder), jnp.asarray(tokens), jnp.asarray(mask), jnp.asarray(counts), 3)
+    weights = torch.stack(expected.attentions).mean((0, 2)).numpy()
+    wanted = np.stack([row[-count:].mean(0) for row, count in zip(weights, counts)])
+    np.testing.assert_allclose(attended, wanted, **TOLERANCE)
     # Inner layers: their hidden states before the last norm, which a shorter decoder applies.
     for count in (1, 2):
         inner = read(first_layers(decoder, count), jnp.asarray(tokens), mask=jnp.asarray(mask))

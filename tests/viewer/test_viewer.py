@@ -115,9 +115,18 @@ def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch, browser):
     compiled = [step for line in lines[2:] for step in line["steps"]]
     assert any(f"do: {step['hint']}" in step["output"] for step in compiled if step["hint"])
     assert any(step["soft"] for step in compiled)
+    for step in compiled:
+        read = [line for line, _ in step["attention"]]
+        assert read[0] == "memory:"
+        assert set(step["state"].splitlines()) <= set(read)
+        assert 0.3 < sum(share for _, share in step["attention"]) < 1
     assert sum(len(line["steps"]) for line in lines[2:]) / 2 == report["deliveries"]["compiled"]["steps"]
     main([str(trace), "--out", str(out)], output=io.StringIO())
-    assert "The compiler's output" in shown(browser, out, "#3.1")
+    dom = shown(browser, out, "#3.1")
+    assert "The compiler's output" in dom
+    share = f"{100 * compiled[0]['attention'][1][1]:.1f} %"
+    assert f"<td>{share}</td><td>{compiled[0]['attention'][1][0]}</td><td><svg" in dom
+    assert "It is no explanation of what it wrote" in dom
 
 
 def test_texts_are_shown_and_never_read_as_html(tmp_path, browser):

@@ -18,6 +18,7 @@ from embodied_mem.memory import MemoryBank
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.training.teachers.lesson import TaskSource
 
 BATCH = 25
@@ -55,7 +56,7 @@ def play_deliveries(
     seeds: Sequence[int],
     temperature: float,
     on_episode: Callable[[str, str, Any, int, AgentNumbers], None],
-    on_played: Callable[[str, Trajectory], None] | None = None,
+    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
 ) -> None:
     """Plays tasks with each delivery, once per seed.
 
@@ -72,7 +73,7 @@ def play_deliveries(
         seeds: of the episodes.
         temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
         on_episode: gets row, subset, task, seed, and the episode's numbers.
-        on_played: gets row and trajectory.
+        on_played: gets row, trajectory and the compiler.
 
     Raises:
         InvalidInputError: models of ScienceWorld, which do not read this wording.
@@ -111,6 +112,6 @@ def play_deliveries(
                     row = AgentNumbers(int(won), share, steps, 0, 0, one.tokens, one.milliseconds, one.more)
                     on_episode(name, subset, subsets[subset][number], seed, row)
                     if on_played:
-                        on_played(name, trajectory)
+                        on_played(name, trajectory, compiler)
                     wins += won
                 progress.update(len(part), won=wins / len(pairs))

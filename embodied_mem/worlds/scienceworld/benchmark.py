@@ -42,6 +42,7 @@ from .recordings import spread
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.training.bundle import Bundle
 
 DESCRIPTION = __doc__
@@ -313,11 +314,14 @@ def play_delivery(
     tasks: Sequence[str],
     paths: Sequence[GoldPath],
     on_task: Callable[[str, Outcome], None],
-    on_played: Callable[[Trajectory], None] | None = None,
+    on_played: Callable[[Trajectory, MemoryCompiler | None], None] | None = None,
 ) -> None:
     """Plays tasks, given by ids, by models with the delivery `name` of the memory `paths`, some of them side by side.
 
-    `on_task` gets id and outcome, `on_played` what was played. Raises SimulatorError where a process died.
+    `on_task` gets id and outcome, `on_played` what was played and the compiler.
+
+    Raises:
+        SimulatorError: a process died.
     """
     if not tasks:
         return
@@ -348,7 +352,7 @@ def play_delivery(
                     cost = numbers_of(trajectory)
                     on_task(tasks[number], outcome._replace(tokens=cost.tokens, ms=cost.milliseconds))
                     if on_played:
-                        on_played(trajectory)
+                        on_played(trajectory, compiler)
                 progress.update(len(numbers))
     finally:
         world.close()
