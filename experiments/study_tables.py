@@ -157,6 +157,28 @@ def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
     return markdown(head, rows, f"{games}; {reports[0]['machine']}; scored at commits {commits}")
 
 
+def life_table(data: dict[str, Any], source: str) -> str:
+    """Success over a life, in windows of tasks."""
+    size, first = data["settings"]["window"], next(iter(data["rows"].values()))
+    ends = [min((i + 1) * size, data["settings"]["num_tasks"]) for i in range(len(first["windows"]))]
+    head = [
+        "delivery",
+        *(f"{i * size + 1}-{end}" for i, end in enumerate(ends)),
+        "all",
+        "experiences kept",
+        "of losses",
+    ]
+    lines = [
+        [
+            name, *(f"{100 * window['success']:.0f}" for window in row["windows"]), percent(row["success"]),
+            *(f"{np.mean(row[what]):.0f}" for what in ("experiences", "of_losses")),
+        ]
+        for name, row in data["rows"].items()
+    ]  # fmt: skip
+    games = f"{data['settings']['lives']} lives, each in a home of its own, at most {data['max_steps']} steps"
+    return markdown(head, lines, f"{games}; {source}")
+
+
 def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
     """bool[tasks, seeds] of each delivery, tasks and seeds in order of their names."""
     found: dict[str, dict[tuple[str, str], bool]] = {}
@@ -167,3 +189,14 @@ def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
         tasks, seeds = (sorted({key[side] for key in won}) for side in (0, 1))
         tables[name] = np.array([[won[task, seed] for seed in seeds] for task in tasks])
     return tables
+
+
+STUDIES = {
+    "habits": controls_table,
+    "grpo_habits": grpo_table,
+    "soft_budget": soft_budget_table,
+    "soft_probe": soft_probe_table,
+    "life": life_table,
+    "alfworld_judging": controls_table,
+}
+"""What writes the table of a result, by the result's name."""

@@ -28,7 +28,7 @@ from embodied_mem.worlds.memento.evaluation.tables import (
     joined_table,
 )
 from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
-from study_tables import controls_table, grpo_table, soft_budget_table, soft_probe_table, training_seeds_table
+from study_tables import STUDIES, training_seeds_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -453,15 +453,10 @@ TABLES = {
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "embodiedbench": embodiedbench,
     "quick_start": quick_start,
-    "habits": _of("habits", controls_table),
-    "grpo_habits": _of("grpo_habits", grpo_table),
-    "soft_budget": _of("soft_budget", soft_budget_table),
-    "soft_probe": _of("soft_probe", soft_probe_table),
     "noisy_triples": noisy_triples,
     "locomo": _of("locomo", lambda data, source: f"{load('locomo', 'benchmark').table(data)}\n\n{source}"),
     "worlds": worlds,
     "alfworld": alfworld,
-    "alfworld_judging": _of("alfworld_judging", controls_table),
     "alfworld_seeds": lambda: training_seeds_table(_read, "alfworld_judging"),
     "speed": speed,
     "planner_critic": planner_critic,
@@ -469,7 +464,7 @@ TABLES = {
     "memento": memento,
     "memento_captions": _of("memento_captions", lambda data, source: f"{captions_table(data)}\n\n{source}"),
     "memento_joined": _of("memento_joined", lambda data, source: f"{joined_table(data)}\n\n{source}"),
-    **{name: _of(name, table) for name, table in BASELINES.items()},
+    **{name: _of(name, table) for name, table in (BASELINES | STUDIES).items()},
     "memento_encoders": _of("memento_encoders", lambda data, source: f"{encoders_table(data)}\n\n{source}"),
 }
 

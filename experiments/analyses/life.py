@@ -6,8 +6,8 @@
 Each life has a home of its own (or --homes) that no training game is of, and plays so many of its games in order; lives
 go side by side. Half-way through, each life is lived on twice: with its bank, and with --forget of it drawn and gone.
 `teacher` is the guidance of the rule teacher from banks filled in the same way, carried out by the executor: what a
-compiler could reach. What a loss leaves behind: see `embodied_mem/evaluation/life.py`. Writes one JSON file and ends
-with one JSON line.
+compiler could reach. What a loss leaves behind: see `embodied_mem/evaluation/benchmarks/life.py`. Writes one JSON file
+and ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def main() -> None:
     parser.add_argument("--out", type=output_file, default=ROOT / "experiments/results/life.json")
     options = parser.parse_args()
 
+    from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, windows
     from embodied_mem.evaluation.controls import Setting, under
-    from embodied_mem.evaluation.life import Lives, forgotten, windows
     from embodied_mem.evaluation.report import manifest, write_result
     from embodied_mem.memory import MemoryBank
     from embodied_mem.memory.bank.settings import BankView

@@ -8,7 +8,7 @@ import pytest
 
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.life import Lives, forgotten, learned_from, remember, windows
+from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, learned_from, remember, windows
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank.settings import BankView
 from embodied_mem.training.config import WorldConfig

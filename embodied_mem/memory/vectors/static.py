@@ -8,7 +8,7 @@ The vector of a text is the sum of those of its words, of length 1; the vector o
 pieces. Words are cut into pieces by byte pair encoding, where a piece that stands earlier in the list is joined first.
 The table is read when the first text is embedded, and mapped into memory.
 
-Source: the token embeddings of WordLlama (`wordllama/NOTICE.md`), made by experiments/analyses/word_vectors.py.
+Source: the token embeddings of WordLlama (`wordllama/NOTICE.md`), made by experiments/package_data/word_vectors.py.
 """
 
 from __future__ import annotations

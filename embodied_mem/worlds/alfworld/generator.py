@@ -3,7 +3,7 @@
 As in ALFRED, games come from scenes. A scene is one room that lasts over all its trials: the same receptacles with
 the same numbers, and habits: each type of object has one to three receptacles where it usually is. A trial draws
 where the things are today and asks for one task. Sizes, objects, places and tasks follow household statistics that
-`experiments/analyses/measure_statistics.py` measured on ALFWorld's train split (counts only, in `statistics.json`).
+`experiments/package_data/measure_statistics.py` measured on ALFWorld's train split (counts only, in `statistics.json`).
 
     games = generate(num_games=100, seed=0, num_scenes=24, split="train")
     envs = embodied_mem.envs.make("alfworld", tasks=[game.load() for game in games], num_envs=16)

@@ -2,7 +2,7 @@
 
     household_statistics()["rooms"]["kitchen"]["receptacles"]["Fridge"]      # {"1": 27}: 27 kitchens have one fridge
 
-`experiments/analyses/measure_statistics.py` measured the counts on ALFWorld's train split; nothing else was taken
+`experiments/package_data/measure_statistics.py` measured the counts on ALFWorld's train split; nothing else was taken
 from it.
 """
 
@@ -23,7 +23,7 @@ ROOMS = ("kitchen", "bedroom", "living_room", "bathroom")
 
 @functools.lru_cache(maxsize=1)
 def household_statistics() -> dict[str, Any]:
-    """Return the measured statistics (see `experiments/analyses/measure_statistics.py` for every field)."""
+    """Return the measured statistics (see `experiments/package_data/measure_statistics.py` for every field)."""
     statistics: dict[str, Any] = json.loads(STATISTICS_FILE.read_text())
     return statistics
 

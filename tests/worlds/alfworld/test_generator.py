@@ -303,6 +303,6 @@ def test_bad_arguments_are_named(call, message):
 
 
 def test_household_statistics_are_what_the_train_split_says(alfworld_data):
-    from experiments.analyses.measure_statistics import measure
+    from experiments.package_data.measure_statistics import measure
 
     assert measure(alfworld_data / "train") == household_statistics()

@@ -10,7 +10,7 @@ one place, and one that is not takes several. No model but the embedder is asked
 
 Source: MEMENTO C.1 (similarity within the scene), E.3 (strategies; reranker and expansion ask a chat model there). The
 weights are fitted on 1,193 questions made from generated sentences for 620 of PARTNR's training episodes, in 37 houses
-that are none of the benchmark's at hand (`experiments/analyses/fit_retrieval.py`).
+that are none of the benchmark's at hand (`experiments/package_data/fit_retrieval.py`).
 """
 
 from __future__ import annotations

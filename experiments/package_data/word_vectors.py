@@ -1,4 +1,4 @@
-"""Makes the table of word vectors that the package ships: `python experiments/analyses/word_vectors.py --wheel FILE`.
+"""Makes the word vectors that the package ships: `python experiments/package_data/word_vectors.py --wheel FILE`.
 
 FILE is a wheel of WordLlama (`pip download --no-deps wordllama==0.4.0.post1`). Of its 32,000 token vectors of 256
 numbers those stay whose token is letters or digits in lower case, at the beginning of a word or within one: all that a

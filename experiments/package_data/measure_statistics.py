@@ -4,7 +4,7 @@ Only counts leave the data: how many receptacles of each type a room has, which 
 in which types of receptacle they lie, which tasks are asked, and how strongly a scene keeps its things in the same
 places. No scene, no object position and no sentence is copied. The valid and test splits are not opened.
 
-    python experiments/analyses/measure_statistics.py --data $ALFWORLD_DATA/json_2.1.1/train
+    python experiments/package_data/measure_statistics.py --data $ALFWORLD_DATA/json_2.1.1/train
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits the weights of MEMENTO's retrieval: `python experiments/analyses/fit_retrieval.py --data DIR` prints them.
+"""Fits the weights of MEMENTO's retrieval: `python experiments/package_data/fit_retrieval.py --data DIR` prints them.
 
 The data are the generated sentences for PARTNR's training episodes (`partnr/personalised_train_2k.json.gz`): for each
 episode a sentence that tells what the user's thing or habit is, and an instruction that relies on it. Episodes of the
@@ -135,7 +135,8 @@ def main() -> None:
     print(json.dumps(report))
     if options.result:
         options.result.write_text(
-            json.dumps(report | manifest(["python experiments/analyses/fit_retrieval.py --data DIR"]), indent=1) + "\n"
+            json.dumps(report | manifest(["python experiments/package_data/fit_retrieval.py --data DIR"]), indent=1)
+            + "\n"
         )
 
 
