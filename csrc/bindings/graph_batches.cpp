@@ -162,6 +162,15 @@ void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPoint
                                  std::fill(begin + from, begin + self.hop_ends[hop], static_cast<std::uint32_t>(hop));
                                return hops;
                              })
+      .def_property_readonly("fact_hops",
+                             [](const Subgraph& self) {
+                               py::list hops(self.facts.size());
+                               std::size_t fact = 0;
+                               for (std::size_t hop = 0; hop < self.fact_ends.size(); ++hop)
+                                 for (const py::int_ number(hop); fact < self.fact_ends[hop]; ++fact)
+                                   hops[fact] = number;
+                               return hops;
+                             })
       .def_readonly("truncated", &Subgraph::truncated)
       .def("__repr__", [](const Subgraph& self) {
         return "Subgraph(" + std::to_string(self.nodes.size()) + " nodes, " + std::to_string(self.facts.size()) +

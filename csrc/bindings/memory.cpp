@@ -181,6 +181,25 @@ py::tuple Forget(KnowledgeGraph& graph, const std::vector<NodeId>& nodes, const 
   return py::make_tuple(forgotten.nodes, forgotten.erased, forgotten.unsourced);
 }
 
+// Of the first `count` numbers of a row of int64[W, N]: where it has a value, and what another row has there.
+py::tuple Where(const py::array_t<std::int64_t, py::array::c_style>& page, std::size_t count, std::size_t row,
+                std::int64_t value, std::size_t other) {
+  if (page.ndim() != 2) throw InvalidInputError("expected int64[W, N]");
+  const auto height = static_cast<std::size_t>(page.shape(0)), width = static_cast<std::size_t>(page.shape(1));
+  if (row >= height || other >= height || count > width)
+    throw InvalidInputError("expected rows below " + std::to_string(height) + " and a count of at most " +
+                            std::to_string(width));
+  const std::int64_t *in = page.data() + row * width, *beside = page.data() + other * width;
+  std::vector<std::size_t> places;
+  std::vector<std::int64_t> values;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (in[i] != value) continue;
+    places.push_back(i);
+    values.push_back(beside[i]);
+  }
+  return py::make_tuple(places, values);
+}
+
 }  // namespace
 
 void BindMemory(py::module_& parent) {
@@ -188,6 +207,7 @@ void BindMemory(py::module_& parent) {
   module.attr("STILL_VALID") = kStillValid;
   module.attr("NO_EMBEDDING") = kNoEmbedding;
   module.attr("MAX_HOPS") = kMaxHops;
+  module.def("where", &Where, py::arg("page"), py::arg("count"), py::arg("row"), py::arg("value"), py::arg("other"));
 
   py::class_<KHopOptions>(module, "KHopOptions")
       .def(py::init(&MakeOptions), py::arg("hops"), py::arg("direction"), py::arg("relations"), py::arg("max_nodes"),

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -104,18 +105,36 @@ py::tuple Search(const VectorIndex& self, const FloatArray& queries, std::size_t
 }
 
 // As FindNearestColumns, of the first `count` columns: (better, their scores, the worst score, tied).
-py::tuple NearestOf(const FloatArray& matrix, std::size_t count, const FloatArray& query, std::size_t k, float above) {
-  if (matrix.ndim() != 2 || query.ndim() != 1 || query.shape(0) != matrix.shape(0))
-    throw InvalidInputError("expected float32[D, N] and float32[D]");
-  const auto dim = static_cast<std::size_t>(matrix.shape(0)), stride = static_cast<std::size_t>(matrix.shape(1));
-  if (stride % kColumnLanes != 0 || count < 1 || count > stride || k < 1)
-    throw InvalidInputError("expected a multiple of 16 columns, a count of 1 to as many, and k of at least 1");
+py::tuple NearestOf(const FloatArray& blocks, std::size_t count, const FloatArray& query, std::size_t k, float above) {
+  if (blocks.ndim() != 3 || query.ndim() != 1 || query.shape(0) != blocks.shape(1) ||
+      static_cast<std::size_t>(blocks.shape(2)) != kColumnLanes)
+    throw InvalidInputError("expected float32[B, D, 16] and float32[D]");
+  const auto dim = static_cast<std::size_t>(blocks.shape(1)), columns = static_cast<std::size_t>(blocks.shape(0));
+  if (count < 1 || count > columns * kColumnLanes || k < 1)
+    throw InvalidInputError("expected a count of 1 to the number of columns, and k of at least 1");
   NearestColumns found;
   {
     const py::gil_scoped_release release;
-    found = FindNearestColumns(matrix.data(), dim, stride, count, query.data(), k, above);
+    found = FindNearestColumns(blocks.data(), dim, count, query.data(), k, above);
   }
   return py::make_tuple(found.better, found.scores, found.worst, found.tied);
+}
+
+// As AddAndScale, of float32[D] arrays; they are so few that the GIL is kept.
+void AddAndScaleInto(FloatArray& sum, const std::vector<FloatArray>& rows) {
+  if (sum.ndim() != 1) throw InvalidInputError("expected float32[D]");
+  std::vector<const float*> parts;
+  parts.reserve(rows.size());
+  for (const FloatArray& row : rows) {
+    if (row.ndim() != 1 || row.shape(0) != sum.shape(0)) throw InvalidInputError("expected rows of one length");
+    parts.push_back(row.data());
+  }
+  AddAndScale(parts, static_cast<std::size_t>(sum.shape(0)), sum.mutable_data());
+}
+
+bool AreFinite(const FloatArray& values) {
+  const float* value = values.data();
+  return std::all_of(value, value + values.size(), [](float one) { return std::isfinite(one); });
 }
 
 }  // namespace
@@ -127,8 +146,10 @@ void BindVectors(py::module_& parent) {
   for (std::size_t i = 0; i < NumKernels(); ++i) kernels.append(Kernels(i).name);
   module.attr("KERNELS") = py::tuple(kernels);
 
-  module.def("nearest_columns", &NearestOf, py::arg("matrix"), py::arg("count"), py::arg("query"), py::arg("k"),
+  module.def("nearest_columns", &NearestOf, py::arg("blocks"), py::arg("count"), py::arg("query"), py::arg("k"),
              py::arg("above"));
+  module.def("add_and_scale", &AddAndScaleInto, py::arg("sum").noconvert(), py::arg("rows"));
+  module.def("are_finite", &AreFinite, py::arg("values"));
 
   py::class_<VectorIndex>(module, "VectorIndex", "See embodied_mem.memory.vectors.VectorIndex.")
       .def(py::init([](std::size_t dim, const std::string& metric, const std::string& kind, std::size_t connectivity,

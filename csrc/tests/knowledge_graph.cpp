@@ -89,6 +89,8 @@ void CompareKHop(const Snapshot& snapshot, const Model& model, std::mt19937_64* 
     begin = got.hop_ends[hop];
   }
   CHECK_EQ(got.facts.size(), facts.size());
+  CHECK_EQ(got.fact_ends.size(), hops.size() - 1);
+  CHECK_EQ(got.fact_ends.empty() ? 0 : got.fact_ends.back(), facts.size());
   CHECK(std::set<FactId>(got.facts.begin(), got.facts.end()) == facts);
   // Theorem 1 of RoboMemory: at most M (D^(K+1) - 1) / (D - 1) nodes when the largest degree is D > 1.
   std::vector<std::size_t> degree(model.num_nodes);

@@ -19,6 +19,8 @@ from .trust import QUOTED, Trust, marked
 
 _QUOTES_BY_ITSELF = "temporal"
 """The action of a step is the robot's own; only what follows it is a quotation."""
+_SAID = -1
+"""Instead of what was left of the budget: another item says the same."""
 
 
 class Item(NamedTuple):
@@ -162,27 +164,24 @@ def pack(
         if item.trust in QUOTED and module != _QUOTES_BY_ITSELF:
             ranked[position] = item._replace(text=marked(item.text, item.trust))
     limit = math.inf if budget_tokens is None else budget_tokens
-    kept: list[int] = []
-    costs: dict[int, int | None] = {}  # of what is left out
-    rests: dict[int, float] = {}
-    texts: set[str] = set()
+    texts = [item.text for item in ranked]
+    sizes = [len(text) // 4 + 1 for text in texts] if counter is count_tokens else [*map(counter, texts)]
+    rests: list[float | None] = [None] * len(ranked)  # what was left of the budget, of what is left out
+    said: set[str] = set()
     used = 0
     for position in dict.fromkeys(itertools.chain(heads.values(), range(len(ranked)))):
-        item = ranked[position]
-        text = item.text
-        said = text.rstrip(".! ")
-        if said in texts:
-            costs[position], rests[position] = None, 0
-            continue
-        cost = counter(text)
-        if used + cost > limit:
-            costs[position], rests[position] = cost, limit - used
+        text = texts[position].rstrip(".! ")
+        if text in said:
+            rests[position] = _SAID
+        elif used + sizes[position] > limit:
+            rests[position] = limit - used
         else:
-            used += cost
-            texts.add(said)
-            kept.append(position)
-    chosen = tuple([ranked[position] for position in sorted(kept)])
-    left: list[Any] = []
-    for position in sorted(costs):
-        left += ranked[position], costs[position], rests[position]
-    return Recollection(query, chosen, used, budget_tokens, tuple(left), as_of)
+            used += sizes[position]
+            said.add(text)
+    chosen, left = [], list[Any]()
+    for item, size, rest in zip(ranked, sizes, rests):
+        if rest is None:
+            chosen.append(item)
+        else:
+            left += (item, None, 0) if rest == _SAID else (item, size, rest)
+    return Recollection(query, tuple(chosen), used, budget_tokens, tuple(left), as_of)

@@ -148,6 +148,7 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
     nodes[num_nodes++] = source;
   }
   result->hop_ends.assign(1, num_nodes);
+  result->fact_ends.clear();
 
   // Takes one edge of the node at `i`. An edge to a node that was expanded before was noted there, since both ends
   // were marked by then; a self-loop is noted on its way out.
@@ -201,6 +202,7 @@ void Snapshot::Walk(const std::vector<NodeId>& sources, const KHopOptions& optio
       }
     }
     result->hop_ends.push_back(num_nodes);
+    result->fact_ends.push_back(num_facts);
   }
   result->nodes.assign(nodes, nodes + num_nodes);
   result->facts.assign(facts, facts + num_facts);

@@ -125,12 +125,14 @@ struct Subgraph {
   std::vector<NodeId> nodes;
   std::vector<std::size_t> hop_ends;  // nodes at hop h end at hop_ends[h]; 1 + hops entries
   std::vector<FactId> facts;
-  bool truncated = false;  // max_nodes left something out
+  std::vector<std::size_t> fact_ends;  // facts followed from nodes at hop h end at fact_ends[h]; one entry a hop
+  bool truncated = false;              // max_nodes left something out
 
   void Clear() {
     nodes.clear();
     hop_ends.clear();
     facts.clear();
+    fact_ends.clear();
     truncated = false;
   }
 };

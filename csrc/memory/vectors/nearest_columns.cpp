@@ -1,41 +1,50 @@
 #include "memory/vectors/nearest_columns.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
 namespace embodied_mem {
 namespace {
 
-typedef float Lanes __attribute__((vector_size(kColumnLanes * sizeof(float))));
+typedef float Four __attribute__((vector_size(16)));  // what one register of any processor of this kind holds
 
-// Sums over the dimensions in which the query is not zero, in their order. 32 columns at a time stay in registers.
-template <std::size_t kGroups>
-void Score(const float* matrix, std::size_t stride, const float* query, const std::vector<std::size_t>& used,
-           float* scores) {
-  Lanes sums[kGroups] = {};
-  for (const std::size_t d : used) {
-    for (std::size_t group = 0; group < kGroups; ++group) {
-      Lanes row;
-      std::memcpy(&row, matrix + d * stride + group * kColumnLanes, sizeof(row));
-      sums[group] += row * query[d];
-    }
+inline Four Load(const float* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof(four));
+  return four;
+}
+
+// Sums over the dimensions in which the query is not zero, in their order.
+void Score(const float* block, const float* query, const std::vector<std::size_t>& used, float* scores) {
+  static_assert(kColumnLanes == 16);
+  Four a = {}, b = {}, c = {}, d = {};
+  for (const std::size_t i : used) {
+    const float* row = block + i * kColumnLanes;
+    const float weight = query[i];
+    a += Load(row) * weight;
+    b += Load(row + 4) * weight;
+    c += Load(row + 8) * weight;
+    d += Load(row + 12) * weight;
   }
-  std::memcpy(scores, sums, sizeof(sums));
+  for (const Four& sums : {a, b, c, d}) {
+    std::memcpy(scores, &sums, sizeof(sums));
+    scores += 4;
+  }
 }
 
 }  // namespace
 
-NearestColumns FindNearestColumns(const float* matrix, std::size_t dim, std::size_t stride, std::size_t count,
-                                  const float* query, std::size_t k, float above) {
+NearestColumns FindNearestColumns(const float* blocks, std::size_t dim, std::size_t count, const float* query,
+                                  std::size_t k, float above) {
   std::vector<std::size_t> used;
+  used.reserve(dim);
   for (std::size_t d = 0; d < dim; ++d)
     if (query[d] != 0) used.push_back(d);
   std::vector<float> scores((count + kColumnLanes - 1) / kColumnLanes * kColumnLanes);
-  std::size_t column = 0;
-  for (; column + kColumnLanes < scores.size(); column += 2 * kColumnLanes)
-    Score<2>(matrix + column, stride, query, used, scores.data() + column);
-  if (column < scores.size()) Score<1>(matrix + column, stride, query, used, scores.data() + column);
+  for (std::size_t column = 0; column < scores.size(); column += kColumnLanes)
+    Score(blocks + column * dim, query, used, scores.data() + column);
   scores.resize(count);
 
   NearestColumns found;
@@ -52,6 +61,16 @@ NearestColumns FindNearestColumns(const float* matrix, std::size_t dim, std::siz
   });
   for (const std::int64_t i : found.better) found.scores.push_back(scores[static_cast<std::size_t>(i)]);
   return found;
+}
+
+void AddAndScale(const std::vector<const float*>& rows, std::size_t dim, float* sum) {
+  for (const float* row : rows)
+    for (std::size_t d = 0; d < dim; ++d) sum[d] += row[d];
+  double squares = 0;
+  for (std::size_t d = 0; d < dim; ++d) squares += static_cast<double>(sum[d]) * static_cast<double>(sum[d]);
+  const auto length = static_cast<float>(std::sqrt(squares));
+  if (length == 0) return;
+  for (std::size_t d = 0; d < dim; ++d) sum[d] /= length;
 }
 
 }  // namespace embodied_mem

@@ -148,7 +148,8 @@ class Subgraph(Protocol):
     Attributes:
         nodes: uint32[N] node ids.
         hops: uint32[N] facts between a node and the nearest source.
-        facts: uint32[E] ids of the facts followed between these nodes, each once.
+        facts: uint32[E] ids of the facts followed between these nodes, each once, in the order of the search.
+        fact_hops: of each fact, the hops of the node that it was followed from; both ways, its nearer one.
         num_facts: E.
         truncated: whether `max_nodes` left something out.
     """
@@ -159,6 +160,8 @@ class Subgraph(Protocol):
     def hops(self) -> np.ndarray: ...
     @property
     def facts(self) -> np.ndarray: ...
+    @property
+    def fact_hops(self) -> list[int]: ...
     @property
     def num_facts(self) -> int: ...
     @property

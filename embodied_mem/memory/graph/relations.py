@@ -136,9 +136,9 @@ class Relations:
     def read_all(self, facts: Iterable[Sequence[Any]]) -> list[tuple[str, str, str]]:
         """As `read`, of the first three values of each of several facts."""
         known, found = self._read, []
-        for subject, relation, object_, *_ in facts:
-            name, turned = known.get(relation) or self._look_up(relation)
-            found.append((object_, name, subject) if turned else (subject, name, object_))
+        for fact in facts:
+            name, turned = known.get(fact[1]) or self._look_up(fact[1])
+            found.append((fact[2], name, fact[0]) if turned else (fact[0], name, fact[2]))
         return found
 
     def sentence(self, subject: str, relation: str, object_: str) -> str:

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ...errors import InvalidInputError
+from ...native import part
 
+_native = part("memory")
 PAGE = 2048
 _TYPE = np.dtype("<i8")
 _FEW = 4  # rows that are written one number at a time, which is faster
@@ -66,6 +68,15 @@ class PagedRows:
         for column, value in enumerate(values):
             view[column, position] = value
 
+    def put_all(self, rows: Sequence[int], values: Sequence[int]) -> None:
+        """As `put`, of several rows that get the same numbers."""
+        columns, own = [*enumerate(values)], self._own
+        for row in rows:
+            number, position = row // PAGE, row % PAGE
+            view = self._views[number] if number in own else self._writable(number)
+            for column, value in columns:
+                view[column, position] = value
+
     def set_many(self, numbers: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
         """Replace numbers of several rows: column -> one value for each row. Of a row that comes twice, the last."""
         for page in {number // PAGE for number in numbers}:
@@ -95,6 +106,12 @@ class PagedRows:
         """(number of its first row, int64[width, n]) of a page, to read."""
         first = number * PAGE
         return first, self._pages[number][:, : self._count - first]
+
+    def where(self, page: int, column: int, value: int, other: int) -> tuple[list[int], list[int]]:
+        """Rows of a page that have a value in a column, and what they have in another one."""
+        first = page * PAGE
+        found, values = _native.where(self._pages[page], min(self._count - first, PAGE), column, value, other)
+        return [row + first for row in found], values
 
     def pages(self) -> Iterator[tuple[int, np.ndarray]]:
         """Each page, as `page` gives it."""

@@ -401,20 +401,22 @@ class SemanticMemory(EntryMemory):
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         words = set(_WORD.findall(query.lower()))
         words |= {word.removesuffix("s") for word in words} | {_WORKS[word] for word in words if word in _WORKS}
-        scores: dict[int, tuple[float, str]] = {}
         hits: dict[int, int] = {}
-        for word in sorted(words):
+        for word in words:
             for number in self._by_term.get(word, ()):
                 hits[number] = hits.get(number, 0) + 1
-        for number, count in hits.items():
-            share = count / len(self.entries[number].data["terms"])
-            scores[number] = (0.3 + 0.6 * share, f"the query names {count} of its words")
+        entries = self.entries
+        scores = {number: 0.3 + 0.6 * (count / len(entries[number].data["terms"])) for number, count in hits.items()}
+        similar: dict[int, float] = {}
         for entry, cosine in self.search(query, k if as_of is None else len(self), above=SIMILAR):
-            if cosine > scores.get(entry.id, (0.0, ""))[0]:
-                scores[entry.id] = (cosine, f"{cosine:.2f} similar")
-        scores = {number: score for number, score in scores.items() if self.known_at(number, as_of)}
-        best = sorted(scores, key=lambda n: (-scores[n][0], -len(self.entries[n].support), n))[:k]
-        return [self._item(self.entries[number], *scores[number]) for number in best]
+            if cosine > scores.get(entry.id, 0.0):
+                scores[entry.id] = similar[entry.id] = cosine
+        found = [number for number in scores if self.known_at(number, as_of)] if as_of is not None else scores
+        best = sorted(found, key=lambda n: (-scores[n], -len(entries[n].support), n))[:k]
+        whys = {number: f"{cosine:.2f} similar" for number, cosine in similar.items()}
+        return [
+            self._item(entries[n], scores[n], whys.get(n) or f"the query names {hits[n]} of its words") for n in best
+        ]
 
     def _item(self, entry: Entry, score: float, why: str) -> Item:
         episode, step, _ = entry.support[-1]

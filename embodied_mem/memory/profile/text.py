@@ -43,6 +43,11 @@ _PERSONAL = re.compile(
     re.IGNORECASE,
 )
 _ADD = re.compile(r"(?:also\s+|please\s+)?add\s+(?P<things>.+?)\s+to\s+my\s+(?P<alias>.+)\Z", re.IGNORECASE)
+_TELLS = re.compile(
+    r":|['’](?:s|re)\b|belong|came\s+from|\b(?:add|I|my|is|are|was|were|has|have|holds?)\b", re.IGNORECASE
+)
+"""Without one of these a text is commands alone: each rule above needs one."""
+
 _PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after)\s+(?!each\b)(.+)\Z", re.IGNORECASE)
 _AIM = re.compile(
     r"\bto\s+((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+\s.+)\Z", re.IGNORECASE
@@ -158,6 +163,8 @@ def names_in(text: str) -> list[str]:
 
 def knowledge_in(text: str) -> list[Knowledge]:
     """What the sentences of a user tell about the user, in their order."""
+    if _TELLS.search(text) is None:
+        return []
     sentences = [
         part for whole in sentences_of(text) for part in (_AND_MY.split(whole) if _MY_IS.match(whole) else [whole])
     ]

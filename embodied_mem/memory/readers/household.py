@@ -20,7 +20,7 @@ from .outcome import says_failure
 from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines
 
 _ROOM_MARK = "Looking quickly around you, you see "
-_ARTICLES = ("a", "an", "some")
+_LISTED = re.compile(r"(?:\A|, )(?:and )?(?:an? |some )?([^,]+)(?=, |\Z)")
 _SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
 _SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
@@ -67,16 +67,7 @@ def names_in(text: str) -> tuple[str, ...]:
 @functools.lru_cache(256)
 def _names_in(text: str) -> tuple[str, ...]:
     """The same; kept, since a room's list is read as what stands there and as what the room is called."""
-    if text in ("", "nothing"):
-        return ()
-    return tuple([_without_article(part) for part in text.split(", ") if part and "," not in part])
-
-
-def _without_article(name: str) -> str:
-    if name.startswith("and ") and len(name) > 4:
-        name = name[4:]
-    article, _, rest = name.partition(" ")
-    return rest if rest and article in _ARTICLES else name
+    return () if text in ("", "nothing") else tuple(_LISTED.findall(text))
 
 
 def is_refusal(text: str) -> bool:

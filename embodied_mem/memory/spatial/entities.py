@@ -92,6 +92,7 @@ class Found:
         known_as: node that a name stands for, where it is another one: node of the name -> node.
         merged: nodes that turned out to be another one, and that one.
         looks: node -> its vector.
+        plain: name -> node, where a name alone says the node; `nodes` is empty then.
     """
 
     facts: list[Fact] = dataclasses.field(default_factory=list)
@@ -99,6 +100,11 @@ class Found:
     known_as: dict[str, str] = dataclasses.field(default_factory=dict)
     merged: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     looks: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    plain: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def named(self, name: str) -> Sequence[str]:
+        """The nodes that a name names in this list."""
+        return self.nodes.get(name) or ((self.plain[name],) if name in self.plain else ())
 
 
 class Entities:
@@ -108,6 +114,7 @@ class Entities:
         self._index, self._relations, self._theta = index, relations, theta
         self._names: dict[str, Name] = {}
         self._placing, self._holding = frozenset((*relations.placing, PLACED)), frozenset(relations.holding)
+        self._tells_place = self._placing | relations.transitive
 
     def node(self, place: str, name: str) -> str:
         """The node of a name, also in another spelling; that of a new thing if none is known."""
@@ -151,9 +158,8 @@ class Entities:
             if vectors or self._index.has_described or not self._are_numbered(rows):
                 linking.link(rows)
                 return self._linked(rows, linking)
-            found = self._linked(rows, linking)
-            found.nodes = {name: [node] for name, node in linking.plain.items()}
-            return found
+            linking.found.plain = linking.plain
+            return self._linked(rows, linking)
 
     def _are_numbered(self, rows: Sequence[Fact]) -> bool:
         """Whether every thing whose place is told has a number at its end: such names alone say the nodes."""
@@ -167,19 +173,23 @@ class Entities:
 
     def _linked(self, rows: Sequence[Fact], linking: _Linking) -> Found:
         plain = None if linking.found.nodes else linking.plain
+        facts, tells_place = linking.found.facts, self._tells_place
         for subject, relation, object_ in rows:
             one = linking.node(subject, relation, object_, "subject") if plain is None else plain[subject]
             if relation == STATE:
-                linking.found.facts.append((one, relation, object_))
+                facts.append((one, relation, object_))
                 continue
             other = linking.node(object_, relation, subject, "object") if plain is None else plain[object_]
+            if relation not in tells_place:
+                facts.append((one, relation, other))
+                continue
             if relation == PLACED:
                 relation = "in" if {"open", "closed"} & set(self._index.states(other)) else "on"
             if relation in self._relations.placing and is_body(other):
                 one, relation, other = other, HOLDS, one
             elif relation in self._relations.transitive and (known := self._place_within(one, other)) is not None:
                 one, relation, other = known
-            linking.found.facts.append((one, relation, other))
+            facts.append((one, relation, other))
         return linking.found
 
     def _place_within(self, thing: str, container: str) -> Fact | None:
@@ -282,23 +292,22 @@ class _Plain(dict[str, str]):
             names[subject] = None
             if relation != STATE:
                 names[object_] = None
-        nodes = _nodes_of(place, [name for name in names if name not in kept] if kept else [*names])
+        here = {name: kept[name] for name in names if name in kept} if kept else {}
+        nodes = _nodes_of(place, [name for name in names if name not in here])
         # In a place where nothing was seen yet all is new, but for the agent and names with a place of their own.
         is_new = nodes and not index.other_names and not index.has_things_of(place)
         if is_new and not any([SEPARATOR in name for name in nodes]):
             asked = [name for name, node in nodes.items() if is_body(node)]
         else:
             asked = list(nodes)
-        found = dict(zip(asked, self._entities.all_found([nodes[name] for name in asked], self._now)))
-        for name in names:
-            if (node := kept.get(name)) is not None:
-                is_known = True
-            else:
-                node, is_known = found.get(name) or (nodes[name], False)
-            self[name] = node
+        for name, found in zip(asked, self._entities.all_found([nodes[name] for name in asked], self._now)):
+            nodes[name], is_known = found
             if is_known:
-                kept[name] = node
-                self.known.add(node)
+                here[name] = nodes[name]
+        self.update(nodes)
+        self.update(here)
+        kept.update(here)
+        self.known.update(here.values())
 
     def __missing__(self, name: str) -> str:
         kept = self._entities.index.nodes_called(self._place)

@@ -82,6 +82,7 @@ class SpatialIndex:
         self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
         all_known = self._known
+        again: list[int] = []  # facts that were there before
         told: dict[int, int] = {}  # fact -> the thing whose place it tells
         things: dict[int, str] = {}  # nodes that have a place and a class
         for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
@@ -96,7 +97,8 @@ class SpatialIndex:
             else:
                 known.seen = seen
             if fact < first_new:
-                self._facts.put(fact, (*seen, thing))
+                again.append(fact)
+        self._facts.put_all(again, seen)
         if told:
             self._facts.set_many([*told], {_THING: [*told.values()]})
             self._nodes.set_many([*told.values()], {_LAST: [*told]})
@@ -155,7 +157,7 @@ class SpatialIndex:
         places: list[int] = []
         kinds: list[int] = []
         for number, node in nodes.items():
-            place, name = split(node)
+            place, _, name = node.rpartition(SEPARATOR)
             spelled = class_of(name)
             if spelled not in low:
                 low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
@@ -322,14 +324,12 @@ class SpatialIndex:
 
     def _of_place(self, place: str) -> tuple[list[int], list[int]]:
         """The things of a place, the oldest first, and the codes of their classes."""
-        code, numbers, kinds = self._places.find(place), list[int](), list[int]()
-        pages = 0 if code is None else self._place_pages[code]
+        if (code := self._places.find(place)) is None:
+            return [], []
+        numbers, kinds, pages = list[int](), list[int](), self._place_pages[code]
         while pages:
-            first, page = self._nodes.page((pages & -pages).bit_length() - 1)
-            found = (page[_PLACE] == code).nonzero()[0]
-            numbers += (found + first).tolist()
-            kinds += page[_KIND][found].tolist()
-            pages &= pages - 1
+            found = self._nodes.where((pages & -pages).bit_length() - 1, _PLACE, code, _KIND)
+            numbers, kinds, pages = numbers + found[0], kinds + found[1], pages & (pages - 1)
         return numbers, kinds
 
     def named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:

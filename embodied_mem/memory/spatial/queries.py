@@ -220,11 +220,8 @@ class SpatialQueries(RecordedModule):
             items = []
             if starts and relations:
                 near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
-                distance = dict(zip(near.nodes.tolist(), near.hops.tolist()))
                 facts = near.facts.tolist()
-                known = self._index.all_known(facts, now)
-                ends = [(distance[one.subject_id], distance[one.object_id]) for one in known]
-                items = self._items(facts, known, [one if one < other else other for one, other in ends])
+                items = self._items(facts, self._index.all_known(facts, now), near.fact_hops)
             if named:
                 items += self._about([*named], now, words, as_of)
         items.sort(key=operator.attrgetter("score"), reverse=True)
@@ -232,7 +229,8 @@ class SpatialQueries(RecordedModule):
 
     def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Item]:
         """What nodes are, in those of the graph's `words` that are not followed, and where they are not any more."""
-        others = any(word != STATE and word not in self._followed for word in words)
+        followed = frozenset(self._followed)
+        others = not followed.issuperset(word for word in words if word != STATE)
         facts = now.facts_of_all(nodes, "both" if others else "out", as_of)
         lasts = [None if as_of is not None else self._index.last_place(node) for node in nodes]
         places = [last for last in lasts if last is not None]
@@ -242,8 +240,8 @@ class SpatialQueries(RecordedModule):
         known = dict(zip(wanted, self._index.all_known(wanted, now)))
         items = []
         for its, last in zip(facts, past):
-            own = [fact for fact in its if known[fact].relation not in self._followed]
-            items += self._items(own, [known[fact] for fact in own], itertools.repeat(0))
+            if own := [fact for fact in its if known[fact].relation not in followed]:
+                items += self._items(own, [known[fact] for fact in own], itertools.repeat(0))
             if last is not None:
                 items.append(self._past_item(last, known[last]))
         return items
@@ -285,6 +283,7 @@ class SpatialQueries(RecordedModule):
     def _items(self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int]) -> list[Item]:
         """Facts as items, each so many hops away."""
         time, levels = self.time, self._trust.levels
+        sources: dict[int, tuple[int]] = {}  # one for all items of an episode
         items = []
         for fact, known, hop in zip(facts, all_known, hops):
             seen, episode, step = known.seen
@@ -301,7 +300,8 @@ class SpatialQueries(RecordedModule):
             else:
                 why = "about what the query names"
             trust = levels.get(fact, "sensor") if levels else "sensor"
-            fields = (known.text, "spatial", score, why, episode, step, (episode,), known.data, known.id, trust)
+            source = sources.get(episode) or sources.setdefault(episode, (episode,))
+            fields = (known.text, "spatial", score, why, episode, step, source, known.data, known.id, trust)
             items.append(_new_item(fields))
         return items
 

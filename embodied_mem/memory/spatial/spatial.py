@@ -33,7 +33,7 @@ from ..readers.reading import AGENT, NOT, class_of, unread_lines
 from ..store.module import Selector
 from ..trust import QUOTED, Trust, checked_trust
 from .circles import circular
-from .entities import Entities
+from .entities import Entities, Found
 from .events import EVENT, check_event, checked_place, drop_what_is_no_name
 from .evidence import BELIEVED, Doubt, Evidence
 from .fact_trust import FactTrust, rivals
@@ -90,9 +90,14 @@ class SpatialMemory(SpatialQueries):
         self.time = 0
         self._began = 0
         self._episode: int | None = None  # the running one; None if it is not known
-        self.changed: list[tuple[str, int]] = []  # by the last event: what was done, and the fact
+        self._changes: list[tuple[str, Sequence[int]]] = []  # by the last event: what was done, and with which facts
         self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
         self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
+
+    @property
+    def changed(self) -> list[tuple[str, int]]:
+        """By the last event: what was done, and the fact."""
+        return [(do, fact) for do, facts in self._changes for fact in facts]
 
     def _set_index(self, index: SpatialIndex) -> None:
         self._index = index
@@ -219,10 +224,10 @@ class SpatialMemory(SpatialQueries):
         if time < self.time:
             raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
         self.time, self._episode = time, event["episode"]
-        self.changed, self.doubtful = [], []
+        self._changes, self.doubtful = [], []
         if op == "correct":
             applied = self._index.correct(event["invalidate"], event["add"])
-            self.changed = [("end", fact) for fact, _ in event["invalidate"]] + [("add", n) for n in applied.facts]
+            self._changes = [("end", [fact for fact, _ in event["invalidate"]]), ("add", applied.facts)]
             return
         if op == "begin":
             self.place, self._began = event["place"], time
@@ -237,11 +242,12 @@ class SpatialMemory(SpatialQueries):
         said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
         complete = () if quoted else event["complete"]
         found = self._entities.of(said, self.place, looks)
-        gone = [fact for name, names in complete for fact in self._gone(name, names, found.nodes)]
+        gone = [fact for name, names in complete for fact in self._gone(name, names, found)]
         if len(said) != len(event["facts"]) and not quoted:
             gone += [n for fact in event["facts"] if fact[1].startswith(NOT) for n in self.denied(*fact[:3])]
         index.end(gone, time)
-        self.changed = [("end", fact) for fact in gone]
+        changes = self._changes
+        changes.append(("end", gone))
         facts = found.facts
         if quoted:
             admitted = self._trust.admitted(self.graph, facts, trust)
@@ -249,12 +255,11 @@ class SpatialMemory(SpatialQueries):
         if facts:
             sure = {position: fact[3] for position, fact in enumerate(said) if len(fact) == 4}
             change = index.note(facts, seen, sure)
-            self.changed += [("add", fact) for fact in change.added]
-            self.changed += [("repeat", fact) for fact in change.repeated]
-            self.changed += [("end", ended.fact) for ended in change.ended]
+            changes += [("add", change.added), ("repeat", change.repeated)]
+            changes.append(("end", [ended.fact for ended in change.ended]))
             if ended := circular(index, facts, change, self.relations.placing):
                 index.end(ended, time)
-                self.changed += [("end", fact) for fact in ended]
+                changes.append(("end", ended))
             if self._evidence:
                 self._evidence.settle(self.place, [self.relations.read(*fact[:3])[0] for fact in said])
             if trust != "sensor" or self._trust:
@@ -264,7 +269,7 @@ class SpatialMemory(SpatialQueries):
                 self.doubtful = [ended for ended in change.ended if sources[ended.by] >= by_rules]
         if not quoted:
             for old, node in found.merged:
-                self.changed += [("end", fact) for fact in index.merge(old, node, seen)]
+                changes.append(("end", index.merge(old, node, seen)))
             index.link(found.known_as, seen.episode)
             index.looks.put({n: look for node, look in found.looks.items() if (n := index.find(node)) is not None})
         for name, _ in complete:
@@ -297,9 +302,9 @@ class SpatialMemory(SpatialQueries):
             found = zip(facts, self._index.all_known(facts, now))
         return [fact for fact, its in found if its.relation == HOLDS or (its.relation == AT and its.subject == AGENT)]
 
-    def _gone(self, container: str, contents: Iterable[str], nodes: Mapping[str, Sequence[str]]) -> list[int]:
-        """Current facts about things in a container that is now known to hold only these; `nodes` of some names."""
-        kept = {node for name in contents for node in nodes.get(name) or (self._node(name),)}
+    def _gone(self, container: str, contents: Iterable[str], found: Found) -> list[int]:
+        """Current facts about things in a container that is now known to hold only these; names as they were found."""
+        kept = {node for name in contents for node in found.named(name) or (self._node(name),)}
         if container == AGENT:
             return [fact for fact, known in self._of_node(AGENT, "out", (HOLDS,)) if known.object not in kept]
         inside = self._of_node(self._node(container), "in", SHOWN)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import os
 import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from ... import _native
 from ...errors import DataNotFoundError, InvalidInputError
 from ..words import words_of
 from .lexical import Embedder, LexicalEmbedder, texts_to_embed
@@ -62,11 +62,7 @@ class StaticEmbedder:
         rows = np.zeros((len(texts), DIMENSION), np.float32)
         word = _table(self._folder).word
         for row, text in zip(rows, texts):
-            for one in words_of(text):
-                row += word(one)
-            # Not by BLAS, whose sums depend on the machine.
-            if length := math.sqrt(np.einsum("d,d->", row, row, dtype=np.float64)):
-                row /= length
+            _native.vectors.add_and_scale(row, [word(one) for one in words_of(text)])
         return rows
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ... import _native
 from ...errors import InvalidInputError
 from ...forks import forking_lock
 from ..arguments import shown
@@ -40,7 +41,7 @@ class SurvivingEmbedder:
         """float32[n, d]: unit vectors; zeros where the embedder failed, with d = 0 as long as it never answered."""
         try:
             vectors = np.asarray(self._embedder.embed(texts), np.float32)
-            if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            if vectors.ndim != 2 or len(vectors) != len(texts) or not _native.vectors.are_finite(vectors):
                 expected = f"finite float32[{len(texts)}, d]"
                 raise InvalidInputError(f"embedder: expected {expected}, got shape {vectors.shape}")
             with self._lock:

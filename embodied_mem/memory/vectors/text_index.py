@@ -33,7 +33,7 @@ BUILT_IN = ("lexical-", "wordllama-")
 """How the names of the embedders of this package begin."""
 _MAX_QUERIES = 64
 _LANES = 16
-"""Columns of the matrix are a multiple of this."""
+"""Columns that lie together in memory, dimension by dimension: a search reads them from the first to the last byte."""
 _FEW = 32  # fewer new texts are embedded one by one: a compiled model is compiled anew for each size of batch
 
 
@@ -97,7 +97,7 @@ class QueryEmbedder:
         found = self._queries.get(text)
         if found is None:
             found = np.asarray(self._embedder.embed([text])[0], np.float32)
-            if not found.any():
+            if not np.count_nonzero(found):
                 return found  # of an embedder that failed, perhaps: it is asked again
             with self._lock:
                 if len(self._queries) >= _MAX_QUERIES:
@@ -121,7 +121,7 @@ class TextIndex:
         self._columns: dict[str, int] = {}
         self._in_columns: list[str] = []
         self._ids: list[list[int]] = []  # by column: who has the text, ascending
-        self._vectors = np.zeros((0, 0), np.float32)  # [dimension, column]
+        self._blocks = np.zeros((0, 0, _LANES), np.float32)  # [column // _LANES, dimension, column % _LANES]
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -147,16 +147,17 @@ class TextIndex:
         """Make columns for texts that have none."""
         vectors = self.embedder.embed(texts)
         first, needed = len(self._ids), len(self._ids) + len(texts)
-        if not vectors.shape[1] and self._vectors.shape[0]:
-            vectors = np.zeros((len(texts), self._vectors.shape[0]), np.float32)
-        if needed > self._vectors.shape[1] or vectors.shape[1] != self._vectors.shape[0]:
-            columns = -(-max(needed, 2 * self._vectors.shape[1]) // _LANES) * _LANES
-            grown = np.zeros((vectors.shape[1], columns), np.float32)
-            if first and self._vectors.shape[0]:  # else the embedder had not answered yet
-                grown[:, :first] = self._vectors[:, :first]
-            self._vectors, self._shared = grown, False
+        num_blocks, dimension, _ = self._blocks.shape
+        if not vectors.shape[1] and dimension:
+            vectors = np.zeros((len(texts), dimension), np.float32)
+        if needed > num_blocks * _LANES or vectors.shape[1] != dimension:
+            grown = np.zeros((max(-(-needed // _LANES), 2 * num_blocks), vectors.shape[1], _LANES), np.float32)
+            if dimension:  # else the embedder had not answered yet
+                grown[:num_blocks] = self._blocks
+            self._blocks, self._shared = grown, False
         self._unshare()
-        self._vectors[:, first:needed] = vectors.T
+        for column, vector in enumerate(vectors, first):
+            self._column(column)[:] = vector
         self._columns.update(zip(texts, range(first, needed)))
         self._in_columns += texts
         self._ids.extend([] for _ in texts)
@@ -173,13 +174,16 @@ class TextIndex:
         moved, ids = self._in_columns.pop(), self._ids.pop()
         if column != last:  # the last one moves into its place
             self._columns[moved], self._in_columns[column], self._ids[column] = column, moved, ids
-            self._vectors[:, column] = self._vectors[:, last]
-        self._vectors[:, last] = 0
+            self._column(column)[:] = self._column(last)
+        self._column(last)[:] = 0
+
+    def _column(self, number: int) -> np.ndarray:
+        return self._blocks[number // _LANES, :, number % _LANES]
 
     def fork(self) -> TextIndex:
         """An independent copy; vectors are shared until one side writes."""
         other = TextIndex(self.embedder)
-        other._texts, other._columns, other._vectors = dict(self._texts), dict(self._columns), self._vectors
+        other._texts, other._columns, other._blocks = dict(self._texts), dict(self._columns), self._blocks
         other._in_columns = list(self._in_columns)
         other._ids = [list(ids) for ids in self._ids]
         self._shared = other._shared = True
@@ -187,7 +191,7 @@ class TextIndex:
 
     def _unshare(self) -> None:
         if self._shared:
-            self._vectors, self._shared = self._vectors.copy(), False
+            self._blocks, self._shared = self._blocks.copy(), False
 
     def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
         """The `k` best (id, cosine), best first, of those with a cosine above a limit."""
@@ -195,9 +199,9 @@ class TextIndex:
         if not count or k < 1:
             return []
         vector = self.embedder.query(query)
-        if len(vector) != len(self._vectors):  # the embedder has not answered for one side
+        if len(vector) != self._blocks.shape[1]:  # the embedder has not answered for one side
             return []
-        columns, scores, worst, ties = _native.vectors.nearest_columns(self._vectors, count, vector, k, above)
+        columns, scores, worst, ties = _native.vectors.nearest_columns(self._blocks, count, vector, k, above)
         found: list[tuple[float, int]] = []  # (minus the score, id)
         for column, score in zip(columns, scores):
             if len(found) >= k and -score > found[-1][0]:

@@ -24,6 +24,9 @@ def check_khop(snapshot, model: Model, sources, hops, direction, relations, as_o
     assert len(got.nodes) == len(found)
     assert (np.diff(got.hops.astype(int)) >= 0).all()
     assert sorted(got.facts.tolist()) == sorted(facts)
+    ends = [(found[snapshot.fact(fact).subject], found[snapshot.fact(fact).object]) for fact in got.facts]
+    followed_from = {"out": lambda pair: pair[0], "in": lambda pair: pair[1], "both": min}[direction]
+    assert got.fact_hops == [followed_from(pair) for pair in ends]
     assert not got.truncated
     # Theorem 1: at most M (D^(K+1) - 1) / (D - 1) nodes, that is M (1 + D + ... + D^K).
     degree = np.zeros(len(model.names), int)

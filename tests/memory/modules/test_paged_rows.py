@@ -23,7 +23,7 @@ def small_pages(monkeypatch):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["lengthen", "lengthen", "put", "set", "many", "column", "fork", "bytes"]),
+            st.sampled_from(["lengthen", "lengthen", "put", "set", "many", "all", "column", "fork", "bytes"]),
             st.integers(0, 99),
             numbers,
             numbers,
@@ -55,6 +55,11 @@ def test_rows_equal_lists(script):
             rows.set_many(chosen, {0: [a, b, a, b, 7], 1: [b, a, 3, b, a]})
             for number, first, second in zip(chosen, [a, b, a, b, 7], [b, a, 3, b, a]):
                 model[number] = [first, second]
+        elif model and what == "all":
+            chosen = [(which * i) % len(model) for i in range(1, 6)]
+            rows.put_all(chosen, (a,) if which % 2 else (a, b))
+            for number in chosen:
+                model[number] = [a, model[number][1] if which % 2 else b]
         elif model and what == "column":
             values = rows.column(1)
             values[row] = b
@@ -64,6 +69,10 @@ def test_rows_equal_lists(script):
         assert [rows[i] for i in range(len(rows))] == model
         assert rows.column(0).tolist() == [values[0] for values in model]
         assert rows.to_bytes() == np.array(model, "<i8").tobytes()
+        for value in {values[0] for values in model}:
+            found = [rows.where(page, 0, value, 1) for page in range(-(-len(model) // 3))]
+            expected = [(number, other) for number, (first, other) in enumerate(model) if first == value]
+            assert [pair for one in found for pair in zip(*one)] == expected
         assert [first for first, _ in rows.pages()] == list(range(0, len(model), 3))
 
 
