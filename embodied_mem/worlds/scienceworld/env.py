@@ -87,8 +87,8 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         """Start the processes.
 
         Args:
-            tasks: an official split of all tasks (`train`, `dev`, `test`), of one ("boil/test"), or a list of ids
-                ("boil/12") and `Task` objects.
+            tasks: an official split of all tasks (`train`, `dev`, `test`), of one ("boil/test"), an id ("boil/12"), or
+                a list of ids and `Task` objects.
             num_envs: number of tasks played side by side, B; each is a process of a few hundred MB.
             seed: decides, with env and episode number, which task is drawn.
             max_steps: steps after which an episode is truncated; None for no limit.
@@ -195,6 +195,8 @@ class _Simulators(Processes):
 
 def _task_list(tasks: Tasks) -> list[Task]:
     names = game_names()
+    if isinstance(tasks, str) and _TASK_ID.match(tasks):
+        tasks = [tasks]
     if isinstance(tasks, str):
         game, _, split = tasks.rpartition("/")
         if split not in SPLITS or (game and game not in names):

@@ -108,7 +108,8 @@ def _houses(originals: Originals, target: Path, scenes: set[str]) -> list[str]:
         here = (target / "scenes.json").is_file()
         return [] if here else [
             "Not in public files: scenes.json, the names, places and receptacles of the houses. PARTNR's simulator "
-            "says them (its world graph); docs/worlds/memento.md has the format. Without it no episode can be played"
+            "says them (its world graph). Without it no episode can be played here; `embodied-mem data memento` says "
+            "which ways are left"
         ]  # fmt: skip
     content = read_bytes(paths[0])
     Houses.from_text(content, str(paths[0]))
