@@ -19,6 +19,7 @@ from embodied_mem.registry import load
 from embodied_mem.viewer.page import data_of, page
 from embodied_mem.viewer.terminal import main
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!--<script>"
 
@@ -96,21 +97,26 @@ def test_a_browser_shows_the_step_that_the_address_names(played, tmp_path, brows
     assert f"<pre>{one.answers[2]}</pre>".split("\n")[0] in dom
 
 
-def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch, browser):
-    """With the published weights of the homes where only memory tells."""
+@pytest.fixture(scope="module")
+def delivered(tmp_path_factory, unoptimised):
+    """(trace, its lines, report) of two tasks with the published weights of the homes where only memory tells."""
     pytest.importorskip("jax")
     from embodied_mem.evaluation.evaluate import main as evaluate
 
-    root = pathlib.Path(__file__).resolve().parents[2]
-    monkeypatch.chdir(tmp_path)
-    trace, out = tmp_path / "compiled.jsonl", tmp_path / "compiled.html"
-    given = ["--weights", str(root / "experiments" / "weights" / "habits"), "--num_tasks", "2", "--seeds", "0"]
-    report = evaluate([*given, "--deliveries", "static", "compiled", "--max_steps", "6", "--trace", str(trace)])
-    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    folder, weights = tmp_path_factory.mktemp("delivered"), ROOT / "experiments" / "weights" / "habits"
+    given = ["--weights", str(weights), "--num_tasks", "2", "--seeds", "0", "--batch_size", "2", "--max_steps", "6"]
+    trace = folder / "compiled.jsonl"
+    report = evaluate([*given, "--deliveries", "static", "compiled", "--out", str(folder), "--trace", str(trace)])
+    return trace, [json.loads(line) for line in trace.read_text().splitlines()], report
+
+
+def test_what_a_delivery_gave_is_in_the_trace(delivered):
+    _, lines, report = delivered
     assert [line["agent"] for line in lines] == ["static", "static", "compiled", "compiled"]
     for line in lines:
         assert line["experiences"]
-        assert all(bool(step.get("output")) == (line["agent"] == "compiled") for step in line["steps"])
+        for name in ("output", "attention"):
+            assert all(bool(step.get(name)) == (line["agent"] == "compiled") for step in line["steps"])
         assert all(bool(step["memory"]) == (line["agent"] == "static") for step in line["steps"])
     compiled = [step for line in lines[2:] for step in line["steps"]]
     assert any(f"do: {step['hint']}" in step["output"] for step in compiled if step["hint"])
@@ -121,11 +127,16 @@ def test_what_a_delivery_gave_is_in_the_trace(tmp_path, monkeypatch, browser):
         assert set(step["state"].splitlines()) <= set(read)
         assert 0.3 < sum(share for _, share in step["attention"]) < 1
     assert sum(len(line["steps"]) for line in lines[2:]) / 2 == report["deliveries"]["compiled"]["steps"]
+
+
+def test_a_browser_shows_output_and_attention_of_the_compiler(delivered, tmp_path, browser):
+    trace, lines, _ = delivered
+    out = tmp_path / "compiled.html"
     main([str(trace), "--out", str(out)], output=io.StringIO())
     dom = shown(browser, out, "#3.1")
     assert "The compiler's output" in dom
-    share = f"{100 * compiled[0]['attention'][1][1]:.1f} %"
-    assert f"<td>{share}</td><td>{compiled[0]['attention'][1][0]}</td><td><svg" in dom
+    line, share = lines[2]["steps"][0]["attention"][1]
+    assert f"<td>{100 * share:.1f} %</td><td>{line}</td><td><svg" in dom
     assert "It is no explanation of what it wrote" in dom
 
 
