@@ -9,6 +9,19 @@ Both are immutable and compare by value:
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
+
+
+class Observation(NamedTuple):
+    """What a world answers.
+
+    Attributes:
+        text: in words.
+        images: what its cameras show, as the bytes of PNG or JPEG files: two are the same where their bytes are.
+    """
+
+    text: str
+    images: tuple[bytes, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,10 +31,12 @@ class Step:
     Attributes:
         observation: text the agent saw before acting.
         action: the command it gave.
+        images: that it saw with the text, see `Observation`.
     """
 
     observation: str
     action: str
+    images: tuple[bytes, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +49,7 @@ class Episode:
         steps: the decisions in order; `steps[0].observation` describes the room.
         won: whether the goal was reached.
         final_observation: what the last action answered.
+        final_images: with it.
     """
 
     task_id: str
@@ -41,11 +57,17 @@ class Episode:
     steps: tuple[Step, ...]
     won: bool
     final_observation: str = ""
+    final_images: tuple[bytes, ...] = ()
 
     @property
     def first_observation(self) -> str:
         """Text of the room as first seen; empty for an episode without steps."""
         return self.steps[0].observation if self.steps else ""
+
+    @property
+    def has_images(self) -> bool:
+        """Whether anything was seen besides texts."""
+        return bool(self.final_images) or any(step.images for step in self.steps)
 
     @property
     def answers(self) -> list[str]:

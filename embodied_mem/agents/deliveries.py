@@ -314,7 +314,10 @@ class CompiledMemory:
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Compiles one step for every row and applies the edits."""
         prompts = [compile_prompt(view, self._brief) for view in views]
-        compiled = self._compiler.compile(prompts, keys, soft=self._soft)
+        shown: dict[str, Any] = {}
+        if any(view.images or view.remembered for view in views):
+            shown["pictures"] = [(*view.remembered, *view.images) for view in views]
+        compiled = self._compiler.compile(prompts, keys, soft=self._soft, **shown)
         delivered = []
         for view, record in zip(views, compiled):
             view.state, refused = apply_all(record.output.edits, view.state)

@@ -24,8 +24,9 @@ from embodied_mem.agents.deliveries import Delivered, Delivery
 from embodied_mem.agents.view import View, place_of, start_view
 from embodied_mem.compiler.prompts import executor_prompt
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.images import observation
 from embodied_mem.memory import Experience
-from embodied_mem.types import Episode, Step
+from embodied_mem.types import Episode, Observation, Step
 
 if TYPE_CHECKING:
     import jax
@@ -231,7 +232,7 @@ class Row:
         task: index of the task in the environments.
         task_id: its name.
         view: what memory and models may look at.
-        observation: the newest.
+        seen: the newest observation.
         progress: largest share of the goal's conditions that held.
         won: whether the goal was reached.
         steps: what was seen and done.
@@ -241,15 +242,20 @@ class Row:
     task: int
     task_id: str
     view: View
-    observation: str
+    seen: Observation
     progress: float
     won: bool = False
     steps: list[Step] = dataclasses.field(default_factory=list)
 
     @property
+    def observation(self) -> str:
+        """The newest, in words."""
+        return self.seen.text
+
+    @property
     def episode(self) -> Episode:
         """What was seen and done so far."""
-        return Episode(self.task_id, self.view.goal, tuple(self.steps), self.won, self.observation)
+        return Episode(self.task_id, self.view.goal, tuple(self.steps), self.won, *self.seen)
 
 
 class Lockstep:
@@ -277,7 +283,9 @@ class Lockstep:
             goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
             found = known.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
             progress = float(self.info["progress"][i])
-            self.rows.append(Row(i, int(task), task_id, start_view(goal, text, found, task_id), text, progress))
+            seen = observation(text, self.info, i)
+            view = start_view(goal, text, found, task_id, seen.images)
+            self.rows.append(Row(i, int(task), task_id, view, seen, progress))
         self.running = self.rows
 
     def steps(self, max_steps: int | None = None) -> Iterator[int]:
@@ -295,9 +303,10 @@ class Lockstep:
         observations, _, terminations, truncations, self.info = self._envs.step(given)
         for row, action in zip(self.running, actions):
             i = row.index
-            row.steps.append(Step(row.observation, action))
-            row.observation = observations[i]
+            row.steps.append(Step(row.observation, action, row.seen.images))
+            row.seen = observation(observations[i], self.info, i)
             row.view.turns.append((action, row.observation))
+            row.view.images = row.seen.images
             row.won, row.progress = bool(self.info["won"][i]), max(row.progress, float(self.info["progress"][i]))
         self.running = [row for row in self.running if not (terminations[row.index] or truncations[row.index])]
 
@@ -411,10 +420,12 @@ def play(
             )
             for view, d in zip(views, delivered)
         ]  # fmt: skip
-        soft, choices = [d.soft for d in delivered], {}
+        soft, more = [d.soft for d in delivered], dict[str, Any]()
         if constrained:
-            choices = {"choices": [_admissible(game.info)[row] for row in rows]}
-        turn = executor.act(prompts, fold_in(step_keys, 1), soft, **choices)
+            more["choices"] = [_admissible(game.info)[row] for row in rows]
+        if any(view.images for view in views):
+            more["pictures"] = [view.images for view in views]
+        turn = executor.act(prompts, fold_in(step_keys, 1), soft, **more)
         done = time.perf_counter()
         game.step(turn.actions)
         for position, row in enumerate(rows):

@@ -33,6 +33,7 @@ class View:
         reader: of the world's texts.
         first: the first observation, whole.
         task_id: of the task that is played; only for who must not remember it.
+        images: that came with the newest observation (`types.Observation`).
     """
 
     goal: str
@@ -43,6 +44,12 @@ class View:
     reader: Reader = DEFAULT
     first: str = ""
     task_id: str = ""
+    images: tuple[bytes, ...] = ()
+
+    @property
+    def remembered(self) -> tuple[bytes, ...]:
+        """Pictures out of the experiences, the best one's last: where each found what its goal was about."""
+        return tuple(image for one in reversed(self.experiences) for image in one.images)
 
 
 def start_state(goal: str, room: str) -> BriefState:
@@ -51,10 +58,16 @@ def start_state(goal: str, room: str) -> BriefState:
     return apply_all(items, BriefState.start(plain_goal(goal)))[0]
 
 
-def start_view(goal: str, observation: str, experiences: Sequence[Experience], task_id: str = "") -> View:
+def start_view(
+    goal: str,
+    observation: str,
+    experiences: Sequence[Experience],
+    task_id: str = "",
+    images: tuple[bytes, ...] = (),
+) -> View:
     """The view of an episode that starts with `observation`, its Brief State included."""
     room = compact_room(observation.partition("Your task is to:")[0])
-    return View(goal, room, experiences, [], start_state(goal, room), first=observation, task_id=task_id)
+    return View(goal, room, experiences, [], start_state(goal, room), first=observation, task_id=task_id, images=images)
 
 
 def render_experiences(experiences: Sequence[Experience]) -> str:

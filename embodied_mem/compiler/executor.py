@@ -26,6 +26,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings
+from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -57,6 +58,7 @@ class Acts(Protocol):
         keys: jax.Array,
         soft: Sequence[np.ndarray | None] | None = None,
         choices: Sequence[Sequence[str]] | None = None,
+        pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
         """One command per prompt; see `Executor.act`."""
         ...
@@ -74,6 +76,7 @@ class Executor:
         batch_buckets: numbers of rows that are compiled.
         placement: where the decoder's parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
         format: how prompts and commands are written; None for the prompt as it is.
+        reader: of pictures; None for an executor that reads texts alone.
     """
 
     def __init__(
@@ -87,8 +90,10 @@ class Executor:
         length_buckets: Sequence[int] = (128, *PROMPT_LENGTHS),
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
+        reader: PictureReader | None = None,
     ):
         self.decoder = decoder
+        self._reader = reader or PictureReader(None, tokenizer)
         self.tokenizer = tokenizer
         self.length_buckets = buckets_within(decoder.config.max_length - max_action_tokens, length_buckets)
         self._placement, self._max_action_tokens = placement, max_action_tokens
@@ -111,6 +116,7 @@ class Executor:
         keys: jax.Array,
         soft: Sequence[np.ndarray | None] | None = None,
         choices: Sequence[Sequence[str]] | None = None,
+        pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
         """One command per prompt.
 
@@ -119,16 +125,20 @@ class Executor:
             keys: PRNG keys [B] or more.
             soft: per row float32[N, D] for its placeholder tokens, or None for a row without.
             choices: per row the commands of which it gives one; None for any text.
+            pictures: of each prompt, files of which its reader takes the last ones.
 
         Raises:
             InvalidInputError: a row's number of placeholders is not its number of soft tokens, or a row has no choice
                 or one that is longer than a command may be.
         """
-        encoded = self._format.prompts(prompts, self.length_buckets[-1])
+        shown = pictures or [()] * len(prompts)
+        encoded = self._format.prompts(prompts, self.length_buckets[-1], [self._reader.tokens(row) for row in shown])
         self._check_soft(encoded, soft)
+        self._reader.check(encoded, shown)
+        pixels = [self._reader.pixels(row) for row in shown]
         written_choices = None if choices is None else self._encoded_choices(choices)
         with self._placement.scope():
-            result = self._sampler.generate(encoded, keys, soft=soft, choices=written_choices)
+            result = self._sampler.generate(encoded, keys, soft=soft, choices=written_choices, pictures=pixels)
         lengths, written = (a[: len(encoded)] for a in self._placement.fetch((result.lengths, result.tokens)))
         # Published models have more output rows than their tokenizers have tokens; such a token has no text.
         said = [[i for i in row[:length] if i < self.tokenizer.vocab_size] for row, length in zip(written, lengths)]

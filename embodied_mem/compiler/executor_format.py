@@ -21,6 +21,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.chat import ChatTemplate, template_of
 
+Pictures = Sequence[Sequence[int]]
+
 ASKED = "next command:"
 """Stands where the prompts of models trained here have `>`."""
 
@@ -38,12 +40,15 @@ class ExecutorFormat(Protocol):
     @property
     def ends(self) -> tuple[int, ...]: ...
 
-    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+    def prompts(
+        self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
+    ) -> list[list[int]]:
         """Token ids of prompts (`compiler.prompts.executor_prompt`), soft placeholders among them.
 
         Args:
             texts: prompts.
             limit: tokens of a prompt; of a longer one the middle is left out, of the instruction nothing.
+            pictures: of each text the token ids of its pictures, which stand behind all that is told.
         """
         ...
 
@@ -63,9 +68,11 @@ class PlainFormat:
         self._tokenizer = tokenizer
         self.ends: tuple[int, ...] = end_and_padding(tokenizer)["eos_tokens"]
 
-    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+    def prompts(
+        self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
+    ) -> list[list[int]]:
         """As `ExecutorFormat.prompts`."""
-        encoded = encode_prompts(self._tokenizer, texts)
+        encoded = encode_prompts(self._tokenizer, texts, pictures)
         return encoded if limit is None else fit(encoded, limit, "executor")
 
     def commands(self, actions: Sequence[str]) -> list[list[int]]:
@@ -100,20 +107,20 @@ class ChatFormat:
         family = template.known_ends(tokenizer)
         self.ends = (*family, *(token for token in line_ends(tokenizer) if token not in family))
 
-    def prompts(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+    def prompts(
+        self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
+    ) -> list[list[int]]:
         """As `ExecutorFormat.prompts`.
 
         Raises:
             InvalidInputError: the instruction alone is longer than the limit.
         """
         heads, counts, _ = zip(*map(split_soft, texts))
-        said = [head.removesuffix("\n>") + "\n" + ("" if count else ASKED) for head, count in zip(heads, counts)]
-        asked = self._tokenizer.encode(f"\n{ASKED}")
         soft = -1 if self._tokenizer.soft_id is None else self._tokenizer.soft_id
-        middles = [
-            [*ids, *[soft] * count, *asked] if count else ids
-            for ids, count in zip(self._tokenizer.encode_batch(said), counts)
-        ]
+        placed = [[*shown, *[soft] * count] for shown, count in zip(pictures or [()] * len(texts), counts)]
+        said = [head.removesuffix("\n>") + "\n" + ("" if own else ASKED) for head, own in zip(heads, placed)]
+        asked = self._tokenizer.encode(f"\n{ASKED}")
+        middles = [[*ids, *own, *asked] if own else ids for ids, own in zip(self._tokenizer.encode_batch(said), placed)]
         if limit is not None:
             room = limit - len(self._before) - len(self._after)
             if room < 1:
@@ -139,12 +146,20 @@ def line_ends(tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(i for i in range(tokenizer.vocab_size) if "\n" in tokenizer.decode([i]))
 
 
-def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of executor prompts; the line of soft tokens becomes placeholders, all else is plain text."""
-    heads, counts, tails = zip(*map(split_soft, prompts))
+def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str], pictures: Pictures | None = None) -> list[list[int]]:
+    """Token ids of executor prompts; the line of soft tokens becomes placeholders, those of pictures (as
+    `ExecutorFormat.prompts`) stand before it, all else is plain text."""
     soft = -1 if tokenizer.soft_id is None else tokenizer.soft_id
-    pairs = zip(tokenizer.encode_batch(heads), counts, tokenizer.encode_batch(tails))
-    return [[*head, *[soft] * count, *tail] for head, count, tail in pairs]
+    heads, placed, tails = [], [], []
+    for prompt, shown in zip(prompts, pictures or [()] * len(prompts)):
+        head, count, tail = split_soft(prompt)
+        if shown and not count:
+            head, tail = head.removesuffix("\n>"), "\n>"
+        heads.append(head)
+        placed.append([*shown, *[soft] * count])
+        tails.append(tail)
+    pairs = zip(tokenizer.encode_batch(heads), placed, tokenizer.encode_batch(tails))
+    return [[*head, *own, *tail] for head, own, tail in pairs]
 
 
 def command_in(answer: str) -> str:

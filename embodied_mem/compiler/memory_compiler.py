@@ -33,6 +33,7 @@ from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings, append, pad_prompts
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
+from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.models.weights_version import WeightsWatch
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
@@ -55,6 +56,7 @@ class Compiled:
         soft_log_density: float32[N], mean over the width (see `models.soft_mem`); None if nothing was sampled.
         refused_edits: edits that the Brief State did not admit.
         weights_version: of compiler and Soft-Mem head, see `models.weights_version`.
+        pictures: uint8[K, side, side, 3] that the prompt's placeholders stand for; None for none.
     """
 
     output: CompilerOutput
@@ -65,6 +67,7 @@ class Compiled:
     soft_log_density: np.ndarray | None = None
     refused_edits: int = 0
     weights_version: int = 0
+    pictures: np.ndarray | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -100,6 +103,7 @@ class MemoryCompiler:
         length_buckets: prompt lengths that are compiled.
         batch_buckets: numbers of rows that are compiled.
         placement: where the parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
+        reader: of pictures; None for a compiler that reads texts alone.
     """
 
     def __init__(
@@ -115,9 +119,11 @@ class MemoryCompiler:
         length_buckets: Sequence[int] = PROMPT_LENGTHS,
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
+        reader: PictureReader | None = None,
     ):
         self.decoder = decoder
         self.soft_mem = soft_mem
+        self._reader = reader or PictureReader(None, tokenizer)
         self.tokenizer = tokenizer
         self.num_soft = soft_mem.config.num_tokens if soft_mem is not None else 0
         self.length_buckets = buckets_within(decoder.config.max_length - max_tokens - self.num_soft, length_buckets)
@@ -135,7 +141,14 @@ class MemoryCompiler:
             place=placement.batch,
         )
 
-    def compile(self, prompts: Sequence[str], keys: jax.Array, *, soft: bool = True) -> list[Compiled]:
+    def compile(
+        self,
+        prompts: Sequence[str],
+        keys: jax.Array,
+        *,
+        soft: bool = True,
+        pictures: Sequence[Sequence[bytes]] | None = None,
+    ) -> list[Compiled]:
         """One output per prompt.
 
         Args:
@@ -143,14 +156,20 @@ class MemoryCompiler:
                 its middle, where the experiences that were ranked last stand.
             keys: PRNG keys [B] or more, one per row, so that a row does not depend on its neighbours.
             soft: also read the soft positions.
+            pictures: of each prompt, files of which its reader takes the last ones.
         """
-        encoded = fit(self.tokenizer.encode_batch(list(prompts)), self.length_buckets[-1], "compiler")
+        shown = pictures or [()] * len(prompts)
+        encoded = self._reader.prompts(self.tokenizer.encode_batch, prompts, shown)
+        encoded = fit(encoded, self.length_buckets[-1], "compiler")
+        self._reader.check(encoded, shown)
+        pixels = [self._reader.pixels(row) for row in shown]
         soft_mem = self.soft_mem if soft else None
         values: Any = [None] * len(encoded)
         densities: Any = values
         version = self._watch.version()
         with self._placement.scope():
-            result = self._sampler.generate(encoded, keys, extra_capacity=0 if soft_mem is None else self.num_soft)
+            extra = 0 if soft_mem is None else self.num_soft
+            result = self._sampler.generate(encoded, keys, extra_capacity=extra, pictures=pixels)
             if soft_mem is not None:
                 rows = len(result.tokens)
                 keys = self._placement.batch(keys[np.minimum(np.arange(rows), len(encoded) - 1)])
@@ -174,6 +193,7 @@ class MemoryCompiler:
                 values[row],
                 densities[row],
                 weights_version=version,
+                pictures=pixels[row],
             )
             for row in range(count)
         ]
@@ -183,8 +203,11 @@ class MemoryCompiler:
 
         A share is the mean over heads, layers and the positions that decided on a token of the text; what they lack to
         1 went to tokens written before. Everything is read again, by a program that nothing else uses: for traces.
+        Nothing is told of outputs by pictures, which it does not read.
         """
-        found = []
+        found: list[list[tuple[str, float]]] = []
+        if any(one.pictures is not None for one in compiled):
+            return [[] for _ in compiled]
         buckets = [length + self._max_tokens for length in self.length_buckets]
         for first in range(0, len(compiled), TRACED_ROWS):
             part = compiled[first : first + TRACED_ROWS]

@@ -53,12 +53,15 @@ class ServedExecutor:
         keys: jax.Array | None,
         soft: Sequence[np.ndarray | None] | None = None,
         choices: Sequence[Sequence[str]] | None = None,
+        pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
         """As `Executor.act`.
 
         With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
         it (llama.cpp did not always), the answer counts as it is. Rows with the same prompt are asked one after the
         other, in their order, so that a recording gives each of them its own answer again.
+
+        Pictures are not sent.
 
         Raises:
             InvalidInputError: a row has soft tokens.

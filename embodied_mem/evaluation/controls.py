@@ -190,7 +190,7 @@ class _Reworded:
     def __init__(self, executor: Acts, follower: Any, level: str):
         self._executor, self._follower, self._level = executor, follower, level
 
-    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, choices: Any = None) -> Turn:
+    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **more: Any) -> Turn:
         """As `Acts.act`."""
         told = [self._follower.reworded(one, self._level) for one in prompts]
-        return self._executor.act(told, keys, soft, choices)
+        return self._executor.act(told, keys, soft, **more)

@@ -15,11 +15,13 @@ import hashlib
 import io
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidInputError, MissingDependencyError
+from ..types import Observation
 from .chat import Message
 
 Picture = np.ndarray | bytes
@@ -45,6 +47,55 @@ def png(pixels: np.ndarray) -> bytes:
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # eight bits of red, green and blue
     return _PNG + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
+
+
+def observation(text: str, info: Mapping[str, Any], row: int) -> Observation:
+    """What row `row` of a vector environment sees: its text, and the pictures in `info["images"]` where there are some.
+
+    Raises:
+        InvalidInputError: what stands there is no picture.
+    """
+    shown = info["images"][row] if "images" in info else None
+    if shown is None:
+        return Observation(text)
+    pictures = (shown,) if isinstance(shown, np.ndarray | bytes) else tuple(shown)
+    return Observation(text, tuple(one if isinstance(one, bytes) else png(one) for one in pictures))
+
+
+class ImagePool:
+    """The pictures of a file of records: each is named by its SHA-256 and written once, where it is first named."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def stored(self, images: Sequence[Sequence[bytes]]) -> dict[str, Any]:
+        """What a record holds of its pictures, as JSON: {"images": names, "image_files": those not yet written, in
+        base64}; nothing where it has none."""
+        if not any(images):
+            return {}
+        names, new = [], {}
+        for several in images:
+            names.append([hashlib.sha256(image).hexdigest() for image in several])
+            for name, image in zip(names[-1], several):
+                if name not in self._known:
+                    self._known[name], new[name] = image, base64.b64encode(image).decode()
+        return {"images": names} | ({"image_files": new} if new else {})
+
+    def read(self, record: Mapping[str, Any], count: int) -> list[tuple[bytes, ...]]:
+        """The pictures of a record, in `count` groups; empty ones where it has none.
+
+        Raises:
+            InvalidInputError: another number of groups, a picture that no record holds, or one of another hash.
+        """
+        for name, text in record.get("image_files", {}).items():
+            image = base64.b64decode(text, validate=True)
+            if hashlib.sha256(image).hexdigest() != name:
+                raise InvalidInputError(f"image_files: expected a picture with SHA-256 {name}, got another")
+            self._known[name] = image
+        groups = record.get("images", [()] * count)
+        if len(groups) != count or not {name for group in groups for name in group} <= self._known.keys():
+            raise InvalidInputError(f"images: expected {count} lists of names of pictures in the file, got others")
+        return [tuple(self._known[name] for name in group) for group in groups]
 
 
 def content(text: str, images: Sequence[Picture] = ()) -> str | list[dict[str, object]]:

@@ -111,6 +111,9 @@ def checked_episode(value: Any) -> Episode:
     for i, step in enumerate(value.steps):
         if not isinstance(step, Step):
             raise InvalidInputError(f"episode.steps[{i}]: expected a Step, got {shown(step)}")
+    for images in (value.final_images, *(step.images for step in value.steps)):
+        if type(images) is not tuple or not all(type(image) is bytes for image in images):
+            raise InvalidInputError(f"episode: images: expected a tuple of files as bytes, got {shown(images)}")
     texts = [value.task_id, value.goal, value.final_observation]
     texts += [text for step in value.steps for text in (step.observation, step.action)]
     for text in texts:

@@ -53,6 +53,68 @@ class RopeScaling:
 
 
 @dataclasses.dataclass(frozen=True)
+class VisionConfig:
+    """The shape of a vision tower (Qwen2.5-VL); the defaults are those of the 7B model.
+
+    Attributes:
+        num_layers: transformer blocks.
+        width: D of the tower.
+        num_heads: attention heads.
+        mlp_width: hidden size of SwiGLU.
+        out_width: D of the decoder.
+        patch_size: side of a patch, pixels.
+        temporal_patch_size: frames of a patch; an image is repeated this often.
+        merge_size: side of the block of patches that becomes one embedding.
+        window_size: side of an attention window, pixels; a multiple of patch_size * merge_size.
+        full_layers: layers that attend within the whole image.
+        image_token: placeholder of one embedding of an image in a text.
+        dtype: of activations and matrix products.
+        param_dtype: of stored parameters.
+    """
+
+    num_layers: int = 32
+    width: int = 1280
+    num_heads: int = 16
+    mlp_width: int = 3420
+    out_width: int = 3584
+    patch_size: int = 14
+    temporal_patch_size: int = 2
+    merge_size: int = 2
+    window_size: int = 112
+    full_layers: tuple[int, ...] = (7, 15, 23, 31)
+    image_token: int = 151_655
+    dtype: str = "bfloat16"
+    param_dtype: str = "bfloat16"
+
+    def __post_init__(self) -> None:
+        if self.width % self.num_heads or (self.width // self.num_heads) % 4:
+            raise InvalidInputError(
+                f"vision.width: expected heads of a multiple of 4 (rows and columns rotate pairs), got width "
+                f"{self.width} in {self.num_heads} heads"
+            )
+        if self.window_size % (self.patch_size * self.merge_size):
+            raise InvalidInputError(
+                f"vision.window_size: expected a multiple of patch_size x merge_size = "
+                f"{self.patch_size * self.merge_size}, got {self.window_size}"
+            )
+
+    @property
+    def head_dim(self) -> int:
+        """Size of one head."""
+        return self.width // self.num_heads
+
+    @property
+    def patch_values(self) -> int:
+        """Numbers of one patch: 3 colours x frames x side x side."""
+        return 3 * self.temporal_patch_size * self.patch_size**2
+
+    @property
+    def window_blocks(self) -> int:
+        """Side of a window in blocks."""
+        return self.window_size // (self.patch_size * self.merge_size)
+
+
+@dataclasses.dataclass(frozen=True)
 class DecoderConfig:
     """The shape of one decoder-only transformer of the Llama, Qwen2 or Qwen3 family.
 
@@ -77,6 +139,7 @@ class DecoderConfig:
         rope_scaling: Llama 3.1 frequency change, or None.
         mrope_sections: how many of the head_dim / 2 rotary frequencies turn with time, row and column of an image
             (Qwen2.5-VL); empty for text models.
+        vision: of the tower through which it sees, whose embeddings have its width; None for a model that reads alone.
         scan_layers: run the layers in one `lax.scan` (compile time does not grow with depth; right for deep models)
             rather than unrolled (faster on a CPU, right for `tiny`). Parameters are stored alike in both cases.
         attention_block: queries per attention block; a block attends to keys up to its own end only, which halves
@@ -101,6 +164,7 @@ class DecoderConfig:
     param_dtype: str = "float32"
     rope_scaling: RopeScaling | None = None
     mrope_sections: tuple[int, ...] = ()
+    vision: VisionConfig | None = None
     scan_layers: bool = False
     attention_block: int = 128
 
@@ -127,6 +191,12 @@ class DecoderConfig:
             "mrope_sections",
             f"three sizes with the sum head_dim / 2 = {self.head_dim // 2}, or none",
             sections,
+        )
+        _require(
+            self.vision is None or (bool(sections) and self.vision.out_width == self.width),
+            "vision",
+            f"a tower whose out_width is width = {self.width}, beside mrope_sections",
+            self.vision,
         )
         for field in ("dtype", "param_dtype"):
             _require(getattr(self, field) in DTYPES, field, f"one of {', '.join(DTYPES)}", getattr(self, field))
@@ -197,7 +267,7 @@ PRESETS: dict[str, DecoderConfig] = {
     "qwen2.5-1.5b": _qwen(1536, 28, 12, 8960, num_kv_heads=2, **_QWEN2),
     "qwen2.5-3b": _qwen(2048, 36, 16, 11_008, num_kv_heads=2, **_QWEN2),
     "qwen2.5-7b": _qwen(3584, 28, 28, 18_944, num_kv_heads=4, **_LARGE_QWEN2),
-    # The decoder of Qwen2.5-VL-7B; `qwen_vl_vision.VisionConfig` has its tower.
+    # The decoder of Qwen2.5-VL-7B; `VisionConfig` has its tower.
     "qwen2.5-vl-7b": _qwen(
         3584, 28, 28, 18_944, num_kv_heads=4, **(_LARGE_QWEN2 | {"mrope_sections": (16, 24, 24), "max_length": 128_000})
     ),

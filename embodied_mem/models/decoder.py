@@ -30,6 +30,7 @@ from embodied_mem.models import layers as ops
 from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes, parameter_shapes
 from embodied_mem.models.kv_cache import KVCache, grow
+from embodied_mem.models.vision.qwen_vl_vision import VisionTower
 
 State = nnx.State[Any, Any]
 Weights = dict[str, Any]
@@ -77,7 +78,8 @@ class Layers(nnx.Module):
 
 
 class Decoder(nnx.Module):
-    """A decoder; its parameters are `embedding`, `layers.*`, `final_norm`, untied `head`, and `smear` if configured."""
+    """A decoder; its parameters are `embedding`, `layers.*`, `final_norm`, untied `head`, and `smear` and `vision.*` if
+    configured."""
 
     def __init__(self, config: DecoderConfig, *, rngs: nnx.Rngs):
         dtype = jnp.dtype(config.param_dtype)
@@ -95,6 +97,8 @@ class Decoder(nnx.Module):
         if not config.tie_embeddings:
             head = jax.random.normal(rngs.params(), (config.width, config.vocab_size), jnp.float32) * 0.02
             self.head = nnx.Param(head.astype(dtype))
+        if config.vision is not None:
+            self.vision = VisionTower(config.vision, rngs=rngs)
 
     def network(self, scan_layers: bool | None = None) -> Network:
         """Returns the decoder for the pure functions of this module; None means its own `scan_layers`."""
@@ -305,11 +309,15 @@ def prefill(
         raise InvalidInputError(f"prefill: expected capacity >= prompt length {length}, got {capacity}")
     hidden, kept = _run_full(network, x, mask, positions, keep=lambda query, keys, values: (keys, values))
     keys, values = kept if network.config.scan_layers else zip(*kept, strict=True)
-    following = mask.sum(1, dtype=jnp.int32)
-    if positions is not None:
-        following = jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
-    cache = KVCache(keys, values, mask, following, last, jnp.asarray(length, jnp.int32))
+    cache = KVCache(keys, values, mask, _following(mask, positions), last, jnp.asarray(length, jnp.int32))
     return hidden, grow(cache, capacity)
+
+
+def _following(mask: jax.Array, positions: jax.Array | None) -> jax.Array:
+    """Returns int32[B], the position after the largest of each row; without `positions`, the number of real ones."""
+    if positions is None:
+        return mask.sum(1, dtype=jnp.int32)
+    return jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
 
 
 def extend(
@@ -319,18 +327,20 @@ def extend(
     *,
     embeddings: jax.Array | None = None,
     mask: jax.Array | None = None,
+    positions: jax.Array | None = None,
 ) -> tuple[jax.Array, KVCache]:
     """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
 
-    `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position.
+    `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position. `positions`
+    int32[B, S] or int32[3, B, S] count from the first of these columns; what follows goes on after the largest.
     """
     config, weights = network.config, network.weights
     x, mask, last = _inputs(network, tokens, embeddings, mask, cache.last)
     batch, length = x.shape[:2]
     if length > cache.capacity:
         raise InvalidInputError(f"extend: expected at most {cache.capacity} positions (the capacity), got {length}")
-    counted = jnp.cumsum(mask.astype(jnp.int32), axis=1)
-    rope = ops.rope_tables(config, jnp.maximum(cache.next_position[:, None] + counted - 1, 0))
+    counted = jnp.cumsum(mask.astype(jnp.int32), axis=1) - 1 if positions is None else positions
+    rope = ops.rope_tables(config, jnp.maximum(cache.next_position[:, None] + counted, 0))
     valid = jax.lax.dynamic_update_slice(cache.valid, mask, (0, cache.index))
     columns = jnp.arange(cache.capacity)[None, :]
     causal = columns <= cache.index + jnp.arange(length)[:, None]
@@ -384,8 +394,8 @@ def extend(
             pairs.append(pair)
         new_keys, new_values = zip(*pairs, strict=True)
     hidden = ops.rms_norm(x, weights["final_norm"], config.norm_eps)
-    extended = KVCache(new_keys, new_values, valid, cache.next_position + counted[:, -1], last, cache.index + length)
-    return hidden, extended
+    following = cache.next_position + _following(mask, positions)
+    return hidden, KVCache(new_keys, new_values, valid, following, last, cache.index + length)
 
 
 class TokenScores(NamedTuple):

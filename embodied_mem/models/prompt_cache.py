@@ -37,6 +37,8 @@ from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
 from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
 from embodied_mem.models.soft_mem import write_soft_tokens
+from embodied_mem.models.vision.pictures import place_seen, stacked
+from embodied_mem.models.vision.qwen_vl_vision import VisionTower, see
 from embodied_mem.models.weights_version import WeightsWatch
 
 PARTS = (4, 2)
@@ -75,21 +77,25 @@ def _read(
     tokens: jax.Array,
     mask: jax.Array,
     soft: tuple[jax.Array, jax.Array] | None,
+    seen: jax.Array | None,
 ) -> tuple[jax.Array, KVCache]:
     """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
-    table = network.weights["embedding"]
+    table, positions = network.weights["embedding"], None
     x = model.embed(network.config, table, tokens)
+    if seen is not None:
+        assert network.config.vision is not None  # which has seen it
+        x, positions = place_seen(x, (tokens == network.config.vision.image_token) & mask, mask, seen)
     if soft is not None:
         x = write_soft_tokens(x, *soft)
     if kept is None:
-        hidden, cache = model.prefill(network, embeddings=x, mask=mask, capacity=tokens.shape[1])
+        hidden, cache = model.prefill(network, embeddings=x, mask=mask, positions=positions, capacity=tokens.shape[1])
     else:
         last = None
         if network.config.smear:
             last = jnp.where(kept.before[..., None] >= 0, model.embed(network.config, table, kept.before), 0)
         cache = take(kept.cache, kept.rows, kept.columns, kept.counts, last)
         cache = grow(cache, kept.columns.shape[1] + tokens.shape[1])
-        hidden, cache = model.extend(network, cache, embeddings=x, mask=mask)
+        hidden, cache = model.extend(network, cache, embeddings=x, mask=mask, positions=positions)
     return hidden[:, -1], cache
 
 
@@ -109,6 +115,11 @@ def _write(
     if rows is not None:
         cache, hidden = repeat_rows(cache, rows), hidden[rows]
     return decode(network, grow(cache, capacity), hidden, keys, settings, max_new_tokens, choices)
+
+
+@functools.partial(jax.jit, static_argnames=("graphdef",))
+def _see(graphdef: nnx.GraphDef[VisionTower], state: State, pictures: jax.Array) -> jax.Array:
+    return see(nnx.merge(graphdef, state), pictures)
 
 
 def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
@@ -205,6 +216,8 @@ class PromptCache:
         self.prefill_s = self.decode_s = 0.0
         self._settings, self._max_new, self._batch_buckets = settings, max_new_tokens, tuple(batch_buckets)
         self._soft_token, self._rows, self._place = soft_token, rows, place
+        vision = decoder.config.vision
+        self._written_over = (soft_token, soft_token if vision is None else vision.image_token)
         self._watch = WeightsWatch(decoder)
         self.forget()
 
@@ -221,6 +234,7 @@ class PromptCache:
         soft: Sequence[np.ndarray | None] | None = None,
         extra_capacity: int = 0,
         choices: Sequence[Sequence[Sequence[int]]] | None = None,
+        pictures: Sequence[np.ndarray | None] | None = None,
     ) -> Generation:
         """Returns completions; rows beyond the prompts fill the batch bucket and mean nothing.
 
@@ -230,6 +244,8 @@ class PromptCache:
             soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
             extra_capacity: columns left free in the cache of the result, for `append`.
             choices: per prompt token sequences of which its completion is one, each with its end (`models.choices`).
+            pictures: per prompt uint8[K, side, side, 3], one shape for all, or None for a prompt without
+                (`vision.pictures`); only the text before them is kept for the next call.
 
         Raises:
             InvalidInputError: a prompt is empty or longer than the largest bucket, or there is no room for it.
@@ -237,8 +253,9 @@ class PromptCache:
         self._follow_weights()
         texts = [tuple(prompt) for prompt in prompts]
         rows = self._rows(batch_bucket(len(texts), self._batch_buckets))
-        chosen, origin = self._distinct(texts, rows)
-        hidden, cache = self._read_prompts(texts, chosen, soft)
+        pictures = pictures or [None] * len(texts)
+        chosen, origin = self._distinct(texts, rows, pictures)
+        hidden, cache = self._read_prompts(texts, chosen, soft, pictures)
         keys = self._place(keys[np.minimum(np.arange(rows), len(texts) - 1)])
         capacity = cache.capacity + self._max_new + extra_capacity
         if capacity > self.decoder.config.max_length:
@@ -260,9 +277,12 @@ class PromptCache:
             self.forget()
             self._network = sampling_network(self.decoder)
 
-    def _distinct(self, texts: list[tuple[int, ...]], rows: int) -> tuple[list[int], jax.Array | None]:
+    def _distinct(
+        self, texts: list[tuple[int, ...]], rows: int, pictures: Sequence[np.ndarray | None]
+    ) -> tuple[list[int], jax.Array | None]:
         """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
-        names = [(text, i if self._soft_token in text else -1) for i, text in enumerate(texts)]
+        shown = [b"" if pixels is None else pixels.tobytes() for pixels in pictures]
+        names = [(text, i if self._soft_token in text else -1, shown[i]) for i, text in enumerate(texts)]
         first = {name: i for i, name in reversed(list(enumerate(names)))}
         fewer = self._rows(batch_bucket(len(first), self._batch_buckets))
         if fewer == rows:
@@ -273,12 +293,16 @@ class PromptCache:
         return chosen + [0] * (fewer - len(chosen)), self._place(np.asarray(origin, np.int32))
 
     def _read_prompts(
-        self, texts: list[tuple[int, ...]], chosen: list[int], soft: Sequence[np.ndarray | None] | None
+        self,
+        texts: list[tuple[int, ...]],
+        chosen: list[int],
+        soft: Sequence[np.ndarray | None] | None,
+        pictures: Sequence[np.ndarray | None],
     ) -> tuple[jax.Array, KVCache]:
         """Reads the chosen prompts from where the stored ones end and stores them; returns (hidden [B, D], cache)."""
         read = [texts[i] for i in chosen]
         length = pad_prompts(read, buckets=self.length_buckets)[0].shape[1]
-        limits = [text.index(self._soft_token) if self._soft_token in text else len(text) for text in read]
+        limits = [min(text.index(one) if one in text else len(text) for one in self._written_over) for text in read]
         matches = [self._stored.longest(text) for text in read]
         # The last token is always read: its hidden state is what sampling starts from.
         shared = [min(count, limit, len(text) - 1) for (_, count), limit, text in zip(matches, limits, read)]
@@ -297,14 +321,13 @@ class PromptCache:
             sources = np.asarray([row for row, _ in matches], np.int32)
             assert self._cache is not None  # something is stored
             going_on = _Kept(self._cache, *self._place((sources, columns, np.int32(kept), np.int32(before))))
-        written = None
-        shapes = [value.shape for value in soft or () if value is not None]
-        if soft is not None and shapes:
-            given = (soft[i] for i in chosen)
-            values = np.stack([np.zeros(shapes[0], np.float32) if value is None else value for value in given])
+        written = seen = None
+        if soft is not None and (values := stacked([soft[i] for i in chosen])) is not None:
             written = self._place(((tokens == self._soft_token) & mask, values))
+        if (pixels := stacked([pictures[i] for i in chosen])) is not None:
+            seen = _see(*nnx.split(self.decoder.vision), self._place(pixels))
         (hidden, self._cache), self.prefill_s = _timed(
-            _read, self._network, going_on, *self._place((tokens, mask)), written
+            _read, self._network, going_on, *self._place((tokens, mask)), written, seen
         )
         self._stored = StoredPrompts(
             [text[:limit] for text, limit in zip(read, limits)],

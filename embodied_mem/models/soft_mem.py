@@ -243,11 +243,46 @@ def semantic_alignment(
         embedding_matrix: [V, D], the executor's; frozen, no gradient flows into it.
         temperature: of the softmax over cosines, which lie in [-1, 1].
     """
-    table = jax.lax.stop_gradient(embedding_matrix).astype(jnp.float32)
-    table = table * jax.lax.rsqrt(jnp.sum(table**2, -1, keepdims=True) + 1e-12)
-    mu = mu.astype(jnp.float32)
-    mu = mu * jax.lax.rsqrt(jnp.sum(mu**2, -1, keepdims=True) + 1e-12)
+    table, mu = _unit(jax.lax.stop_gradient(embedding_matrix).astype(jnp.float32)), _unit(mu.astype(jnp.float32))
     log_probs = jax.nn.log_softmax(jnp.einsum("bnd,vd->bnv", mu, table) / temperature, axis=-1)
     chosen = jnp.take_along_axis(log_probs, reference_tokens[..., None], axis=-1)[..., 0]
     mask = reference_mask.astype(jnp.float32)
     return -(chosen * mask).sum(-1) / jnp.maximum(mask.sum(-1), 1.0)
+
+
+def perceptual_alignment(mu: jax.Array, seen: jax.Array, recalled: jax.Array, temperature: float = 0.1) -> jax.Array:
+    """Returns -mean over i of log p(e_i) per row, float32[B]; 0 for a row without remembered pictures.
+
+        p(e_i) = exp(cos(mu_i, e_i) / temperature) / sum over the e of all rows of exp(cos(mu_i, e) / temperature)
+
+    Source: eq. 6, first term: it "grounds the latent channel in perceptual content from M". The paper does not define
+    e_i or p. Reading: e_1..e_N are means of N equal runs of the vision features of the row's remembered pictures, in
+    the order in which they are read, as the executor's own tower gives them: soft tokens are to stand in the space in
+    which the executor sees, for pictures that it is not shown. The i-th soft token has to tell its part from all parts
+    of the batch. As in `semantic_alignment`, the cosine leaves the size of mu to the action loss.
+
+    Args:
+        mu: [B, N, D].
+        seen: [B, K, T, D], features of the compiler's pictures in the executor's space; no gradient flows into them.
+        recalled: bool[B, K], those of memory. With fewer than N features of a row some parts are empty and left out.
+        temperature: of the softmax over cosines.
+    """
+    batch, num_tokens, width = mu.shape
+    features = jax.lax.stop_gradient(seen).astype(jnp.float32).reshape(batch, -1, width)
+    taken = jnp.repeat(recalled, seen.shape[2], axis=1)
+    total = jnp.maximum(taken.sum(1, keepdims=True), 1)
+    part = (jnp.cumsum(taken, axis=1) - 1) * num_tokens // total
+    member = jax.nn.one_hot(part, num_tokens) * taken[..., None]
+    parts = jnp.einsum("bfn,bfd->bnd", member, features)
+    real = member.sum(1) > 0
+    parts, mu = (_unit(array) for array in (parts, mu.astype(jnp.float32)))
+    cosines = jnp.einsum("bnd,md->bnm", mu, parts.reshape(-1, width)) / temperature
+    log_probs = jax.nn.log_softmax(jnp.where(real.reshape(-1), cosines, -1e30), axis=-1)  # not -inf: no NaN
+    own = jnp.arange(batch * num_tokens).reshape(batch, num_tokens, 1)
+    chosen = jnp.where(real, jnp.take_along_axis(log_probs, own, axis=-1)[..., 0], 0.0)
+    return -chosen.sum(-1) / jnp.maximum(real.sum(-1), 1)
+
+
+def _unit(x: jax.Array) -> jax.Array:
+    """Returns `x` divided by the length of its last axis."""
+    return x * jax.lax.rsqrt(jnp.sum(x**2, -1, keepdims=True) + 1e-12)

@@ -17,7 +17,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, sources_of, task_key_of
+from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, shown, sources_of, task_key_of
 from embodied_mem.training.teachers.episodes import Each, play_teacher
 from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
@@ -34,7 +34,7 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
         key = tasks.task_key if tasks else task_key_of(sources_of(config.world, config.seed))
         return MemoryBank.load(path, task_key=key)
     sources = sources_of(config.world, config.seed)
-    bank = _remembered(sources, "training_experiences", config.seed)
+    bank = _remembered(sources, "training_experiences", config)
     if not len(bank):
         tasks = tasks or make_tasks(config)
         bank = bank_of(
@@ -51,11 +51,11 @@ def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Train
     A file at `path` is read instead; raises as `teach_bank`.
     """
     given = path and pathlib.Path(path).exists()
-    bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config.seed)
+    bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config)
     return bank if len(bank) else teach_bank(config, path, tasks)
 
 
-def _remembered(sources: Sequence[TaskSource], what: str, seed: int) -> MemoryBank:
+def _remembered(sources: Sequence[TaskSource], what: str, config: Config) -> MemoryBank:
     """What the demonstrators of these worlds win of the tasks that a method of each, `what`, names; of a source without
     it nothing."""
     bank = MemoryBank(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
@@ -63,7 +63,8 @@ def _remembered(sources: Sequence[TaskSource], what: str, seed: int) -> MemoryBa
         own = list(getattr(source, what, tuple)())
         if own:
             make = functools.partial(_demonstrator_of, source, own)
-            played = bank_of(source.envs(own, 64, TEACHER_STEPS), len(own), make, seed=seed)
+            envs = shown(source.envs(own, 64, TEACHER_STEPS), config.world)
+            played = bank_of(envs, len(own), make, seed=config.seed)
             bank.add_many([episode for episode, _ in played.records])
     return bank
 

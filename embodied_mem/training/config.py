@@ -117,6 +117,7 @@ class WorldConfig(_Part, part="world"):
             games of each; 0: of the training scenes.
         max_steps: episode limit while training and evaluating.
         grammar: ALFWorld wording, `0.4` (`move X to Y`) or `0.3` (`put X in/on Y`).
+        drawn: observations come with a small picture that is drawn from their text (`envs.drawn_env`).
     """
 
     name: str = "alfworld"
@@ -132,6 +133,7 @@ class WorldConfig(_Part, part="world"):
     homes: int = bounded(0, ">= 0")
     max_steps: int = bounded(50, ">= 1")
     grammar: str = bounded("0.4", "'0.3' or '0.4'")
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,6 +193,10 @@ class ModelConfig(_Part, part="model"):
         weights: folder with Hugging Face weights `compiler/` and `executor/`; empty trains from scratch.
         max_compiler_tokens: longest compiler output, incl. end.
         max_action_tokens: longest command.
+        images: pictures that the compiler reads at a step: of the newest observation, and of the best experiences as
+            far as there is room; the executor reads of the former alone. For models with a vision tower; 0 leaves the
+            tower away.
+        image_side: pixels to which height and width of each are scaled; a square of 28 pixels is one token.
     """
 
     compiler: str = "tiny"
@@ -200,6 +206,8 @@ class ModelConfig(_Part, part="model"):
     weights: str = ""
     max_compiler_tokens: int = bounded(512, ">= 1")
     max_action_tokens: int = bounded(64, ">= 1")
+    images: int = bounded(0, ">= 0")
+    image_side: int = bounded(224, ">= 1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,7 +371,8 @@ _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "numbered", False), ("memory", "newest_first", False),
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
-    ("grpo", "density", "mean"), ("grpo", "rewards", "own"),
+    ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
+    ("world", "drawn", False),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

@@ -36,12 +36,13 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam, add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
+from embodied_mem.models.vision.qwen_vl_vision import vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.parallel.sharding import LogicalAxes
 from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import Config, CorrectionConfig, SFTConfig
-from embodied_mem.training.objectives.batches import Batch, HostBatch, Row, batches, fill_rows, pad_rows, spots_of
+from embodied_mem.training.objectives.batches import Batch, HostBatch, batches, fill_rows
 from embodied_mem.training.objectives.sft import (
     CompilerBatch,
     CompilerModel,
@@ -53,10 +54,10 @@ from embodied_mem.training.objectives.sft import (
     make_muon,
     make_optimizer,
 )
+from embodied_mem.training.rows import compiler_batch, executor_batch, reference_ids
 from embodied_mem.training.run.loop import Metrics, run_loop
 from embodied_mem.training.run.throughput import flops_per_token
-from embodied_mem.training.sources.format import executor_format
-from embodied_mem.training.sources.tokenizer import special_ids
+from embodied_mem.training.sources.format import executor_format, picture_reader
 from embodied_mem.training.sources.weights import is_published, new_decoder
 from embodied_mem.training.teachers.dagger import own_commands, own_episodes
 from embodied_mem.training.teachers.episodes import EXECUTOR_FORMATS, Sample
@@ -64,9 +65,6 @@ from embodied_mem.training.teachers.games import Games
 
 MEAN_LENGTH = 512
 """Tokens of a row on average, for the small attention term of MFU."""
-
-OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
-"""The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
 
 
 def placement(config: Config) -> Placement:
@@ -83,7 +81,8 @@ def parameter_axes(model: CompilerModel | Decoder) -> LogicalAxes:
     """Logical axes of every parameter of a compiler or an executor, adapters and Soft-Mem head included."""
     if isinstance(model, Decoder):
         adapters = () if model.lora is None else (model.lora.rank, model.lora.targets)
-        return logical_axes(model.config, *adapters)
+        seeing = vision_axes(model.config.vision) if model.config.vision else {}
+        return {**logical_axes(model.config, *adapters), **seeing}
     return {**parameter_axes(model.decoder), **(soft_mem_axes(model.soft_mem.config) if model.soft_mem else {})}
 
 
@@ -113,51 +112,6 @@ def sft_optimizer(sft: SFTConfig) -> optax.GradientTransformation:
     if sft.optimizer == "muon":
         return make_muon(schedule, sft.weight_decay, sft.max_grad_norm)
     return make_optimizer(schedule, sft.weight_decay, sft.max_grad_norm, b2=0.999, eps=1e-8)
-
-
-def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], num_soft: int) -> np.ndarray:
-    """int32[B, N]: the first N tokens of each reference, -1 past its end."""
-    ids = np.full((len(samples), num_soft), -1, np.int32)
-    for b, encoded in enumerate(tokenizer.encode_batch([f" {s.reference}" if s.reference else "" for s in samples])):
-        ids[b, : len(encoded)] = encoded[:num_soft]
-    return ids
-
-
-def executor_batch(
-    tokenizer: Tokenizer,
-    samples: Sequence[Sample],
-    kind: str,
-    config: Config,
-    random: np.random.Generator,
-    multiple: int = 64,
-) -> HostBatch:
-    """Executor rows in one format; `suffix` marks the placeholders of soft tokens.
-
-    Where the run has hint budgets, each row gets so much of its guidance as a drawn one allows. Without soft tokens at
-    least some of it is given, since the command depends on it.
-    """
-    num_soft = config.memory.num_soft if kind == "compiled" else 0
-    budgets = [b for b in config.memory.hint_budgets if b or num_soft]
-
-    def hint_of(sample: Sample) -> str:
-        if not kind.startswith("compiled"):
-            return ""
-        return tokenizer.cut(sample.hint, budgets[random.integers(len(budgets))]) if budgets else sample.hint
-
-    format = executor_format(config, tokenizer)
-    prompts = format.prompts(
-        [
-            s.executor_text(
-                memory=kind == "static", hint=hint_of(s), num_soft=num_soft, full_turns=config.memory.full_turns
-            )
-            for s in samples
-        ]
-    )
-    commands = format.commands([(kind == "none" and s.plain_action) or s.action for s in samples])
-    ids = special_ids(tokenizer)
-    rows = [Row(prompt, command) for prompt, command in zip(prompts, commands)]
-    batch = pad_rows(rows, ids.pad, multiple)
-    return batch._replace(suffix=(batch.tokens == ids.soft) & batch.mask)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,6 +217,7 @@ class ExecutorStage(SupervisedStage[Decoder]):
     def __init__(self, run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1):
         super().__init__(run, name, number, sft, rounds)
         self._graph, params = nnx.split(executor)
+        self._reader = picture_reader(run.config, "executor", executor, run.tokenizer)
         self.start, places = fresh_state(self.optimizer, params, parameter_axes(executor), run.place)
         self._step: Step = run.place.scoped(
             make_executor_step(self._graph, self.optimizer, sft, places=places, mesh=run.config.mesh)
@@ -278,7 +233,7 @@ class ExecutorStage(SupervisedStage[Decoder]):
         """Rows in a drawn format, and the tokens that stand in the places of soft tokens."""
         config, tokenizer = self.run.config, self.run.tokenizer
         kind = EXECUTOR_FORMATS[random.choice(len(EXECUTOR_FORMATS), p=[share for _, share in EXECUTOR_FORMATS])][0]
-        batch = executor_batch(tokenizer, samples, kind, config, random)
+        batch = executor_batch(tokenizer, samples, kind, config, random, reader=self._reader)
         references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
         placed: tuple[HostBatch, np.ndarray] = self.run.place.batch(filled((batch, references), self.run.place))
         return placed
@@ -308,6 +263,10 @@ class CompilerStage(SupervisedStage[CompilerModel]):
         super().__init__(run, name, number, correction.sft, correction.rounds)
         config, place, axes = run.config, run.place, parameter_axes(model)
         self._executor = executor
+        self._readers = (
+            picture_reader(config, "compiler", model.decoder, run.tokenizer),
+            picture_reader(config, "executor", executor, run.tokenizer),
+        )
         self._graph, params, frozen = split_model(config, model)
         self._frozen = place.params(frozen, axes)
         executor_graph, executor_state = nnx.split(executor)
@@ -329,20 +288,9 @@ class CompilerStage(SupervisedStage[CompilerModel]):
 
     def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> CompilerBatch[np.ndarray]:
         """What both models read; the executor reads a share of the samples, those with guidance first."""
-        config, tokenizer, num_soft = self.run.config, self.run.tokenizer, self.run.config.memory.num_soft
-        bare = random.random(len(samples)) < config.data.no_brief
-        prompts = tokenizer.encode_batch([s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(samples, bare)])
-        outputs = tokenizer.encode_batch([s.output for s in samples])
-        ids = special_ids(tokenizer)
-        rows = [Row(p, [*o, ids.eos], [ids.soft] * num_soft) for p, o in zip(prompts, outputs)]
-        guided = np.asarray([bool(s.hint) for s in samples])
-        count = math.ceil(self.sft.action_share * len(samples))
-        origin = np.argsort(~guided, kind="stable")[:count].astype(np.int32)
-        compiling = pad_rows(rows, ids.pad)
-        acting = executor_batch(tokenizer, [samples[i] for i in origin], "compiled", config, random, multiple=128)
-        references = reference_ids(tokenizer, samples, max(num_soft, 1))
-        spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
-        batch = CompilerBatch(compiling, references, guided, acting, origin, *spots)
+        batch = compiler_batch(
+            self.run.tokenizer, samples, self.run.config, self.sft.action_share, random, self._readers
+        )
         return CompilerBatch(*self.run.place.batch(filled(batch, self.run.place)))
 
     def step(self, state: TrainState, batch: CompilerBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
@@ -393,12 +341,14 @@ def correct_compiler(
     return stage.corrected(samples, model, games)
 
 
-def filled(batch: Iterable[HostBatch | np.ndarray], place: Placement) -> tuple[Any, ...]:
+def filled(batch: Iterable[HostBatch | np.ndarray | None], place: Placement) -> tuple[Any, ...]:
     """A batch with rows that nothing is learned from, up to a number that the mesh can split: `Batch`es, and arrays
     [B, ...] whose further rows are zero."""
-    parts: list[HostBatch | np.ndarray] = []
+    parts: list[HostBatch | np.ndarray | None] = []
     for part in batch:
-        if isinstance(part, Batch):
+        if part is None:
+            parts.append(None)
+        elif isinstance(part, Batch):
             parts.append(fill_rows(part, place.rows(len(part.tokens))))
         else:
             missing = place.rows(len(part)) - len(part)
@@ -438,9 +388,9 @@ def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: floa
 
 
 def trainable_filter(config: Config) -> Any:
-    """Which variables of the compiler are trained: all, or adapters and the Soft-Mem head."""
+    """Which variables of the compiler are trained: all but its vision tower, or adapters and the Soft-Mem head."""
     if not config.model.lora:
-        return nnx.Param
+        return lambda path, value: isinstance(value, nnx.Param) and path[:2] != ("decoder", "vision")
     return lambda path, value: isinstance(value, LoraParam) or (path[0] == "soft_mem" and isinstance(value, nnx.Param))
 
 
@@ -456,7 +406,8 @@ def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **
     acting = moved(model, place)
     return MemoryCompiler(
         acting.decoder, acting.soft_mem, tokenizer,
-        max_tokens=config.model.max_compiler_tokens, placement=place, **settings,
+        max_tokens=config.model.max_compiler_tokens, placement=place,
+        reader=picture_reader(config, "compiler", model.decoder, tokenizer), **settings,
     )  # fmt: skip
 
 
@@ -466,7 +417,8 @@ def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **set
     return Executor(
         moved(executor, place), tokenizer,
         max_action_tokens=config.model.max_action_tokens, placement=place,
-        format=executor_format(config, tokenizer), **settings,
+        format=executor_format(config, tokenizer), reader=picture_reader(config, "executor", executor, tokenizer),
+        **settings,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 from embodied_mem import registry
+from embodied_mem.envs.drawn_env import DrawnEnvs
 from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
@@ -72,12 +73,13 @@ def make_tasks(config: Config) -> TrainingTasks:
 
     def make(sides: Sequence[Sequence[Any]], num_envs: int, max_steps: int) -> Any:
         parts = [source.envs(tasks, num_envs, max_steps) for source, tasks in zip(sources, sides)]
-        return parts[0] if len(parts) == 1 else MixedEnvs(parts, [len(tasks) for tasks in sides])
+        whole = parts[0] if len(parts) == 1 else MixedEnvs(parts, [len(tasks) for tasks in sides])
+        return shown(whole, world)
 
     def make_shared(sides: Sequence[Sequence[Any]], num_envs: int, max_steps: int) -> Any:
         count = jax.process_count()
         own = make(sides, math.ceil(num_envs / count), max_steps)
-        return SharedEnvs(own) if count > 1 else own
+        return shown(SharedEnvs(own), world) if count > 1 else own
 
     validation = make_shared(valid, config.evaluation.batch_size, world.max_steps)
     test, tested = validation, valid
@@ -98,6 +100,11 @@ def make_tasks(config: Config) -> TrainingTasks:
         test=test,
         num_test=sum(map(len, tested)),
     )
+
+
+def shown(envs: Any, world: WorldConfig) -> Any:
+    """The environments with pictures drawn of their texts, where the world is to have them."""
+    return DrawnEnvs(envs) if world.drawn else envs
 
 
 def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:

@@ -20,12 +20,12 @@ import os
 import jax
 from flax import nnx
 
-from embodied_mem.models.config import LoraConfig, logical_axes, preset
+from embodied_mem.models.config import LoraConfig, VisionConfig, logical_axes, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
-from embodied_mem.models.vision.qwen_vl_vision import VisionConfig, VisionTower, vision_axes
+from embodied_mem.models.vision.qwen_vl_vision import VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 from embodied_mem.training.config import Config

@@ -17,7 +17,8 @@ trained on, so they are a few more than 5. What it leaves open is ours:
 - updates per batch of episodes (1), rows per pass (16), how a soft token counts in the ratio (`grpo.density`);
 - 15 % of the compiler's rows without Brief State, for the ablation.
 
-The compiler reads texts alone: its vision tower is not loaded, and eq. 6 aligns soft tokens with texts of memory.
+ALFWorld has no images, so the compiler reads texts alone: its vision tower is not kept, and eq. 6 aligns soft tokens
+with texts of memory. `--model.images` has it see (docs/training.md, Images).
 
 Not run yet: no result.
 """

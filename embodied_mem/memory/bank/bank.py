@@ -14,22 +14,14 @@ lost episodes are kept only where that is asked for.
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import hashlib
-import itertools
-import json
 import os
-import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ...atomic_file import write_bytes
-from ...errors import InvalidInputError, StorageError
-from ...packed_file import read_packed
-from ...types import Episode, Step
+from ...errors import InvalidInputError
+from ...types import Episode
 from ..arguments import (
     checked_call,
     checked_episode,
@@ -42,15 +34,8 @@ from ..arguments import (
 )
 from ..readers import DEFAULT, Reader
 from ..vectors.lexical import Embedder, LexicalEmbedder
+from .bank_file import checked_path, read_bank, write_bank
 from .rationale import key_actions, rationale_for, relevant_events
-
-FORMAT = "embodied_mem.memory_bank"
-_OLD = {"format", "version", "records", "bytes", "sha256", "embedder", "context_weight", "object_weight"}
-_HEADER = _OLD | {"checksum"}  # which older files do not have
-VERSION = 1
-
-MAX_PACKED_BYTES = 512 << 20
-"""Unpacked size above which a `.gz` file is neither written nor read: some 60,000 episodes of ALFWorld."""
 
 OBJECT_WEIGHT = 8.0
 """Weight of the goal's object in the score of an experience, unless another is given."""
@@ -91,6 +76,16 @@ class Experience:
     same_room: bool | None = None
     number: int = 0
     index: int = 0
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """What the cameras showed when the first thing that the goal needed was taken: where it was; of an episode
+        without a taking, what they showed last."""
+        if not self.episode.has_images:
+            return ()
+        taken = (step for step, kind, *_ in relevant_events(self.episode) if kind == "take")
+        step = next(taken, None)
+        return self.episode.final_images if step is None else self.episode.steps[step].images
 
     @property
     def why_found(self) -> str:
@@ -369,36 +364,19 @@ class MemoryBank:
         context_weight, object_weight, checksum}, where bytes and sha256 are of everything after it and checksum is of
         the rest of the header (older files have none); then one JSON object per
         record in order of insertion: {task_id, goal, rationale, steps: [[observation, action], ...],
-        final_observation}, of a lost one also won. Vectors are not stored. The same bank always gives the same bytes.
+        final_observation}, of a lost one also won, of one with pictures what `language.images.ImagePool` makes of
+        those of each step and of the end. Vectors are not stored. The same bank always gives the same bytes.
 
         Raises:
             InvalidInputError: the path is none, or ends in `.gz` and the bank is larger than `MAX_PACKED_BYTES`.
             StorageError: the disk refused; the file is as it was.
         """
-        body = "".join(itertools.starmap(_line, self.records)).encode()
         header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "records": len(self),
-            "bytes": len(body),
-            "sha256": hashlib.sha256(body).hexdigest(),
             "embedder": self.embedder.name,
             "context_weight": self.context_weight,
             "object_weight": self.object_weight,
         }
-        header["checksum"] = _checksum(header)
-        data = json.dumps(header).encode() + b"\n" + body
-        path = _checked_path(path)
-        if path.suffix == ".gz" and len(data) > MAX_PACKED_BYTES:
-            raise InvalidInputError(
-                f"{path}: expected at most {MAX_PACKED_BYTES >> 20} MiB in a .gz file, got {len(data) >> 20}; give a "
-                "name without .gz"
-            )
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
-        except OSError as error:
-            raise StorageError(f"{path}: cannot write the memory bank: {error}") from error
+        write_bank(checked_path(path), header, self.records)
 
     @classmethod
     def load(
@@ -415,8 +393,8 @@ class MemoryBank:
             InvalidInputError: not such a file, damaged or cut short, or written with another embedder.
             StorageError: it cannot be read.
         """
-        path = _checked_path(path)
-        header, lines = _read(path)
+        path = checked_path(path)
+        header, records = read_bank(path)
         weights = {name: header[name] for name in ("context_weight", "object_weight")}
         bank = cls(embedder, **weights, task_key=task_key)
         if header["embedder"] != bank.embedder.name:
@@ -424,16 +402,7 @@ class MemoryBank:
                 f"{path}: expected embedder {header['embedder']!r}, with which it was written, got "
                 f"{bank.embedder.name!r}; pass embedder=..."
             )
-        episodes, rationales = [], []
-        for number, line in enumerate(lines, 2):
-            try:
-                record = json.loads(line)
-                steps = tuple(Step(observation, action) for observation, action in record["steps"])
-                final, won = record["final_observation"], record.get("won", True) is not False
-                episodes.append(checked_episode(Episode(record["task_id"], record["goal"], steps, won, final)))
-                rationales.append(checked_text("rationale", record["rationale"]))
-            except (InvalidInputError, LookupError, RecursionError, TypeError, ValueError) as error:
-                raise InvalidInputError(f"{path}: expected a record in line {number}, got {shown(line)}") from error
+        episodes, rationales = [episode for episode, _ in records], [rationale for _, rationale in records]
         bank.lost = not all(episode.won for episode in episodes)
         bank.add_many(episodes, rationales)
         return bank
@@ -446,52 +415,3 @@ def _best(score: np.ndarray, count: int) -> np.ndarray:
     threshold = np.sort(score)[len(score) - count]  # not partitioned: numpy partitions ties ten times slower
     candidates = np.flatnonzero(score >= threshold)
     return candidates[np.argsort(-score[candidates], kind="stable")][:count]
-
-
-def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
-    try:
-        data = read_packed(path, MAX_PACKED_BYTES) if path.suffix == ".gz" else path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{path}: cannot read the memory bank: {error}") from error
-    head, newline, body = data.partition(b"\n")
-    try:
-        header = json.loads(head)
-        known = newline == b"\n" and header["format"] == FORMAT
-        version, size, digest, count = (header[name] for name in ("version", "bytes", "sha256", "records"))
-        _ = header["embedder"], float(header["context_weight"]), float(header["object_weight"])
-        known &= header.get("checksum") == _checksum(header) if header.keys() == _HEADER else header.keys() == _OLD
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInputError(f"{path}: expected a memory bank's header in line 1, got {head[:80]!r}") from error
-    if not known or version != VERSION:
-        raise InvalidInputError(f"{path}: expected {FORMAT} version {VERSION}, got {head[:80]!r}")
-    if len(body) != size:
-        raise InvalidInputError(f"{path}: expected {size} bytes after the header, got {len(body)}; the file is cut")
-    if hashlib.sha256(body).hexdigest() != digest:
-        raise InvalidInputError(f"{path}: the checksum of the records does not match; the file is damaged")
-    lines = body.split(b"\n")[:-1]
-    if len(lines) != count:
-        raise InvalidInputError(f"{path}: expected {count} records, got {len(lines)}; the file is damaged")
-    return header, lines
-
-
-def _line(episode: Episode, rationale: str) -> str:
-    """A record as it stands in a file."""
-    record: dict[str, Any] = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
-    if not episode.won:
-        record["won"] = False
-    steps = [[step.observation, step.action] for step in episode.steps]
-    return json.dumps({**record, "steps": steps, "final_observation": episode.final_observation}) + "\n"
-
-
-def _checksum(header: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits over everything in a header but `checksum`."""
-    rest = {name: value for name, value in header.items() if name != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
-    try:
-        os.fsencode(path)
-        return pathlib.Path(path)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"path: expected the path of a file, got {shown(path)} ({error})") from None

@@ -46,9 +46,11 @@ def _renamed(experience: Experience, reader: Reader, field: int) -> Experience:
     kind, _, number = old.rpartition(" ")
     new = f"{kind} {ORDER} {number}"
     episode = experience.episode
-    steps = tuple(Step(step.observation.replace(old, new), step.action.replace(old, new)) for step in episode.steps)
-    final = episode.final_observation.replace(old, new)
-    told = Episode(episode.task_id, episode.goal, (episode.steps[0], *steps[1:]), episode.won, final)
+    steps = tuple(
+        Step(step.observation.replace(old, new), step.action.replace(old, new), step.images) for step in episode.steps
+    )
+    final = episode.final_observation.replace(old, new), episode.final_images
+    told = Episode(episode.task_id, episode.goal, (episode.steps[0], *steps[1:]), episode.won, *final)
     return dataclasses.replace(experience, episode=told, rationale=rationale_for(told, reader))
 
 

@@ -137,7 +137,7 @@ class BankView:
 
 
 def _moved(experience: Experience, reader: Reader, random: np.random.Generator) -> Experience:
-    """The experience as it would read if the object had been found in another place of that room."""
+    """The experience as it would read if the object had been found in another place of that room, without pictures."""
     episode = experience.episode
     events = relevant_events(episode, reader)
     taken = [place for _, kind, _, place in events if kind == "take"]

@@ -14,6 +14,7 @@ Source: Qwen2-VL (Wang et al. 2024), section 2.1, and Qwen2.5-VL (Bai et al. 202
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -26,7 +27,7 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.assembly import Index, Shardings, StoredTensor, as_stored, assemble, fill
-from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.config import DecoderConfig, VisionConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import (
     HFFolder,
@@ -40,15 +41,11 @@ from embodied_mem.models.formats.hf import (
 from embodied_mem.models.formats.hf_config import config_from_hf, config_to_hf
 from embodied_mem.models.vision.qwen_vl_vision import (
     Grid,
-    VisionConfig,
     VisionTower,
     arrange,
     top_shapes,
     vision_axes,
 )
-
-IMAGE_TOKEN = 151_655
-"""Placeholder of one embedding of an image in the published vocabularies."""
 
 _TOP_NAMES = {
     "patch": "patch_embed.proj.weight", "merger_norm": "merger.ln_q.weight", "merger_in": "merger.mlp.0.weight",
@@ -92,24 +89,24 @@ class Prompt(NamedTuple):
 
 
 class QwenVL(nnx.Module):
-    """Vision tower and decoder.
+    """A decoder with its vision tower, for images of any sizes.
 
     Args:
-        vision: config of the tower; its `out_width` is the decoder's width.
-        config: of the decoder, with `mrope_sections`.
-        image_token: placeholder of one embedding.
-        rngs: draws initial weights.
+        decoder: with `vision` in its config.
     """
 
-    def __init__(self, vision: VisionConfig, config: DecoderConfig, *, image_token: int = IMAGE_TOKEN, rngs: nnx.Rngs):
-        if vision.out_width != config.width or not config.mrope_sections:
-            raise InvalidInputError(
-                f"QwenVL: expected vision.out_width = decoder.width and mrope_sections, got {vision.out_width} and "
-                f"{config.width}, {config.mrope_sections}"
-            )
-        self.vision = VisionTower(vision, rngs=rngs)
-        self.decoder = Decoder(config, rngs=rngs)
-        self.image_token = image_token
+    def __init__(self, decoder: Decoder):
+        self.decoder = decoder
+
+    @property
+    def vision(self) -> VisionTower:
+        """The tower."""
+        return self.decoder.vision
+
+    @property
+    def image_token(self) -> int:
+        """Placeholder of one embedding."""
+        return self.vision.config.image_token
 
     def prompt(self, tokens: np.ndarray, mask: np.ndarray, patches: np.ndarray, grids: list[Grid]) -> Prompt:
         """Returns the batch with every patch and position in its place.
@@ -180,8 +177,8 @@ def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grid
     return positions
 
 
-def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> tuple[VisionConfig, DecoderConfig, int]:
-    """Returns the configs of tower and decoder, and the placeholder, that a config.json describes.
+def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> DecoderConfig:
+    """Returns the config of the decoder, its tower's in it, that a config.json describes.
 
     Raises:
         InvalidInputError: another model type, or something in it that tower or decoder do not have.
@@ -205,8 +202,9 @@ def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> tuple[Vi
     given = {ours: seen[theirs] for ours, theirs in _VISION_FIELDS.items() if theirs in seen}
     given["full_layers"] = tuple(given.get("full_layers", VisionConfig().full_layers))
     own: dict[str, Any] = {"out_width": config.width, "dtype": config.dtype, "param_dtype": config.param_dtype}
-    vision = VisionConfig(**(own | given))
-    return vision, config, described.get("image_token_id", IMAGE_TOKEN)
+    if "image_token_id" in described:
+        own["image_token"] = described["image_token_id"]
+    return dataclasses.replace(config, vision=VisionConfig(**(own | given)))
 
 
 def _described(model: QwenVL) -> dict[str, Any]:
@@ -249,8 +247,10 @@ def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None 
     folder = pathlib.Path(folder)
     described = read_described(folder)
     with described_by(folder / "config.json"):
-        vision, config, image_token = config_from_qwen_vl(described, **overrides)
-    model = nnx.eval_shape(lambda: QwenVL(vision, config, image_token=image_token, rngs=nnx.Rngs(0)))
+        config = config_from_qwen_vl(described, **overrides)
+    vision = config.vision
+    assert vision is not None  # which every such folder has
+    tower = nnx.eval_shape(lambda: VisionTower(vision, rngs=nnx.Rngs(0)))
     files = HFFolder(folder)
     seeing, reading = next((pair for pair in _PREFIXES if f"{pair[0]}patch_embed.proj.weight" in files), _PREFIXES[0])
 
@@ -260,10 +260,13 @@ def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None 
         stored = files.tensor(f"{seeing}{_TOP_NAMES[name]}")
         return _Flat(stored) if name == "patch" else stored
 
-    fill(model.vision, vision_tensor, vision_axes(vision), shardings)
-    model.decoder = assemble(config, functools.partial(files.tensor_of, prefix=reading), shardings)
+    fill(tower, vision_tensor, vision_axes(vision), shardings)
+    blind = dataclasses.replace(config, vision=None)
+    text = assemble(blind, functools.partial(files.tensor_of, prefix=reading), shardings)
     files.refuse_left(config.tie_embeddings)
-    return model
+    decoder = nnx.eval_shape(lambda: Decoder(config, rngs=nnx.Rngs(0)))
+    nnx.update(decoder, {**nnx.state(text), "vision": nnx.state(tower)})
+    return QwenVL(decoder)
 
 
 def save_qwen_vl(model: QwenVL, folder: str | os.PathLike[str], *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:

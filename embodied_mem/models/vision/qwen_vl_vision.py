@@ -13,10 +13,9 @@ Source: Qwen2.5-VL (Bai et al. 2025), section 2.1; held against transformers by 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,73 +23,13 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.config import ParameterAxes, Shapes
+from embodied_mem.models.config import ParameterAxes, Shapes, VisionConfig
 from embodied_mem.models.layers import MASKED, rms_norm
 
 _NORM_EPS = 1e-6
 _ROPE_THETA = 10_000.0
 Array = jax.Array | np.ndarray
 Grid = tuple[int, int]  # patches of an image: rows, columns
-
-
-@dataclasses.dataclass(frozen=True)
-class VisionConfig:
-    """The shape of a vision tower; the defaults are those of the 7B model.
-
-    Attributes:
-        num_layers: transformer blocks.
-        width: D of the tower.
-        num_heads: attention heads.
-        mlp_width: hidden size of SwiGLU.
-        out_width: D of the decoder.
-        patch_size: side of a patch, pixels.
-        temporal_patch_size: frames of a patch; an image is repeated this often.
-        merge_size: side of the block of patches that becomes one embedding.
-        window_size: side of an attention window, pixels; a multiple of patch_size * merge_size.
-        full_layers: layers that attend within the whole image.
-        dtype: of activations and matrix products.
-        param_dtype: of stored parameters.
-    """
-
-    num_layers: int = 32
-    width: int = 1280
-    num_heads: int = 16
-    mlp_width: int = 3420
-    out_width: int = 3584
-    patch_size: int = 14
-    temporal_patch_size: int = 2
-    merge_size: int = 2
-    window_size: int = 112
-    full_layers: tuple[int, ...] = (7, 15, 23, 31)
-    dtype: str = "bfloat16"
-    param_dtype: str = "bfloat16"
-
-    def __post_init__(self) -> None:
-        if self.width % self.num_heads or (self.width // self.num_heads) % 4:
-            raise InvalidInputError(
-                f"vision.width: expected heads of a multiple of 4 (rows and columns rotate pairs), got width "
-                f"{self.width} in {self.num_heads} heads"
-            )
-        if self.window_size % (self.patch_size * self.merge_size):
-            raise InvalidInputError(
-                f"vision.window_size: expected a multiple of patch_size x merge_size = "
-                f"{self.patch_size * self.merge_size}, got {self.window_size}"
-            )
-
-    @property
-    def head_dim(self) -> int:
-        """Size of one head."""
-        return self.width // self.num_heads
-
-    @property
-    def patch_values(self) -> int:
-        """Numbers of one patch: 3 colours x frames x side x side."""
-        return 3 * self.temporal_patch_size * self.patch_size**2
-
-    @property
-    def window_blocks(self) -> int:
-        """Side of a window in blocks."""
-        return self.window_size // (self.patch_size * self.merge_size)
 
 
 def block_shapes(config: VisionConfig) -> Shapes:
@@ -309,7 +248,6 @@ def patches_of(
         InvalidInputError: an image of another kind.
     """
     mean, deviation = _mean_and_deviation()
-    side, merge = config.patch_size, config.merge_size
     packed, grids = [], []
     for index, image in enumerate(images):
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
@@ -318,14 +256,47 @@ def patches_of(
             )
         rows, columns, _ = image.shape
         size = fitting_size(config, rows, columns, min_pixels, max_pixels)
-        if size != (rows, columns):
-            from PIL import Image
-
-            image = np.asarray(Image.fromarray(image).resize(size[::-1], Image.Resampling.BICUBIC))
-        pixels = (image.astype(np.float32) / 255 - mean) / deviation
-        down, across = size[0] // (side * merge), size[1] // (side * merge)
-        blocks = pixels.reshape(down, merge, side, across, merge, side, 3).transpose(0, 3, 1, 4, 6, 2, 5)
-        frames = np.repeat(blocks[:, :, :, :, :, None], config.temporal_patch_size, axis=5)
-        packed.append(frames.reshape(-1, config.patch_values))
-        grids.append((down * merge, across * merge))
+        image = resized(image, *size)
+        packed.append(_cut(config, (image[None].astype(np.float32) / 255 - mean) / deviation)[0])
+        grids.append((size[0] // config.patch_size, size[1] // config.patch_size))
     return np.concatenate(packed), grids
+
+
+def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Returns an image uint8[., ., 3] of this size; another size is scaled with the package `pillow` (bicubic)."""
+    if image.shape[:2] == (rows, columns):
+        return image
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(image).resize((columns, rows), Image.Resampling.BICUBIC))
+
+
+def _cut(config: VisionConfig, pixels: Any) -> Any:
+    """Returns the patches [I, N, patch_values] of normalised images [I, rows, columns, 3], block by block."""
+    images, rows, columns, _ = pixels.shape
+    side, merge, frames = config.patch_size, config.merge_size, config.temporal_patch_size
+    down, across = rows // (side * merge), columns // (side * merge)
+    blocks = pixels.reshape(images, down, merge, side, across, merge, side, 3).transpose(0, 1, 4, 2, 5, 7, 3, 6)
+    shape = (*blocks.shape[:6], frames, side, side)
+    repeated = (jnp if isinstance(pixels, jax.Array) else np).broadcast_to(blocks[:, :, :, :, :, :, None], shape)
+    return repeated.reshape(images, -1, config.patch_values)
+
+
+def see(tower: VisionTower, pictures: jax.Array) -> jax.Array:
+    """Returns the embeddings float[B, K, T, out_width] of pictures uint8[B, K, side, side, 3], row by row of blocks.
+
+    All have one size, whole blocks, so one program reads them all; a picture of zeros costs as much as any other. T is
+    (side / (patch_size * merge_size))^2.
+    """
+    config = tower.config
+    batch, count, side = pictures.shape[:3]
+    grid = side // config.patch_size
+    windows = arrange(config, [(grid, grid)])  # of the shape alone: constants of the program
+    mean, deviation = _mean_and_deviation()
+    pixels = (pictures.reshape(-1, side, side, 3).astype(jnp.float32) / 255 - mean) / deviation
+    placed = _cut(config, pixels)[:, windows.order[0]]
+    positions, mask = (jnp.broadcast_to(array, (batch * count, *array.shape[1:])) for array in windows[1:3])
+    seen = tower(placed, positions, mask)
+    return seen.reshape(batch * count, -1, config.out_width)[:, windows.blocks].reshape(
+        batch, count, -1, config.out_width
+    )

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+import jax
 import numpy as np
+
+from embodied_mem.models.vision.pictures import stacked
 
 A = TypeVar("A")
 
@@ -25,11 +28,18 @@ class Row(NamedTuple):
         prompt: token ids that are read.
         completion: token ids that are learned, the end token included.
         suffix: token ids read after the completion: the soft positions, or nothing.
+        pictures: uint8[K, side, side, 3] for the placeholders in the prompt; None for none.
     """
 
     prompt: Sequence[int]
     completion: Sequence[int]
     suffix: Sequence[int] = ()
+    pictures: np.ndarray | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        """Of all of it."""
+        return len(self.prompt) + len(self.completion) + len(self.suffix)
 
 
 class Batch(NamedTuple, Generic[A]):
@@ -42,6 +52,7 @@ class Batch(NamedTuple, Generic[A]):
         learned: bool[B, L], positions whose target belongs to the completion.
         text: bool[B, L], positions of the completion itself.
         suffix: bool[B, L], positions of the suffix.
+        pictures: uint8[B, K, side, side, 3], zeros for a row without; None where no row has any.
     """
 
     tokens: A
@@ -50,6 +61,7 @@ class Batch(NamedTuple, Generic[A]):
     learned: A
     text: A
     suffix: A
+    pictures: A | None = None
 
 
 HostBatch = Batch[np.ndarray]
@@ -57,7 +69,7 @@ HostBatch = Batch[np.ndarray]
 
 def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> HostBatch:
     """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
-    sizes = [len(r.prompt) + len(r.completion) + len(r.suffix) for r in rows]
+    sizes = [row.num_tokens for row in rows]
     width = max(length, -(-max(sizes) // multiple) * multiple)
     shape = (len(rows), width)
     tokens = np.full(shape, pad_id, np.int32)
@@ -71,7 +83,7 @@ def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int =
         suffix[b, end : sizes[b]] = True
     targets = np.full(shape, pad_id, np.int32)
     targets[:, :-1] = tokens[:, 1:]
-    return Batch(tokens, mask, targets, learned, text, suffix)
+    return Batch(tokens, mask, targets, learned, text, suffix, stacked([row.pictures for row in rows]))
 
 
 def spots_of(batch: HostBatch, multiple: int) -> np.ndarray:
@@ -91,7 +103,7 @@ def fill_rows(batch: HostBatch, size: int) -> HostBatch:
     missing = size - len(batch.tokens)
     if missing == 0:
         return batch
-    batch = Batch(*(np.concatenate([array, np.repeat(array[:1], missing, 0)]) for array in batch))
+    batch = jax.tree.map(lambda array: np.concatenate([array, np.repeat(array[:1], missing, 0)]), batch)
     return batch._replace(learned=batch.learned & (np.arange(size) < size - missing)[:, None])
 
 

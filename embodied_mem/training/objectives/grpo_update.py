@@ -54,6 +54,7 @@ from embodied_mem.training.objectives.sft import (
     Params,
     TrainState,
     apply_gradients,
+    embed_batch,
     num_tokens,
     rows_of,
 )
@@ -105,7 +106,7 @@ def policy_samples(
             density, uses_soft = record.soft_log_density, True
             if soft is None or density is None:
                 soft, density, uses_soft = np.zeros(soft_shape, np.float32), np.zeros(num_soft, np.float32), False
-            row = Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft)
+            row = Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft, record.pictures)
             version = record.weights_version
             samples.append(PolicySample(row, record.log_probs, soft, density, uses_soft, float(advantage), version))
     return samples
@@ -187,7 +188,8 @@ def make_grpo_gradient(
     ) -> tuple[jax.Array, Metrics]:
         model = nnx.merge(graphdef, trainable, frozen)
         batch = data.batch
-        hidden = model.decoder(batch.tokens, mask=batch.mask, remat=mesh.remat)
+        embeddings, positions = embed_batch(model.decoder, batch)
+        hidden = model.decoder(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
         scores = score_tokens(
             model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
         )
@@ -261,7 +263,7 @@ def accumulate(
         InternalError: a log-prob differs by more than `max_gap` from what it was when its token was sampled. At the
             first minibatch of an update the sampler then used other weights, a stale cache or another prompt.
     """
-    order = sorted(range(len(samples)), key=lambda i: sum(map(len, samples[i].row)))
+    order = sorted(range(len(samples)), key=lambda i: samples[i].row.num_tokens)
     totals = totals_of(samples)
     gradients: Any = None
     metrics: dict[str, float] = {}

@@ -14,7 +14,8 @@ Compiler loss (MemCompiler eqs. 6, 7, 9):
     L_action   cross-entropy of the frozen executor's action tokens with the guidance in its prompt and the sampled soft
                tokens over its placeholders; the gradient reaches the compiler through the soft tokens only
     L_latent   semantic alignment, first term of eq. 6: the i-th soft mean should name the i-th token of a reference
-               text out of memory (the places that come next); see `models.soft_mem.semantic_alignment`
+               text out of memory (the places that come next), see `models.soft_mem.semantic_alignment`; where memory
+               has pictures and the executor sees, also the i-th part of them (`perceptual_alignment`)
     L_orth     complementarity, second term of eq. 6
     L_entropy  minus the Gaussian entropy of the soft tokens per dimension. The paper leaves the term open; this reading
                keeps the channel's variance from collapsing before RL, which needs it to explore.
@@ -40,10 +41,13 @@ from embodied_mem.models.soft_mem import (
     SoftMem,
     complementarity,
     entropy_per_dimension,
+    perceptual_alignment,
     sample,
     semantic_alignment,
     write_soft_tokens,
 )
+from embodied_mem.models.vision.pictures import embed_seen
+from embodied_mem.models.vision.qwen_vl_vision import see
 from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
 from embodied_mem.training.objectives.batches import A, Batch
 from embodied_mem.training.objectives.losses import masked_mean, smoothed_cross_entropy
@@ -236,8 +240,14 @@ def score_completion(
 def executor_hidden(executor: Decoder, batch: Batch[jax.Array], soft: jax.Array, mesh: MeshConfig) -> jax.Array:
     """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
     marks in executor rows."""
-    embeddings = write_soft_tokens(executor.embed(batch.tokens), batch.suffix, soft)
-    return executor(embeddings=embeddings, mask=batch.mask, remat=mesh.remat)
+    embeddings, positions = embed_batch(executor, batch)
+    embeddings = write_soft_tokens(embeddings, batch.suffix, soft)
+    return executor(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
+
+
+def embed_batch(decoder: Decoder, batch: Batch[jax.Array]) -> tuple[jax.Array, jax.Array | None]:
+    """(embeddings [B, L, D] of the rows with their pictures, rotary positions); see `vision.pictures.embed_seen`."""
+    return embed_seen(decoder, batch.tokens, batch.mask, ~batch.text, batch.pictures)
 
 
 def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
@@ -262,6 +272,7 @@ class CompilerBatch(NamedTuple, Generic[A]):
         origin: int32[A], which of the B rows each of them is.
         spots: int32[B, M], positions of the outputs' tokens, see `data.spots_of`.
         executor_spots: int32[A, M'], those of the actions'.
+        recalled: bool[B, K], which of the compiler's pictures are out of memory; None without pictures.
     """
 
     compiler: Batch[A]
@@ -271,6 +282,7 @@ class CompilerBatch(NamedTuple, Generic[A]):
     origin: A
     spots: A
     executor_spots: A
+    recalled: A | None = None
 
 
 def make_compiler_step(
@@ -298,11 +310,14 @@ def make_compiler_step(
     def loss_of(
         trainable: Params, frozen: Params, executor_state: Params, data: CompilerBatch[jax.Array], key: jax.Array
     ) -> tuple[jax.Array, Metrics]:
-        batch, references, guided, executor_batch, origin, spots, executor_spots = data
+        batch, references, guided, executor_batch, origin, spots, executor_spots, recalled = data
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
         noise_key, dropout_key = jax.random.split(key)
-        hidden = model.decoder(batch.tokens, mask=batch.mask, dropout_key=dropout_key, remat=mesh.remat)
+        embeddings, positions = embed_batch(model.decoder, batch)
+        hidden = model.decoder(
+            embeddings=embeddings, mask=batch.mask, positions=positions, dropout_key=dropout_key, remat=mesh.remat
+        )
         scores, learned = score_completion(model.decoder, hidden, batch, spots, mesh)
         loss = smoothed_cross_entropy(
             scores.log_probs, scores.mean_log_probs, learned, smoothing=config.label_smoothing
@@ -323,6 +338,11 @@ def make_compiler_step(
                 gaussian.mu, jnp.maximum(references, 0), references >= 0, executor.embedding[...]
             )
             metrics["latent"] = masked_mean(alignment, guided)
+            if recalled is not None and batch.pictures is not None and executor.config.vision is not None:
+                seen = see(executor.vision, batch.pictures)
+                shown = perceptual_alignment(gaussian.mu, seen, recalled)
+                metrics["perceptual"] = masked_mean(shown, guided & recalled.any(1))
+                loss += config.latent * metrics["perceptual"]
             metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
             loss += config.action * metrics["action"] + config.latent * metrics["latent"]
             loss += config.orthogonality * metrics["orth"]

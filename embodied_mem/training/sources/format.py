@@ -12,6 +12,8 @@ from embodied_mem import registry
 from embodied_mem.compiler.executor_format import ChatFormat, ExecutorFormat, PlainFormat
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
 from embodied_mem.training.sources.weights import is_frozen
 
@@ -26,6 +28,21 @@ def executor_format(config: Config, tokenizer: Tokenizer) -> ExecutorFormat:
     if not is_frozen(config, "executor"):
         return PlainFormat(tokenizer)
     return ChatFormat(tokenizer, instruction_of(config.world))
+
+
+def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Tokenizer) -> PictureReader:
+    """What turns pictures into a role's input; nothing for a decoder without a vision tower.
+
+    Raises:
+        InvalidInputError: the compiler is to read pictures and has no tower, or they are not of a size for it.
+    """
+    vision = decoder.config.vision
+    if role == "compiler" and config.model.images and vision is None:
+        raise InvalidInputError(
+            f"model.images: expected 0 for a compiler without a vision tower, got {config.model.images}; take a folder "
+            "of Qwen2.5-VL as compiler"
+        )
+    return PictureReader(vision, tokenizer, config.model.images, config.model.image_side)
 
 
 def instruction_of(world: WorldConfig) -> str:

@@ -14,6 +14,7 @@ has. `model.weights` says where the published ones are; it is one of
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.util
 import pathlib
@@ -125,16 +126,27 @@ def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, plac
     source, masters = weights_of(config, role), masters_of(config, role)
     if source is None:
         return Decoder(scratch_shape(config, tokenizer, role), rngs=nnx.Rngs(seed))
-    return published_decoder(source, place, **masters)
+    return published_decoder(source, place, config.model.images > 0, **masters)
 
 
-def published_decoder(source: pathlib.Path, place: Placement = ONE_DEVICE, **overrides: str) -> Decoder:
-    """The decoder in a Hugging Face folder or a GGUF file, with these fields of `DecoderConfig` changed."""
+def published_decoder(
+    source: pathlib.Path, place: Placement = ONE_DEVICE, seeing: bool = False, **overrides: str
+) -> Decoder:
+    """The decoder in a Hugging Face folder or a GGUF file, with these fields of `DecoderConfig` changed; its vision
+    tower only if it is to see."""
     if source.suffix == ".gguf":
         return load_gguf(source, shardings=place.shardings, **overrides)
-    if read_described(source).get("model_type") == "qwen2_5_vl":  # it reads texts here, without its tower
-        return load_qwen_vl(source, shardings=place.shardings, **overrides).decoder
+    if read_described(source).get("model_type") == "qwen2_5_vl":
+        decoder = load_qwen_vl(source, shardings=place.shardings, **overrides).decoder
+        return decoder if seeing else _without_tower(decoder)
     return load_hf(source, shardings=place.shardings, **overrides)
+
+
+def _without_tower(decoder: Decoder) -> Decoder:
+    blind = nnx.eval_shape(lambda: Decoder(dataclasses.replace(decoder.config, vision=None), rngs=nnx.Rngs(0)))
+    state = nnx.state(decoder)
+    nnx.update(blind, {name: part for name, part in state.items() if name != "vision"})
+    return blind
 
 
 def scratch_shape(config: Config, tokenizer: Tokenizer, role: str) -> DecoderConfig:

@@ -19,6 +19,7 @@ import json
 import pathlib
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import CheckpointError
+from embodied_mem.language.images import ImagePool
 from embodied_mem.memory import Experience
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
@@ -50,7 +52,8 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
         teacher: a fresh one.
     """
     episode = trajectory.episode
-    view = start_view(episode.goal, episode.first_observation, experiences)
+    first = episode.steps[0].images if episode.steps else ()
+    view = start_view(episode.goal, episode.first_observation, experiences, images=first)
     lesson = teacher.begin(episode.goal, episode.first_observation, experiences)
     samples = []
     for step, delivered, answered in zip(episode.steps, trajectory.delivered, [*episode.steps[1:], None]):
@@ -60,6 +63,7 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
         assert delivered.record is not None  # of the delivery `compiled`
         view.state, _ = apply_all(delivered.record.output.edits, view.state)
         view.turns.append((step.action, answered.observation))
+        view.images = answered.images
         lesson = teacher.next(step.action, answered.observation, view.state)
     return samples
 
@@ -159,7 +163,10 @@ class _Player:
             )
             for task, sample in zip(tasks, samples)
         ]
-        return self.executor.act(prompts, row_keys([self.config.seed] * len(tasks), tasks)).actions
+        keys = row_keys([self.config.seed] * len(tasks), tasks)
+        shown = [sample.images for sample in samples]
+        more: dict[str, Any] = {"pictures": shown} if any(shown) else {}
+        return self.executor.act(prompts, keys, **more).actions
 
 
 def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> list[int]:
@@ -178,20 +185,24 @@ def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
     if not is_first():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    pool = ImagePool()
     with replacing(path) as temporary, gzip.open(temporary, "wt") as file:
         for sample in samples:
-            file.write(json.dumps(dataclasses.astuple(sample)) + "\n")
+            *values, images, remembered = dataclasses.astuple(sample)
+            stored = pool.stored([images, remembered])
+            file.write(json.dumps([*values, stored] if stored else values) + "\n")
 
 
 def _read(path: pathlib.Path) -> list[Sample]:
-    samples = []
+    samples, pool = [], ImagePool()
     try:
         with gzip.open(path, "rt") as file:
             while line := file.readline(_MAX_LINE):
                 values = json.loads(line)
                 goal, room, turns = values[3]
                 values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
-                samples.append(Sample(*values))
+                images = values.pop() if isinstance(values[-1], dict) else {}
+                samples.append(Sample(*values, *pool.read(images, 2)))
     except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected episodes of an earlier round: {error}; remove the file") from error
     return samples

@@ -62,6 +62,8 @@ class Sample:
         reference: what soft tokens should convey.
         action: the command that the executor should give.
         plain_action: the command of a teacher that has no memory; empty where none was asked.
+        images: that came with the newest observation; both models see them.
+        remembered: out of the experiences, the best one's last; the compiler sees these first.
     """
 
     compiler_prompt: str
@@ -73,6 +75,8 @@ class Sample:
     reference: str
     action: str
     plain_action: str = ""
+    images: tuple[bytes, ...] = ()
+    remembered: tuple[bytes, ...] = ()
 
     def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, full_turns: int = 2) -> str:
         """The executor's prompt at this step in one of its formats; `hint` is as much of the guidance as it gets."""
@@ -224,7 +228,7 @@ class _TaughtRow:
             thing = state.current.removeprefix("find ")
             if answer := self._teacher.imagined_answer(observation, thing, self._random):
                 lesson = copy.deepcopy(self._teacher).next(action, answer, state)
-                other = dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)])
+                other = dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)], images=())
                 self.samples.append(sample_of(other, lesson))
         self.lesson = self._teacher.next(action, observation, state)
         if self._plain is not None:
@@ -244,4 +248,6 @@ def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
         lesson.reference,
         lesson.action,
         plain_action,
+        view.images,
+        view.remembered,
     )

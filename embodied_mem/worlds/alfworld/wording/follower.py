@@ -32,7 +32,7 @@ class Follower:
     def __init__(self, grammar: str = "0.4"):
         self._grammar = grammar
 
-    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None) -> Turn:
+    def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **ignored: Any) -> Turn:
         """One command per prompt; no tokens are counted."""
         return Turn([self._command(prompt) for prompt in prompts], [0] * len(prompts), [0] * len(prompts))
 

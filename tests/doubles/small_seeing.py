@@ -1,0 +1,57 @@
+"""Small random decoders with a vision tower, a vocabulary with the family's signs, and pictures for them."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+from flax import nnx
+
+from embodied_mem.language.images import png
+from embodied_mem.language.tokenizers import SPECIAL_TOKENS, Tokenizer, train_bpe
+from embodied_mem.models.config import DecoderConfig, VisionConfig
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.vision.pictures import PictureReader
+
+SIGNS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
+SIDE, COUNT = 24, 2  # 3 x 3 tokens a picture, in windows that the border cuts
+VOCABULARY = 330
+
+
+@functools.cache
+def tokenizer() -> Tokenizer:
+    """A byte-level BPE with the signs."""
+    return train_bpe(["memory goal room find the mug on desk 1 go to"] * 4, 310, (*SPECIAL_TOKENS, *SIGNS))
+
+
+def seeing(seed: int, width: int = 48, heads: int = 4) -> Decoder:
+    """A decoder that sees; its parameters are larger than at a usual start, so that pictures matter."""
+    image = tokenizer().id_of("<|image_pad|>")
+    vision = VisionConfig(
+        num_layers=2, width=32, num_heads=2, mlp_width=40, out_width=width, patch_size=4, window_size=16,
+        full_layers=(1,), image_token=image, dtype="float32", param_dtype="float32",
+    )  # fmt: skip
+    half = width // heads // 2
+    config = DecoderConfig(
+        vocab_size=VOCABULARY, width=width, num_layers=2, num_heads=heads, num_kv_heads=2, head_dim=2 * half,
+        mlp_width=64, max_length=4096, mrope_sections=(half - 2 * (half // 3), half // 3, half // 3), vision=vision,
+        qkv_bias=True, tie_embeddings=False,
+    )  # fmt: skip
+    decoder = Decoder(config, rngs=nnx.Rngs(seed))
+    state = nnx.state(decoder)
+    nnx.update(decoder, {**state, "vision": jax.tree.map(lambda array: array * 8, state["vision"])})
+    return decoder
+
+
+def reader(decoder: Decoder) -> PictureReader:
+    """Of pictures for it."""
+    return PictureReader(decoder.config.vision, tokenizer(), COUNT, SIDE)
+
+
+def picture(seed: int, rows: int = SIDE, columns: int = SIDE) -> bytes:
+    """A picture of noise."""
+    return png(np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8))
+
+
+BLACK = png(np.zeros((SIDE, SIDE, 3), np.uint8))
