@@ -10,9 +10,9 @@ has, and what its memory found similar or near. How recent a step is moves its s
 
 from __future__ import annotations
 
-import dataclasses
+import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..modules.episodic import EpisodicMemory
 from ..modules.note import Note, labels_at, note_data
@@ -35,8 +35,7 @@ _LEAST = 0.05
 """Below this nothing fits: two words whose hashes meet."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """What is asked, and in which situation.
 
     Attributes:
@@ -52,7 +51,7 @@ class Question:
     query: str
     k: int | None = None
     as_of: int | None = None
-    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    where: Mapping[str, Any] = types.MappingProxyType({})
     of_task: bool = False
     place: str = ""
     hops: int = 2

@@ -79,8 +79,14 @@ class PagedRows:
 
     def set_many(self, numbers: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
         """Replace numbers of several rows: column -> one value for each row. Of a row that comes twice, the last."""
-        for page in {number // PAGE for number in numbers}:
+        pages = {number // PAGE for number in numbers}
+        for page in pages:
             self._writable(page)
+        if len(numbers) > _FEW and len(pages) == 1 and [*range(numbers[0], numbers[0] + len(numbers))] == numbers:
+            (page,), first = pages, numbers[0] % PAGE
+            for column, values in columns.items():  # rows one after the other, as new ones are
+                self._pages[page][column, first : first + len(numbers)] = values
+            return
         views = self._views
         for column, values in columns.items():
             for number, value in zip(numbers, values):

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from ...types import Episode
 from .reading import Event, Reader, Reading, of_lines
 
+_UNREAD = Reading(understood=False)
+
 
 class FirstOf:
     """As `reading.Reader`."""
@@ -32,7 +34,7 @@ class FirstOf:
 
     def _first(self, line: str) -> Reading:
         """The reading of one line."""
-        most = Reading(understood=False)
+        most = _UNREAD
         for reader in self.readers:
             reading = reader.read(line)
             if reading.understood:

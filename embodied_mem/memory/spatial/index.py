@@ -60,6 +60,7 @@ class SpatialIndex:
     def _forget_caches(self) -> None:
         self._known: dict[int, Known] = {}
         self._names: dict[int, str] = {}
+        self._classes: dict[str, tuple[str, int, bool]] = {}  # name -> its class, the code of it, if it says more
         self._here: tuple[str, dict[str, list[int]]] | None = None  # place, class -> nodes
         self._called: tuple[str, dict[str, str]] = "", {}  # place, name -> node that is known, as `Entities` found it
         self._asked: tuple[str, Sequence[tuple[str, str]], dict[int, None]] | None = None  # place, phrases -> nodes
@@ -77,12 +78,10 @@ class SpatialIndex:
         time, episode, _ = seen
         placing, holding = self._placing, self._holding
         change = self.graph.note(facts, valid_at=time, source=episode, state=STATE)
-        first_new, first_node = len(self._facts), len(self._nodes)
-        subjects, objects = change.subjects, change.objects
+        first_node, subjects, objects = len(self._nodes), change.subjects, change.objects
         self._nodes.lengthen(max(max(subjects), max(objects)) + 1, _EMPTY)
         self._facts.lengthen(max(change.facts) + 1, (*seen, _NONE))  # all new facts are of this batch
         all_known = self._known
-        again: list[int] = []  # facts that were there before
         told: dict[int, int] = {}  # fact -> the thing whose place it tells
         things: dict[int, str] = {}  # nodes that have a place and a class
         for (subject, relation, object_), s, o, fact in zip(facts, subjects, objects, change.facts):
@@ -96,9 +95,7 @@ class SpatialIndex:
                 all_known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
                 known.seen = seen
-            if fact < first_new:
-                again.append(fact)
-        self._facts.put_all(again, seen)
+        self._facts.put_all(change.repeated, seen)
         if told:
             self._facts.set_many([*told], {_THING: [*told.values()]})
             self._nodes.set_many([*told.values()], {_LAST: [*told]})
@@ -152,18 +149,18 @@ class SpatialIndex:
     def _register(self, nodes: Mapping[int, str]) -> None:
         """Give new nodes, id -> node, their place and class, which is kept in small letters."""
         self._asked = None
-        last, code, here = None, _NONE, None
-        low: dict[str, tuple[str, int]] = {}  # class -> the same in small letters, its number
+        last, code, here, classes = None, _NONE, None, self._classes
         places: list[int] = []
         kinds: list[int] = []
         for number, node in nodes.items():
             place, _, name = node.rpartition(SEPARATOR)
-            spelled = class_of(name)
-            if spelled not in low:
-                low[spelled] = spelled.lower(), self._kinds.code(spelled.lower())
-            kind, kind_code = low[spelled]
-            if not self.has_described and place and kind != ROOM:
-                self.has_described = not node[-1].isdigit() or " " in kind or kind != spelled
+            if (known := classes.get(name)) is None:
+                kind = (spelled := class_of(name)).lower()
+                described = kind != ROOM and (not name[-1:].isdigit() or " " in kind or kind != spelled)
+                known = classes[name] = kind, self._kinds.code(kind), described
+            kind, kind_code, described = known
+            if described and place:
+                self.has_described = True
             if place != last:
                 last, code = place, self._places.code(place)
                 if code == len(self._place_pages):
@@ -181,6 +178,7 @@ class SpatialIndex:
                     others.append(number)
         self._nodes.set_many([*nodes], {_PLACE: places, _KIND: kinds})
         self._names.update(nodes)
+        _shorten(classes)
 
     def end(self, facts: Iterable[int], time: int) -> None:
         """These facts are no longer true from `time` on."""
@@ -493,7 +491,7 @@ class SpatialIndex:
                     self._place_pages[code] |= 1 << number
 
 
-def _shorten(kept: dict[int, Any]) -> None:
+def _shorten(kept: dict[Any, Any]) -> None:
     """Drop the oldest entries if there are too many, a few at a time: all at once would take a step 20 milliseconds."""
     while len(kept) > _MAX_KNOWN:
         for number in list(itertools.islice(kept, _DROPPED)):

@@ -44,10 +44,11 @@ class SurvivingEmbedder:
             if vectors.ndim != 2 or len(vectors) != len(texts) or not _native.vectors.are_finite(vectors):
                 expected = f"finite float32[{len(texts)}, d]"
                 raise InvalidInputError(f"embedder: expected {expected}, got shape {vectors.shape}")
-            with self._lock:
-                if self._dimension not in (None, vectors.shape[1]):
-                    raise InvalidInputError(f"embedder: expected {self._dimension} columns, got {vectors.shape[1]}")
-                self._dimension = vectors.shape[1]
+            if self._dimension != vectors.shape[1]:
+                with self._lock:
+                    if self._dimension not in (None, vectors.shape[1]):
+                        raise InvalidInputError(f"embedder: expected {self._dimension} columns, got {vectors.shape[1]}")
+                    self._dimension = vectors.shape[1]
         except Exception as error:  # of the caller's client: no list of types would have them all
             with self._lock:
                 self.failed, self.last_error = self.failed + 1, shown(error)
