@@ -9,7 +9,7 @@
 - `none` walks through the rooms and does what the description says of things that it sees.
 - `static` repeats the path of the most similar training task, its names replaced by ours, whatever the answers are.
 - `planner_critic` takes the same path for a plan: see `planner`.
-- `planner_critic_own` is the same with paths that an agent without memory found, and those that failed.
+- `planner_critic_own` is the same with paths that it found itself, and those that failed: see `agent.goal_words`.
 
 They read goal and answers, and neither score nor list of commands nor the name of the task.
 """
@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Generator
 
 from embodied_mem.agents.agent import CommandGenerator
+from embodied_mem.worlds.scienceworld.agent.goal_words import GoalPlayer
 from embodied_mem.worlds.scienceworld.gold_paths import DOOR, MOVED, Memories, adapt, room_of, substitutions
 from embodied_mem.worlds.scienceworld.planner import PlannerCritic
 
@@ -97,24 +98,11 @@ class Repeater(CommandGenerator):
         return {"following": self._following}
 
 
-class OwnPlannerCritic(PlannerCritic):
-    """The planner-critic with memory of its own episodes; what it has never done it tries as without memory."""
-
-    def play(self, goal: str, text: str) -> Player:
-        """As `CommandGenerator.play`."""
-        if self._memories.retrieve(goal):
-            yield from super().play(goal, text)
-        else:
-            self.plans = self.repairs = 0
-            self._plan = self._following = self._repairing = ""
-            yield from Explorer(self._memories).play(goal, text)
-
-
 OWN = "planner_critic_own"
-"""The agent whose memory is its own episodes on training variations, which it played without memory."""
+"""The agent whose memory is its own episodes on training variations."""
 AGENTS: dict[str, Callable[[Memories], CommandGenerator]] = {
     "none": Explorer,
     "static": Repeater,
     "planner_critic": PlannerCritic,
-    OWN: OwnPlannerCritic,
+    OWN: GoalPlayer,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,9 @@ NOTE = (
     "memory is the simulator's own solution of a training variation. The paper's rows are language models on other "
     "tasks (90 descriptions of 16 kinds, written anew), for orientation and no comparison."
 )
+
+OWN_TRIES, OWN_ROUNDS = 4, 2
+"""Training variations of each kind that the agent with its own memory plays at most, and how often."""
 
 Played = dict[str, dict[str, Outcome]]
 """Outcomes by agent and task id."""
@@ -125,7 +129,7 @@ class ScienceWorldBenchmark:
             kept_beside(result, "tasks", belongs_to, Outcome) as finished,
         ):
             paths = remember(config, variations, memory)
-            own = remember_own(config, paths, memory) if OWN in config.agents else []
+            own = remember_own(config, variations, memory) if OWN in config.agents else []
             with open_trace(config.trace) as trace:
                 played = play_all(config, models, variations, paths, own, finished, trace)
             report = {
@@ -229,29 +233,38 @@ def remember(config: ScienceWorldConfig, variations: Variations, finished: Finis
     return paths
 
 
-def remember_own(config: ScienceWorldConfig, wanted: Sequence[GoldPath], finished: Finished[GoldRow]) -> list[GoldPath]:
-    """Episodes of an agent without memory on the training variations of `wanted`, won and lost, each played once."""
-    tasks = [f"{path.game}/{path.variation}" for path in wanted]
-    left = [i for i, path in enumerate(wanted) if ("own", path.game, str(path.variation)) not in finished.rows]
-    if left:
-        world = envs.make("scienceworld", tasks=tasks, max_steps=config.max_steps, lists_commands=False)
-        try:
-            with Progress("own training episodes", len(left), unit="episode") as progress:
-                for i in left:
-                    firsts, _ = world.reset(options={"task_indices": [i]})
-                    [played] = rollout(world, [AGENTS["none"](Memories([]))], [[i]])
-                    row = GoldRow(
-                        wanted[i].goal, firsts[0].partition("\n\n")[0], played.actions, played.answers, played.won
-                    )
-                    finished.add("own", wanted[i].game, str(wanted[i].variation), row)
-                    progress.update(won=played.won)
-        finally:
-            world.close()
-    rows = [(path, finished.rows["own", path.game, str(path.variation)]) for path in wanted]
-    return [
-        GoldPath(path.game, path.variation, row.goal, row.first, tuple(row.commands), tuple(row.answers), bool(row.won))
-        for path, row in rows
-    ]
+def remember_own(config: ScienceWorldConfig, variations: Variations, finished: Finished[GoldRow]) -> list[GoldPath]:
+    """The agent's own episodes on training variations, won and lost.
+
+    Of each kind `OWN_TRIES` variations are played, in order, until one is won; kinds that were not won are played once
+    more when all kinds have been. What was played before is what the agent remembers.
+    """
+    tries = [(game, v) for game, found in variations.items() for v in spread(found["train"], OWN_TRIES)]
+    world = envs.make(
+        "scienceworld", tasks=[f"{game}/{v}" for game, v in tries], max_steps=config.max_steps, lists_commands=False
+    )
+    paths: list[GoldPath] = []
+    won = set[str]()
+    try:
+        with Progress("own training episodes", OWN_ROUNDS * len(tries), unit="episode") as progress:
+            for turn, (i, (game, v)) in itertools.product(range(OWN_ROUNDS), enumerate(tries)):
+                progress.update(won=game in won)
+                if game in won:
+                    continue
+                key = ("own", game, f"{turn}/{v}")
+                if key not in finished.rows:
+                    firsts, info = world.reset(options={"task_indices": [i]})
+                    [played] = rollout(world, [AGENTS[OWN](Memories(paths))], [[i]])
+                    first = firsts[0].partition("\n\n")[0]
+                    finished.add(*key, GoldRow(info["goal"][0], first, played.actions, played.answers, played.won))
+                row = finished.rows[key]
+                paths.append(
+                    GoldPath(game, v, row.goal, row.first, tuple(row.commands), tuple(row.answers), bool(row.won))
+                )
+                won.update([game] if row.won else [])
+    finally:
+        world.close()
+    return paths
 
 
 def play(

@@ -22,6 +22,7 @@ _CONDITION = re.compile(
 )
 _TEMPERATURE = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
 _DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
+_STATE = re.compile(r"(?:a substance called )?(solid|liquid) ")
 _ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
 _TREE = re.compile(r"\ba ((?:dead )?[a-z]+ (?:tree|plant))\b")
 _FOCUSED = re.compile(r"You focus on the (?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?\.")
@@ -62,11 +63,19 @@ class Evidence:
         if named and shortest:
             self._spans[named[-1]] -= 1
 
+    @property
+    def has_boxes(self) -> bool:
+        """Whether the description has a choice of boxes, for which something is measured."""
+        return bool(self._boxes)
+
     def see(self, command: str, answer: str) -> None:
         """Takes a command and the answer to it."""
         if "pick up a liquid" in answer:
             self._liquid, self._named = True, False
-        if self._named and command.startswith(("examine", "use thermometer")) and not answer.startswith("No known"):
+        measured = command.startswith(("examine", "use thermometer")) and not answer.startswith("No known")
+        if measured and (state := _STATE.match(answer)):
+            self._liquid = state[1] == "liquid"
+        elif self._named and measured:
             if "liquid" in answer or "liquid" in command:
                 self._liquid = True
             elif command.startswith("examine") or "solid" in command:
@@ -108,6 +117,11 @@ class Evidence:
             if liquid and temperature <= limit:
                 return "below"
         return ""
+
+    @property
+    def too_warm(self) -> bool:
+        """Whether a substance whose melting point is asked for is liquid above the limit, which tells nothing."""
+        return self._melting and not self._verdict() and bool(self._readings) and self._readings[-1][0]
 
     def _is_choice(self, command: str) -> bool:
         return any(box in command for _, box in self._boxes.values())

@@ -25,7 +25,13 @@ FAILED = re.compile(
 """What answers to commands that changed nothing say."""
 
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
-_MIXED = re.compile(r"([A-Za-z ]+) and ([a-z ]+?)( paint)? mix to produce (?:an? )?([a-z ]+)\.")
+_MIXED = re.compile(r"([A-Za-z ]+) and ([a-z ]+?)( paint)? mix to produce (?:an? )?([a-z -]+)\.")
+_READING = re.compile(r"currently reading a temperature of (-?\d+) degrees")
+MEASURED = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
+_DROPPED = re.compile(r"You move the ([a-z ]+) to the ")
+_CONNECTED = re.compile(r"([a-z]+(?: \d)?) on ([a-z ]+) is now connected to ([a-z]+(?: \d)?) on ([a-z ]+)")
+_TAKEN = re.compile(r"pick up ([a-z ]+)$")
+PLACED = re.compile(r"move (.+) to (.+)$")
 _SENTENCE = re.compile(r"\.\s+")
 Phrase = tuple[str, ...]
 
@@ -139,6 +145,54 @@ def steps_of(path: GoldPath) -> list[Step]:
     return steps
 
 
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """Something that warms or cools what is put into it, the room it is in, and whether it has to be switched on."""
+
+    name: str
+    room: str
+    heats: bool
+    switched: bool
+
+
+def devices_of(path: GoldPath) -> list[Device]:
+    """The devices of a path: what a thing was put into and then measured, warmer or colder than the air before."""
+    found: dict[str, Device] = {}
+    ambient = next((int(shown[1]) for text in path.answers if (shown := _READING.search(text))), None)
+    steps = steps_of(path)
+    for i, step in enumerate(steps, 1):
+        if not (moved := PLACED.match(step.command)):
+            continue
+        readings, switched = list[float](), False
+        for after in steps[i:]:
+            if after.command.startswith(("move", "pick up", "focus", "pour", "deactivate")):
+                break
+            switched |= after.command == f"activate {moved[2]}"
+            readings += [float(degrees) for degrees in MEASURED.findall(after.answer)]
+        if readings and (before := readings[0] if ambient is None else ambient) != readings[-1]:
+            found[moved[2]] = Device(moved[2], step.room, readings[-1] > before, switched)
+    return list(found.values())
+
+
+def spoken(step: Step) -> Step:
+    """The step with the names that its answer says: "drop light" dropped the red light bulb."""
+    command = step.command
+    if dropped := _DROPPED.match(step.answer):
+        command = f"drop {dropped[1]}" if command.startswith("drop ") else command
+    if joined := _CONNECTED.match(step.answer):
+        command = f"connect {joined[2]} {joined[1]} to {joined[4]} {joined[3]}"
+    return dataclasses.replace(step, command=command)
+
+
+def parts_of(path: GoldPath, others: Sequence[GoldPath]) -> dict[str, list[str]]:
+    """What stood in other paths for each thing that a path picked up: what was picked up at the same place in order."""
+    mine, *theirs = ([found[1] for c in p.commands if (found := _TAKEN.match(c))] for p in (path, *others))
+    return {
+        thing: [other[i] for other in theirs if len(other) == len(mine) and other[i] not in mine]
+        for i, thing in enumerate(mine)
+    }
+
+
 class Memories:
     """A bank of gold paths."""
 
@@ -154,7 +208,9 @@ class Memories:
             kinds[path.game].append({word.lower() for word in words(path.goal)})
         self._common = {game: set.intersection(*found) for game, found in kinds.items()}
         self.mixtures = dict(filter(None, (mixture(answer) for path in paths for answer in path.answers)))
+        self.devices = {device.name: device for path in paths for device in devices_of(path)}
         self.doors: dict[str, set[str]] = collections.defaultdict(set)
+        self._seen: dict[str, list[str]] = collections.defaultdict(list)  # room -> looks around it, in small letters
         for path in paths:
             room = room_of(path.first)
             for text in (path.first, *path.answers):
@@ -163,22 +219,42 @@ class Memories:
                     self.doors[moved[1]].add(room)
                     room = moved[1]
                 elif room and room_of(text) == room:
+                    self._seen[room].append(text.lower())
                     self.doors[room].update(door for door, _ in DOOR.findall(text))
+
+    def rooms_of(self, thing: str) -> set[str]:
+        """Rooms in which a thing was seen at any time."""
+        named = re.compile(rf"\b{re.escape(thing.lower())}\b")
+        return {room for room, looks in self._seen.items() if any(named.search(look) for look in looks)}
+
+    def showed(self, text: str) -> bool:
+        """Whether a look around at any time said this."""
+        return any(text in look for looks in self._seen.values() for look in looks)
+
+    def kin_of(self, name: str) -> list[tuple[str, str]]:
+        """(room, name) of things that were seen and whose names end with this one: "low temperature freezer"."""
+        longer = re.compile(rf"\t(?:an? )?((?!an? )[a-z]+(?: [a-z]+)* {re.escape(name)})\b")
+        return sorted({(room, found) for room, looks in self._seen.items() for found in longer.findall("".join(looks))})
 
     def retrieve(self, goal: str) -> list[GoldPath]:
         """The memories of the kind of task that the description fits best and that was done, the likest first.
 
-        A kind is known by the words that all its remembered descriptions share.
+        A kind is known by the words that all its remembered descriptions share; of kinds that share as many, by the
+        likest description ("a non-living thing ... in the living room" has the words of living things, too).
         """
         if not self.paths:
             return []
-        given = {word.lower() for word in words(goal)}
-        game = max(self._common, key=lambda g: len(self._common[g] & given) / len(self._common[g] | given))
-        of_kind = [path for path in self.paths if path.game == game and path.won]
         ours = [word.lower() for word in words(goal)]
+        given = set(ours)
 
         def likeness(path: GoldPath) -> float:
             theirs = [word.lower() for word in words(path.goal)]
             return difflib.SequenceMatcher(None, theirs, ours, autojunk=False).ratio()
 
+        def fit(game: str) -> tuple[float, float]:
+            common = self._common[game]
+            return len(common & given) / len(common | given), max(likeness(p) for p in self.paths if p.game == game)
+
+        game = max(self._common, key=fit)
+        of_kind = [path for path in self.paths if path.game == game and path.won]
         return sorted(of_kind, key=likeness, reverse=True)

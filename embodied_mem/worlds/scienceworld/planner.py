@@ -11,35 +11,29 @@ nothing helps it replans with the next most similar memory; at the end of a plan
 
 from __future__ import annotations
 
-import collections
-import itertools
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
-from embodied_mem.agents.agent import CommandGenerator
-from embodied_mem.worlds.scienceworld.evidence import Evidence, bare
+from embodied_mem.worlds.scienceworld.agent.body import Asking, Doing, Saying
+from embodied_mem.worlds.scienceworld.agent.heating import Heater
+from embodied_mem.worlds.scienceworld.agent.mixing import Mixer
+from embodied_mem.worlds.scienceworld.evidence import bare
 from embodied_mem.worlds.scienceworld.gold_paths import (
-    DOOR,
     FAILED,
-    MOVED,
-    ROOM,
+    PLACED,
     GoldPath,
-    Memories,
+    Phrase,
     Step,
     adapt,
-    mixture,
+    parts_of,
+    spoken,
     steps_of,
     substitutions,
 )
 
-_CLOSED = re.compile(r"The ([a-z ]+) door is closed|([a-z ]+) \(that is closed\)")
-_PICKED = re.compile(r"You move the (.+) to the inventory")
 _FOCUSED = re.compile(r"You focus on the ([^.]+)\.")
-_THINGS = re.compile(r"(?:\t|: |, |\()(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?)(?= \(|,|\.|\)|$)", re.MULTILINE)
+THINGS = re.compile(r"(?:\t|: |, |\()(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?)(?= \(|,|\.|\)|$)", re.MULTILINE)
 _NO_MODIFIER = r"(?:on|up|to|in|into|of|a|the|with|containing)"
-_HELD_IN = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?) \(containing (?:an? )?([^()]+)\)")
-_EMPTY = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*) \(containing nothing\)")
-_RECIPE = re.compile(r"To make .+?, you need to mix (.+)\.")
 _LIQUID = re.compile(r"move (.+) to (.+)")
 _PATIENT = re.compile(r"\b(?:wait|examine|use|look)")
 _OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
@@ -54,39 +48,29 @@ def _from_tap(goal: str) -> bool:
     return " water." in goal
 
 
-Saying = Generator[str, str, None]
-Asking = Generator[str, str, str]
-Doing = Generator[str, str, bool]
+def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
+    """Whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
+    pairs = [(a, b.lower()) for theirs, ours in replaced.items() for a, b in zip(theirs, ours)]
+    return any(f"non{a}" == b or f"non{b}" == a for a, b in pairs)
+
+
 Repairing = Generator[str, str, bool | None]
 """Whether a command was done now; None where the next repair may do it."""
 
 
-class PlannerCritic(CommandGenerator):
+class PlannerCritic(Mixer, Heater):
     """Plans by memory, criticises by what it sees; one object plays any number of episodes, one after the other."""
-
-    def __init__(self, memories: Memories):
-        """Make one with these memories."""
-        self._memories = memories
 
     def play(self, goal: str, text: str) -> Saying:
         """Commands, each sent the answer to it; `text` is the first text."""
-        self._goal = goal
+        self._begin(goal, text)
         self.plans = self.repairs = 0
-        self._doors = {room: set(doors) for room, doors in self._memories.doors.items()}
-        self._looks: dict[str, str] = {}
-        self._room, self._picked, self._answer = "", "", ""
-        self._opened: set[tuple[str, str]] = set()
-        self._done: list[str] = []
         self._kin: dict[str, str] = {}  # thing of the plan -> thing that is used for it
         self._plan = self._following = self._repairing = ""
-        self._focused = ""
-        self._mixtures = dict(self._memories.mixtures)
         found = sorted(self._memories.retrieve(goal), key=lambda path: _from_tap(path.goal) and not _from_tap(goal))
-        self._evidence = Evidence(goal, self._memories.paths)
-        self._see(text)
         for memory in found[:MAX_PLANS]:
             self.plans += 1
-            if (yield from self._follow(memory)):
+            if (yield from self._follow(memory, found)):
                 break
         for _ in range(MAX_REPEATS):
             if self._done and self._done[-1].startswith(("focus", "move", "connect", "pick up")) and not self._cycle():
@@ -100,23 +84,35 @@ class PlannerCritic(CommandGenerator):
 
     # Following a plan.
 
-    def _follow(self, memory: GoldPath) -> Doing:
-        """Carries out a memory's steps; False where one could not be done and another memory may do better."""
+    def _follow(self, memory: GoldPath, others: Sequence[GoldPath]) -> Doing:
+        """Carries out a memory's steps; False where one could not be done and another memory may do better.
+
+        Args:
+            memory: the plan.
+            others: memories of the same kind, which tell what may stand for a thing of the plan.
+        """
         replaced = substitutions(memory.goal, self._goal)
         steps = [
             Step(adapt(step.room, replaced), adapt(step.command, replaced), adapt(step.answer, replaced))
-            for step in steps_of(memory)
+            for step in map(spoken, steps_of(memory))
             if not ("sink" in step.command and _from_tap(memory.goal) and not _from_tap(self._goal))
         ]
         self._kin, self._plan = {}, "; ".join(step.command for step in steps)
         self._following = memory.title
+        self._parts, self._other_sort = parts_of(memory, others), opposite(replaced)
         if any(step.command.startswith("mix ") for step in steps):
             return (yield from self._mix(steps))
-        for before, step in zip(["", *(step.command for step in steps)], steps):
+        for number, step in enumerate(steps):
+            before = steps[number - 1].command if number else ""
             if not self._evidence.wants(step.command, step.command == before):
                 continue
             if step.room and not (yield from self._walk(step.room)):
                 continue
+            if (placed := PLACED.match(step.command)) and self._lacks_soil(placed[2]):
+                yield from self._dig(placed[2])
+                yield from self._walk(step.room)
+            if self._device_of(step):
+                return (yield from self._heat(steps[number:]))
             command = yield from self._decided(step.command)
             if command == step.command and (thing := self._other_thing(step, memory)):
                 done = yield from self._do_elsewhere(thing, step)
@@ -126,122 +122,14 @@ class PlannerCritic(CommandGenerator):
                 yield from self._do(self._same_kind("pick up"))
             if not done and command.startswith(("focus", "activate", "pick up", "connect")):
                 return False
-        return True
-
-    # Mixing: what a plan mixed may be something else than what is wanted, so that only its way of doing it is taken.
-
-    def _mix(self, steps: Sequence[Step]) -> Doing:
-        """Whether what the plan ends with was made: by the recipe that it reads, in the room where it mixed."""
-        target = bare(steps[-1].command.removeprefix("focus on "))
-        recipe: list[str] = []
-        for step in steps:
-            if "recipe" in step.command and (not step.room or (yield from self._walk(step.room))):
-                if not (yield from self._try(step.command)) and step.command.startswith("pick up"):
-                    yield from self._fetch("recipe")
-                    yield from self._try(step.command)
-                if found := _RECIPE.search(self._answer):
-                    recipe = found[1].split(", ")
-        if room := next(step.room for step in steps if step.command.startswith("mix ")):
-            yield from self._walk(room)
-        twice = sum(step.command.startswith("mix ") for step in steps) > 1
-        if recipe:
-            made = yield from self._mix_fetched(recipe)
-        else:
-            yield from self._open_all()
-            made = yield from self._mix_here(target, shows_parts=twice)
-        return made and (yield from self._try(f"focus on {target}"))
-
-    def _holders(self) -> dict[str, str]:
-        """What is here that holds something or nothing, by name; of several with one name the first."""
-        look = self._looks.get(self._room, "").partition("You also see")[0].lower()
-        return {content: name for name, content in reversed(_HELD_IN.findall(look))}
-
-    def _mix_here(self, target: str, *, shows_parts: bool = False) -> Doing:
-        """Whether a mixture was made of what stands here in cups; what came of each try tells what to try next.
-
-        The parts of a name ("yellow-orange paint") are what to mix, and made first if they are not here, else a pair
-        that is known to give it, else any pair of which it is not known what it gives.
-        """
-        colour, _, stuff = target.partition(" ")
-        parts = [f"{part} {stuff}" for part in colour.split("-")]
-        if len(parts) == 2:
-            for part in parts:
-                if part not in self._holders() and (yield from self._mix_here(part)) and shows_parts:
-                    yield from self._try(f"focus on {part}")
-            pairs = [tuple(parts)]
-        else:
-            here = sorted(content for content in self._holders() if content.endswith(f" {stuff}"))
-            pairs = list(itertools.combinations(here, 2))
-            pairs.sort(key=lambda pair: self._mixtures.get(frozenset(pair)) != target)
-        for pair in pairs:
-            if self._mixtures.get(frozenset(pair), target) != target:
-                continue
-            holder = yield from self._mixing_bowl(pair)
-            if not holder:
-                return False
-            held = self._holders()
-            for part in pair:
-                if held.get(part) != holder:
-                    yield from self._try(f"pour cup containing {part} in {holder}")
-            yield from self._try(f"mix {holder}")
-            if made := mixture(self._answer):
-                self._mixtures[made[0]] = made[1]
+            if self._evidence.too_warm:
+                yield from self._cool()
+        if "connect " in self._plan:
             yield from self._ask("look around")
-            if target in self._holders():
-                return True
-        return False
-
-    def _mixing_bowl(self, pair: Sequence[str]) -> Asking:
-        """The one thing of its name here that holds one of a pair or nothing, or is emptied; "" without one."""
-        look = self._looks.get(self._room, "").partition("You also see")[0].lower()
-        named = _HELD_IN.findall(look)
-        alone = {name: held for name, held in named if [other for other, _ in named].count(name) == 1}
-        for wanted in (*pair, "nothing"):
-            if found := next((name for name, held in alone.items() if held == wanted), ""):
-                return found
-        holder = next((name for name, held in alone.items() if held.endswith(pair[0].rpartition(" ")[2])), "")
-        emptied = bool(holder) and (yield from self._try(f"pour {holder} in {self._room}"))
-        return holder if emptied else ""
-
-    def _mix_fetched(self, parts: Sequence[str]) -> Doing:
-        """Whether the parts of a recipe were fetched into something that can be carried, and mixed there."""
-        yield from self._open_all()
-        held = yield from self._take_empty()
-        planned = re.findall(r"mix ([a-z ]+)", self._plan)
-        for name in planned if not held else ():
-            held = held or ((yield from self._fetch(name)) and (yield from self._take_empty()))
-        if not held:
-            return False
-        holder = self._picked
-        # What is poured comes last, so that the holder can be set down under a tap.
-        for part in sorted(parts, key=lambda part: part == "water"):
-            if part == "water":
-                yield from self._fill(holder)
-            elif (yield from self._fetch(part)):
-                name = next((n for n, held in _HELD_IN.findall(self._looks[self._room].lower()) if part in held), "")
-                yield from self._try(f"pick up {part}")
-                if not (yield from self._try(f"move {part} to {holder}")) and name:
-                    yield from self._try(f"pour {name} into {holder}")
-        return (yield from self._try(f"mix {holder}"))
-
-    def _take_empty(self) -> Doing:
-        """Whether something that holds nothing was picked up here, what the plan mixed in first."""
-        empty = re.findall(_EMPTY, self._looks.get(self._room, "").lower())
-        for name in sorted(empty, key=lambda name: name not in self._plan):
-            if (yield from self._try(f"pick up {name}")):
-                return True
-        return False
-
-    def _fill(self, holder: str) -> Doing:
-        """Whether water was let into what is carried, at the first tap that works."""
-        for room in sorted((r for r, look in self._looks.items() if "a sink" in look), key=lambda r: len(self._way(r))):
-            if (yield from self._walk(room)) and (yield from self._try(f"move {holder} to sink")):
-                filled = yield from self._try("activate sink")
-                yield from self._try("deactivate sink")
-                yield from self._try(f"pick up {holder}")
-                if filled:
-                    return True
-        return False
+            for name in self._kin.values():
+                if f"{name}, which is off" in self._look():
+                    yield from self._try(f"activate {name}")
+        return True
 
     def _decided(self, command: str) -> Asking:
         """The command as the evidence has it, which is looked and waited for."""
@@ -268,22 +156,6 @@ class PlannerCritic(CommandGenerator):
             return ""
         return focused[1] if focused[1].lower() not in memory.goal.lower() else ""
 
-    def _fetch(self, thing: str) -> Doing:
-        """Goes where a thing was seen, else through the rooms, the nearest first, opening what is closed."""
-        tried: set[str] = set()
-        for _ in range(2 * len(self._doors)):
-            known = [room for room, look in self._looks.items() if thing.lower() in look.lower()]
-            if known and (yield from self._walk(known[0])):
-                return True
-            if self._room not in tried:
-                tried.add(self._room)
-                if (yield from self._open_all()):
-                    continue
-            rooms = sorted((room for room in self._doors if room not in tried), key=lambda room: len(self._way(room)))
-            if not rooms or not (yield from self._walk(rooms[0])):
-                break
-        return False
-
     def _same_kind(self, command: str) -> str:
         """The command with things that are here for things of the same kind that are not: another wire, another pot.
 
@@ -293,7 +165,9 @@ class PlannerCritic(CommandGenerator):
         if self._focused and "find a(n)" in self._goal and command.startswith("pick up"):
             held = re.search(rf"\t(?:an? )?([a-z]+(?: [a-z]+)* \d+) \(containing [^()]*{self._focused}", look)
             return f"pick up {held[1] if held else self._focused}"
-        here = sorted(set(_THINGS.findall(look)), key=lambda name: (name in self._plan, name))
+        here = sorted(set(THINGS.findall(look)), key=lambda name: (name in self._plan, name))
+        if (part := self._part(command.removeprefix("pick up "), here)) and command.startswith("pick up "):
+            self._kin[command.removeprefix("pick up ")] = part
         for name in here:
             numbered = name[-1].isdigit()
             kind = name.rpartition(" ")[0] if numbered else name.partition(" ")[2]
@@ -310,6 +184,19 @@ class PlannerCritic(CommandGenerator):
         if not self._kin:
             return command
         return re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
+
+    def _part(self, thing: str, here: Sequence[str]) -> str:
+        """What is here that may play the part of a thing: what played it in another memory, if the thing is not here.
+
+        Where the opposite is asked for ("nonrenewable"), what is named alike and never played the part.
+        """
+        if thing not in self._parts or thing in self._goal:
+            return ""
+        players = [thing, *self._parts[thing]]
+        if self._other_sort and len(players) > 1:
+            kinds = {player.rpartition(" ")[2] for player in players}
+            return next((name for name in here if name.rpartition(" ")[2] in kinds and name not in players), "")
+        return "" if thing in here else next((name for name in players if name in here), "")
 
     def _do(self, command: str, waited: bool = False) -> Doing:
         """Whether a command was done, by the first of `REPAIRS` that knows; `waited`: the plan had waited for it."""
@@ -362,21 +249,6 @@ class PlannerCritic(CommandGenerator):
                 return True
         return False
 
-    def _try(self, command: str) -> Doing:
-        """Whether a command changed or showed something; of several meanings the first is taken."""
-        answer = yield from self._ask(command)
-        if answer.startswith("Ambiguous"):
-            answer = yield from self._ask("0")
-        self._answer = answer
-        if FAILED.search(answer):
-            return "already" in answer
-        self._done.append(command)
-        if picked := _PICKED.search(answer):
-            self._picked = picked[1]
-        if focused := _FOCUSED.match(answer):
-            self._focused = focused[1].lower()
-        return True
-
     def focused_thing(self, command: str) -> str:
         """With what was focused on for "substance in ..."."""
         if "substance in " not in command or not self._focused:
@@ -402,9 +274,10 @@ class PlannerCritic(CommandGenerator):
         return f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " ")
 
     def as_picked_up(self, command: str) -> str:
-        """With the name that the thing in the inventory had when it was picked up."""
-        moved = re.match(r"move .+ in inventory to (.+)$", command)
-        return f"move {self._picked} in inventory to {moved[1]}" if moved and self._picked else ""
+        """With the name that the thing in the inventory had when it was picked up, wherever the plan has it."""
+        moved = re.match(r"move (.+) in [a-z ]+ to (.+)$", command)
+        held = moved and self._picked and ("in inventory" in command or moved[1] == self._picked)
+        return f"move {self._picked} in inventory to {moved[2]}" if moved and held else ""
 
     def not_held(self, command: str) -> str:
         """Without "in inventory"."""
@@ -413,7 +286,10 @@ class PlannerCritic(CommandGenerator):
     def _again(self) -> Saying:
         """Repeats the run of commands that was done twice in a row just now, else waits."""
         for command in self._cycle() or ["wait1"]:
-            yield from self._ask(command)
+            if FAILED.search((yield from self._ask(command))) and command.startswith(("examine", "use thermometer")):
+                done = list(self._done)
+                yield from self._try_names(command)
+                self._done = done  # so that the cycle is found again
 
     def _cycle(self) -> list[str]:
         """The shortest run of commands with waiting or measuring that was done twice in a row just now; else empty."""
@@ -422,67 +298,6 @@ class PlannerCritic(CommandGenerator):
             if len(done) >= 2 * n and done[-n:] == done[-2 * n : -n] and _PATIENT.search(" ".join(done[-n:])):
                 return done[-n:]
         return []
-
-    # Seeing and walking.
-
-    def _ask(self, command: str) -> Asking:
-        answer = yield command
-        self._see(answer)
-        self._evidence.see(command, answer)
-        return answer
-
-    def _see(self, text: str) -> None:
-        if moved := MOVED.match(text):
-            self._room = moved[1]
-        elif found := ROOM.match(text):
-            self._room = found[1]
-            self._looks[self._room] = text
-            self._doors.setdefault(self._room, set()).update(door for door, _ in DOOR.findall(text))
-
-    def _open_all(self) -> Doing:
-        """Opens everything that is closed here; whether anything was."""
-        text = yield from self._ask("look around")
-        names = [a or b for a, b in _CLOSED.findall(text.partition("You also see")[0])]
-        opened = False
-        for name in names:
-            if (self._room, name) not in self._opened:
-                self._opened.add((self._room, name))
-                opened |= "now open" in (yield from self._ask(f"open {name.strip()}"))
-        if opened:
-            yield from self._ask("look around")
-        return opened
-
-    def _walk(self, room: str) -> Doing:
-        """Whether the agent stands in this room now; it looks around in rooms that are new to it."""
-        for _ in range(8):
-            if self._room == room:
-                if room not in self._looks:
-                    yield from self._ask("look around")
-                return True
-            way = self._way(room)
-            if not way:
-                return False
-            yield from self._ask(f"open door to {way[0]}")
-            if not MOVED.match((yield from self._ask(f"go to {way[0]}"))):
-                self._doors.get(self._room, set()).discard(way[0])
-        return False
-
-    def _way(self, room: str) -> Sequence[str]:
-        """Rooms on the shortest way; empty where none is known, or the agent is there."""
-        before = {self._room: ""}
-        queue = collections.deque([self._room])
-        while queue:
-            here = queue.popleft()
-            for door in sorted(self._doors.get(here, ())):
-                if door not in before:
-                    before[door] = here
-                    queue.append(door)
-        if room not in before or room == self._room:
-            return ()
-        way = [room]
-        while before[way[-1]] != self._room:
-            way.append(before[way[-1]])
-        return way[::-1]
 
 
 REPAIRS = (PlannerCritic.rename, PlannerCritic.uncover, PlannerCritic.wait, PlannerCritic.seek)
