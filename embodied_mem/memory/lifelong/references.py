@@ -33,25 +33,25 @@ class Reference(NamedTuple):
 
 
 class Recent:
-    """The texts that were recalled last, to know them when they come back."""
+    """The texts that were recalled last, to know them when they come back; none of what was left out."""
 
     def __init__(self) -> None:
-        self._recollections: collections.deque[Recollection] = collections.deque(maxlen=_RECENT)
+        self._given: collections.deque[tuple[Item, ...]] = collections.deque(maxlen=_RECENT)
 
     def add(self, found: Recollection) -> None:
-        self._recollections.append(found)
+        self._given.append(found.items)
 
     def item_of(self, text: str) -> Item | None:
         """What was recalled in these words; None for any other text."""
         said = " ".join(text.split()).rstrip(".! ")
-        for found in reversed(self._recollections):
-            for item in found.items:
+        for given in reversed(self._given):
+            for item in given:
                 if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
                     return item
         return None
 
     def clear(self) -> None:
-        self._recollections.clear()
+        self._given.clear()
 
 
 class References:
