@@ -20,6 +20,7 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.vision.qwen_vl_vision import VisionTower, adapter_shapes
 
 
 class LoraParam(nnx.Variable[jax.Array]):
@@ -59,6 +60,19 @@ def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
             setattr(decoder.layers, name, LoraParam(value))
     decoder.lora = lora
     return decoder
+
+
+def add_tower_lora(tower: VisionTower, lora: LoraConfig, *, rngs: nnx.Rngs) -> VisionTower:
+    """Returns the tower with adapters on its queries, keys and values (`lora.targets` is the decoder's), changed in
+    place; otherwise as `add_lora`, without dropout."""
+    if tower.lora is not None:
+        raise InvalidInputError("add_tower_lora: expected a vision tower without adapters, got one that has them")
+    for name, (shape, _) in adapter_shapes(tower.config, lora.rank).items():
+        full = (tower.config.num_layers, *shape)
+        drawn = jax.random.normal(rngs.params(), full, jnp.float32) * tower.config.width**-0.5
+        setattr(tower.blocks, name, LoraParam(drawn if name.endswith("_a") else jnp.zeros(full, jnp.float32)))
+    tower.lora = lora
+    return tower
 
 
 def merge_lora(decoder: Decoder) -> Decoder:

@@ -196,6 +196,7 @@ class ModelConfig(_Part, part="model"):
         images: pictures that the compiler reads at a step: of the newest observation, and of the best experiences as
             far as there is room; the executor reads of the former alone. For models with a vision tower; 0 leaves the
             tower away.
+        vision_lora: train adapters in the compiler's vision tower, too; with `lora` and `images`.
         image_side: pixels to which height and width of each are scaled; a square of 28 pixels is one token.
     """
 
@@ -208,6 +209,12 @@ class ModelConfig(_Part, part="model"):
     max_action_tokens: int = bounded(64, ">= 1")
     images: int = bounded(0, ">= 0")
     image_side: int = bounded(224, ">= 1")
+    vision_lora: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.lora, self.images
+        _require(not self.vision_lora or all(given), "model.vision_lora", "lora and images beside it", given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,7 +379,7 @@ _NEWER = (
     ("memory", "numbered", False), ("memory", "newest_first", False),
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
-    ("world", "drawn", False),
+    ("model", "vision_lora", False), ("world", "drawn", False),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

@@ -33,7 +33,7 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import LoraConfig, logical_axes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.lora import LoraParam, add_lora
+from embodied_mem.models.lora import LoraParam, add_lora, add_tower_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.qwen_vl_vision import vision_axes
@@ -81,7 +81,9 @@ def parameter_axes(model: CompilerModel | Decoder) -> LogicalAxes:
     """Logical axes of every parameter of a compiler or an executor, adapters and Soft-Mem head included."""
     if isinstance(model, Decoder):
         adapters = () if model.lora is None else (model.lora.rank, model.lora.targets)
-        seeing = vision_axes(model.config.vision) if model.config.vision else {}
+        seeing: LogicalAxes = {}
+        if model.config.vision is not None:
+            seeing = vision_axes(model.config.vision, model.vision.lora.rank if model.vision.lora else 0)
         return {**logical_axes(model.config, *adapters), **seeing}
     return {**parameter_axes(model.decoder), **(soft_mem_axes(model.soft_mem.config) if model.soft_mem else {})}
 
@@ -374,6 +376,8 @@ def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: floa
     """
     if config.model.lora:
         add_lora(decoder, LoraConfig(), rngs=nnx.Rngs(config.seed + 4))
+    if config.model.vision_lora and decoder.config.vision is not None:
+        add_tower_lora(decoder.vision, LoraConfig(), rngs=nnx.Rngs(config.seed + 5))
     soft_mem = None
     if config.memory.num_soft:
         memory = config.memory

@@ -30,7 +30,7 @@ from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.training import stages
 from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
 from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.batches import Batch, Row, pad_rows, spots_of
+from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
 from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
 
 MESHES = {"data": MeshShape(8, 1, 1), "all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
@@ -111,7 +111,7 @@ def run(place: Placement) -> dict:
     state, places = stages.fresh_state(keep_gradient, params, axes, place)
     step = make_compiler_step(graph, frozen, executor_graph, keep_gradient, SFTConfig(), places=places)
     some = np.asarray([5, 1, 4, 2], np.int32)  # every row with guidance, which no mesh divides either
-    acting = Batch(*(array[some] for array in acting))
+    acting = jax.tree.map(lambda array: array[some], acting)
     data = (compiling, references, guided, acting, some, spots_of(compiling, 16), spots_of(acting, 16))
     data = CompilerBatch(*place.batch(stages.filled(data, place)))
     trainable = jax.tree.map(jnp.copy, state.trainable)

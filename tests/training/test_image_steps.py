@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +18,16 @@ from embodied_mem.agents.deliveries import CompiledMemory
 from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.config import LoraConfig
+from embodied_mem.models.formats.peft import save_peft
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, perceptual_alignment
 from embodied_mem.models.vision.pictures import PictureReader
+from embodied_mem.models.vision.qwen_vl_vision import see
+from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
+from embodied_mem.parallel.sharding import shardings
 from embodied_mem.training import stages
 from embodied_mem.training.config import Config, DataConfig, MemoryConfig, ModelConfig, WorldConfig
 from embodied_mem.training.objectives import grpo_update as grpo
@@ -114,6 +120,36 @@ def test_the_tower_is_frozen():
         assert any("vision" in jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(frozen))
 
 
+def test_adapters_in_the_tower_are_trained_with_the_others():
+    config = dataclasses.replace(CONFIG, model=dataclasses.replace(CONFIG.model, vision_lora=True))
+    model = stages.compiler_of(config, seeing(0), 48, 0.02)
+    without = stages.compiler_of(CONFIG, seeing(0), 48, 0.02)
+    shown = np.stack([reader(model.decoder).pixels((picture(0),))])
+    before = [np.asarray(nnx.jit(see)(one.decoder.vision, shown)) for one in (model, without)]
+    np.testing.assert_array_equal(*before)  # they start as nothing
+    graph, params, frozen = stages.split_model(config, model)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+    assert [path for path in paths if "vision" in path] == [path for path in paths if "qkv_lora" in path] != []
+    _, executor = models()
+    executor_graph, executor_state = nnx.split(executor)
+    optimizer = optax.sgd(1.0)
+    step = make_compiler_step(graph, frozen, executor_graph, optimizer, config.compiler_sft)
+    readers = reader(model.decoder), reader(executor)
+    batch = compiler_batch(tokenizer(), (SAMPLE,), config, 1.0, np.random.default_rng(0), readers)
+    state = TrainState(jax.tree.map(jnp.copy, params), optimizer.init(params))
+    new, _ = step(state, executor_state, batch, jax.random.key(0))
+    trained = nnx.merge(graph, new.trainable, frozen)
+    assert np.abs(np.asarray(trained.decoder.vision.blocks.qkv_lora_b[...])).max() > 0
+    assert np.abs(np.asarray(nnx.jit(see)(trained.decoder.vision, shown)) - before[0]).max() > 1e-6
+    with pytest.raises(InvalidInputError, match="vision tower"):
+        save_peft(trained.decoder, "nowhere")
+    with pytest.raises(InvalidInputError, match="vision_lora"):
+        ModelConfig(vision_lora=True)
+    # Every array has axes, so that a mesh splits the tower as all else.
+    placed = shardings(nnx.state(model), stages.parameter_axes(model), abstract_mesh(MeshShape(2, 2, 2)))
+    assert not [line for line in placed.fallbacks if "no axes" in line or "vision" in line]
+
+
 class Rooms:
     """Two rows of an env that shows a picture a step; the text says nothing."""
 
@@ -181,3 +217,16 @@ def test_perceptual_alignment_by_hand():
     wrong = perceptual_alignment(mu[:, ::-1], seen, recalled, temperature=0.5)
     np.testing.assert_allclose(wrong[0], right + 2, atol=1e-6)
     assert np.isfinite(jax.grad(lambda mu: perceptual_alignment(mu, seen, recalled).sum())(mu)).all()
+
+
+def test_a_mesh_sees_what_one_device_sees(on_eight_devices):
+    report = on_eight_devices(pathlib.Path(__file__).with_name("eight_devices_images.py"))
+    one, mesh = report["one"], report["mesh"]
+    assert one["metrics"]["perceptual"] > 0
+    for name, value in one["metrics"].items():
+        assert mesh["metrics"][name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+    for wanted, got in zip(one["trained"], mesh["trained"], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(mesh["soft"], one["soft"], atol=1e-4)
+    assert mesh["actions"] == one["actions"]
+    assert mesh["tower_bytes"] < 0.4 * one["tower_bytes"]

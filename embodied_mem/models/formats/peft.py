@@ -49,13 +49,15 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "
         prefix: of the decoder within the model, "model." for text models, see `name_in_hf`.
 
     Raises:
-        InvalidInputError: the decoder has no adapters.
+        InvalidInputError: the decoder has no adapters, or its vision tower has some, which are not written.
     """
     from safetensors.numpy import save
 
     lora = decoder.lora
     if lora is None:
         raise InvalidInputError("save_peft: expected a decoder with adapters, got one without; see save_hf")
+    if decoder.config.vision is not None and decoder.vision.lora is not None:
+        raise InvalidInputError("save_peft: expected no adapters in the vision tower, got some; they are not written")
     arrays = {}
     for target in lora.targets:
         a = np.asarray(getattr(decoder.layers, f"{target}_lora_a")[...])

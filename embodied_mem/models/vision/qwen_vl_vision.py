@@ -23,7 +23,7 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.config import ParameterAxes, Shapes, VisionConfig
+from embodied_mem.models.config import LoraConfig, ParameterAxes, Shapes, VisionConfig
 from embodied_mem.models.layers import MASKED, rms_norm
 
 _NORM_EPS = 1e-6
@@ -64,10 +64,20 @@ def top_shapes(config: VisionConfig) -> Shapes:
     }
 
 
-def vision_axes(config: VisionConfig) -> ParameterAxes:
-    """Returns the logical axes of every parameter by its path in `VisionTower`."""
+def adapter_shapes(config: VisionConfig, rank: int) -> Shapes:
+    """Returns the same for the adapters of one block, on queries, keys and values, which are one matrix here."""
+    d, h, e = config.width, config.num_heads, config.head_dim
+    return {
+        "qkv_lora_a": ((d, rank), ("embed", "lora")),
+        "qkv_lora_b": ((rank, 3, h, e), ("lora", None, "heads", "head_dim")),
+    }
+
+
+def vision_axes(config: VisionConfig, lora_rank: int = 0) -> ParameterAxes:
+    """Returns the logical axes of every parameter by its path in `VisionTower`, with those of adapters of that rank."""
     axes: ParameterAxes = {(n,): names for n, (_, names) in top_shapes(config).items()}
-    return axes | {("blocks", n): ("layers", *names) for n, (_, names) in block_shapes(config).items()}
+    blocks = block_shapes(config) | (adapter_shapes(config, lora_rank) if lora_rank else {})
+    return axes | {("blocks", n): ("layers", *names) for n, (_, names) in blocks.items()}
 
 
 class Windows(NamedTuple):
@@ -140,6 +150,7 @@ class VisionTower(nnx.Module):
 
     def __init__(self, config: VisionConfig, *, rngs: nnx.Rngs):
         self.config = config
+        self.lora: LoraConfig | None = None
         for name, (shape, _) in top_shapes(config).items():
             setattr(self, name, nnx.Param(_initial(name, shape, config, rngs)))
         self.blocks = Blocks(config, rngs=rngs)
@@ -154,7 +165,10 @@ class VisionTower(nnx.Module):
         """
         config, dtype = self.config, jnp.dtype(self.config.dtype)
         top = {name: getattr(self, name)[...].astype(dtype) for name in top_shapes(config)}
-        stacked = {name: getattr(self.blocks, name)[...].astype(dtype) for name in block_shapes(config)}
+        names = [*block_shapes(config), *(adapter_shapes(config, self.lora.rank) if self.lora else ())]
+        stacked = {name: getattr(self.blocks, name)[...].astype(dtype) for name in names}
+        if self.lora:
+            stacked["qkv_lora_b"] = stacked["qkv_lora_b"] * self.lora.scale
         x = patches.astype(dtype) @ top["patch"]
         cos, sin = _rotary(config, positions)
         images, windows, places, width = x.shape
@@ -200,6 +214,8 @@ def _block(
 
     normed = rms_norm(x, weights["attention_norm"], _NORM_EPS)
     qkv = (normed @ weights["qkv"].reshape(config.width, -1)).reshape(*groups, 3, heads, dim) + weights["qkv_bias"]
+    if "qkv_lora_a" in weights:
+        qkv += jnp.einsum("...r,rche->...che", normed @ weights["qkv_lora_a"], weights["qkv_lora_b"])
     query, key, value = rotate(qkv[..., 0, :, :]), rotate(qkv[..., 1, :, :]), qkv[..., 2, :, :]
     scores = jnp.einsum("igshe,igthe->ighst", query, key, preferred_element_type=jnp.float32) / math.sqrt(dim)
     shares = jax.nn.softmax(scores + bias.reshape(*groups[:2], 1, 1, groups[2]), axis=-1).astype(x.dtype)
