@@ -98,10 +98,11 @@ class Relations:
                 self._declare(spelling, relation.name, False)
             for spelling in relation.inverse:
                 self._declare(spelling, relation.name, True)
-        self._declared_names = frozenset(self.names)
         self._read = {relation.name: (relation.name, False) for relation in self.declared}
         self.placing = tuple(relation.name for relation in self.declared if relation.containment == "subject")
         self.holding = tuple(relation.name for relation in self.declared if relation.containment == "object")
+        verbs = ("is", *self.holding)
+        self._said = {name: name if name in verbs else f"is {name}" for name in self.names}
         self.transitive = frozenset(relation.name for relation in self.declared if relation.transitive)
 
     def _declare(self, spelling: str, name: str, turned: bool) -> None:
@@ -145,8 +146,7 @@ class Relations:
         """A fact in words: declared relations are said with "is", except verbs; others stand as they are."""
         if relation == "in room":
             return f"{subject} is in the room"
-        is_verb = relation not in self._declared_names or relation in self.holding or relation == "is"
-        return f"{subject} {relation if is_verb else f'is {relation}'} {object_}"
+        return f"{subject} {self._said.get(relation, relation)} {object_}"
 
     def _look_up(self, relation: str) -> tuple[str, bool]:
         text = _plain(relation)

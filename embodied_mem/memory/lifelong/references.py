@@ -10,6 +10,7 @@ entry that it came from, never a copy, and never a way to be trusted more. A not
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -44,10 +45,10 @@ class Recent:
     def item_of(self, text: str) -> Item | None:
         """What was recalled in these words; None for any other text."""
         said = " ".join(text.split()).rstrip(".! ")
-        for given in reversed(self._given):
-            for item in given:
-                if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
-                    return item
+        item: Item
+        for item in itertools.chain.from_iterable(reversed(self._given)):
+            if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
+                return item
         return None
 
     def clear(self) -> None:

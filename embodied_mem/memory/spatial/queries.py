@@ -249,8 +249,9 @@ class SpatialQueries(RecordedModule):
     def _told(self, fact: int, known: Known) -> Known:
         """The fact of a number, with its text, data and id."""
         if known.data is None:
-            relation = known.relation
-            subject, object_ = known.subject.rpartition(SEPARATOR)[2], known.object.rpartition(SEPARATOR)[2]
+            subject, relation, object_ = known.subject, known.relation, known.object
+            subject = subject[subject.rfind(SEPARATOR) + 1 :]
+            object_ = object_[object_.rfind(SEPARATOR) + 1 :]
             known.text = self.relations.sentence(subject, relation, object_)
             if known.sure is not None and known.sure < 1:
                 known.text += f" (confidence {known.sure:.2f})"
