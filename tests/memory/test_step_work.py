@@ -4,6 +4,7 @@ The benchmark `experiments/benchmarks/lifelong.py` says how long a step takes. T
 per thing that is seen or at all, and work that grows with what is remembered.
 """
 
+import gc
 import sys
 
 import pytest
@@ -87,3 +88,23 @@ def test_a_fork_and_a_restored_memory_take_as_little_work(grown):
     fork, restored = calls["fork"], calls["restored"]
     assert restored[0] < 1.15 * fork[0]
     assert restored[1] < 1.15 * fork[1]
+
+
+def test_garbage_is_collected_between_tasks_rather_than_within_a_step():
+    memory, ran = LifelongMemory(Scope(user="ann")), []
+
+    def note(phase, info):
+        ran.append(info["generation"])
+
+    for number in range(20):
+        gc.callbacks[:] = [*gc.callbacks, *([note] if number else [])]
+        try:
+            memory.begin_task(f"task {number}", "put a clean mug in cabinet.", room(number, 40))
+            memory.retrieve(budget_tokens=256)
+            for step in range(3):
+                memory.observe(*seen(number + step, 4))
+                memory.retrieve(budget_tokens=256)
+        finally:
+            gc.callbacks[:] = [one for one in gc.callbacks if one is not note]
+        memory.end_task(True)
+    assert ran == []

@@ -30,6 +30,7 @@ Source: RoboMemory 3.2; update frequencies as there.
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -380,7 +381,10 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
-        """Finish the task; episodic and semantic memory learn from it."""
+        """Finish the task; episodic and semantic memory learn from it.
+
+        Python's garbage collector, if it is on, runs on young objects here, so that it seldom does within a step.
+        """
         won = checked_flag("won", won)
         with self._turns_taken.turn:
             self._check_running("end_task")
@@ -390,6 +394,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             where = {"number": self.episode, "time": self.time, "place": self.place}
             events = self._proposed(where, episodic=played, semantic=played)
             self._record({"op": "end", "time": self.time, "won": won, "events": events})
+        if gc.isenabled():
+            gc.collect(int(gc.get_count()[1] > gc.get_threshold()[1]))
 
     def replay(self, episode: Episode, *, place: str | None = None) -> int:
         """Remember a whole episode that was played before, and return its number."""
