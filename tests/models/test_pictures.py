@@ -170,7 +170,7 @@ def test_a_placeholder_that_a_model_wrote_is_a_token():
     one = decoder.config.vision.image_token
     tokens = jnp.asarray([[5, one, 6, one]])
     mask, told = jnp.ones((1, 4), bool), jnp.asarray([[True, True, True, False]])
-    black = jnp.zeros((1, 1, 8, 8, 3), jnp.uint8)
+    black = jnp.zeros((1, 2, 8, 8, 3), jnp.uint8)  # room for one that nobody shows
     embeddings, positions = nnx.jit(embed_seen)(decoder, tokens, mask, told, black)
     own = np.asarray(decoder.embed(tokens))
     assert np.abs(np.asarray(embeddings[0, 1]) - own[0, 1]).max() > 1e-3
