@@ -47,7 +47,6 @@ class Poisoned:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unoptimised")
 def test_guidance_of_committed_weights_never_says_the_order(home):
     models, envs, bank = home
     executor, compiler = models.acting(temperature=0.5, batch_buckets=(envs.num_envs,), length_buckets=(512,))
