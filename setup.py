@@ -63,29 +63,39 @@ class CMakeBuild(build_ext):
     """Runs CMake for the one extension and puts the library where setuptools wants it."""
 
     def build_extension(self, ext: Extension) -> None:
-        target = Path(self.get_ext_fullpath(ext.name)).resolve()
-        build = Path(self.build_temp).resolve()
-        build.mkdir(parents=True, exist_ok=True)
         import pybind11
 
+        # pip has new folders for temporary files, build tools and pybind11 each time; what is built stays in one place.
+        kind = os.environ.get("EMBODIED_MEM_BUILD_TYPE", "Release")
+        ninja = shutil.which("ninja")
+        build = ROOT / "build" / (f"native-{kind}" if ninja else f"native-{kind}-make")
+        headers, made = build / f"pybind11-{pybind11.__version__}", build / str(sys.implementation.cache_tag)
+        if not headers.is_dir():
+            partial = headers.with_suffix(".part")
+            shutil.copytree(Path(pybind11.__file__).parent, partial, dirs_exist_ok=True)
+            partial.rename(headers)
         configure = [
             "cmake",
             *["-S", str(ROOT), "-B", str(build)],
-            *(["-G", "Ninja"] if shutil.which("ninja") else []),
-            f"-DCMAKE_BUILD_TYPE={os.environ.get('EMBODIED_MEM_BUILD_TYPE', 'Release')}",
-            f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={target.parent}",
+            *(["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []),
+            *[f"-U{name}" for name in ("*Python*", "*PYTHON*", "*PYBIND*")],  # as another interpreter left it
+            f"-DCMAKE_BUILD_TYPE={kind}",
+            f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={made}",
             f"-DPython_EXECUTABLE={sys.executable}",
-            f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
+            f"-Dpybind11_DIR={headers / 'share' / 'cmake' / 'pybind11'}",
             f"-DEMBODIED_MEM_WERROR={os.environ.get('EMBODIED_MEM_WERROR', 'OFF')}",
         ]
         subprocess.run(configure, check=True)
-        say("embodied_mem: compiling C++, two to three minutes on two cores")
-        command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
+        say("embodied_mem: compiling C++ that changed; all of it takes two to three minutes on two cores")
+        command = ["cmake", "--build", str(build), "--target", "_native", "--parallel", str(os.cpu_count() or 1)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             assert process.stdout is not None
             printed = follow(process.stdout, say)
         if process.returncode:
             sys.exit(f"{printed}\n`{' '.join(command)}` ended with status {process.returncode}; its output is above")
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(made / target.name, target)
 
 
 if __name__ == "__main__":
