@@ -193,6 +193,7 @@ def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
 
 STUDIES = {
     "habits": controls_table,
+    "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
     "soft_budget": soft_budget_table,
     "soft_probe": soft_probe_table,
