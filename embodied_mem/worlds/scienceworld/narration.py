@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from embodied_mem.envs.vector_env import Answers, Reset
 from embodied_mem.language.prompt_files import prompt
@@ -123,9 +123,11 @@ class PathExperience:
 
     Attributes:
         lines: its steps, `MAX_LINES` at most.
+        images: none: the simulator gives texts alone.
     """
 
     lines: tuple[Line, ...]
+    images: ClassVar[tuple[bytes, ...]] = ()
 
     def name(self, number: int) -> str:
         """The line with a number, from 0, as the Brief State says it."""
