@@ -10,6 +10,7 @@
 - `static` repeats the path of the most similar training task, its names replaced by ours, whatever the answers are.
 - `planner_critic` takes the same path for a plan: see `planner`.
 - `planner_critic_own` is the same with paths that it found itself, and those that failed: see `agent.goal_words`.
+- `planner_critic_no_memory` is that one with nothing remembered: what its rules do by the words of the description.
 
 They read goal and answers, and neither score nor list of commands nor the name of the task.
 """
@@ -100,9 +101,12 @@ class Repeater(CommandGenerator):
 
 OWN = "planner_critic_own"
 """The agent whose memory is its own episodes on training variations."""
+NO_MEMORY = "planner_critic_no_memory"
+"""Its control: nothing is remembered."""
 AGENTS: dict[str, Callable[[Memories], CommandGenerator]] = {
     "none": Explorer,
     "static": Repeater,
     "planner_critic": PlannerCritic,
     OWN: GoalPlayer,
+    NO_MEMORY: GoalPlayer,
 }

@@ -35,7 +35,7 @@ from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, percent, rate
 from embodied_mem.progress import Progress
 
-from .agents import AGENTS, OWN
+from .agents import AGENTS, NO_MEMORY, OWN
 from .gold_paths import GoldPath, Memories
 from .jvm import SOLVES_S, Simulator, game_names, official_variations
 from .narration import BriefScienceWorld, Outcome, PathBank, outcome_of
@@ -293,7 +293,8 @@ def play_all(
     trace: TextIO | None = None,
 ) -> Played:
     """Plays what is not finished; steps are written to `trace`."""
-    memories = {name: Memories(own if name == OWN else paths) for name in config.agents}
+    remembered: dict[str, Sequence[GoldPath]] = {OWN: own, NO_MEMORY: ()}
+    memories = {name: Memories(remembered.get(name, paths)) for name in config.agents}
     tasks = [
         f"{game}/{variation}"
         for game, found in variations.items()
