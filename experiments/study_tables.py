@@ -191,6 +191,22 @@ def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
     return tables
 
 
+def scienceworld_control_table(data: dict[str, Any], source: str) -> str:
+    """The planner-critic by what it remembers; differences are paired, over kinds of tasks with all their variations."""
+    kinds = len({str(episode.task).rpartition("/")[0] for episode in episodes_of(data)})
+    won = {name: one.reshape(kinds, -1) for name, one in won_of(data).items()}
+    nothing = won["planner_critic_no_memory"]
+    rows = [
+        [
+            name, rate(row["success"], row["interval"]), f"{row['score'][0]:.1f}",
+            "-" if name == "planner_critic_no_memory" else _points([*paired_difference(won[name], nothing)]),
+        ]
+        for name, row in data["agents"].items()
+    ]  # fmt: skip
+    head = "agent", "success", "score (0 to 100)", "success minus that with nothing remembered, paired"
+    return markdown(head, rows, f"{won['none'].size} episodes of {kinds} kinds of tasks; {source}")
+
+
 STUDIES = {
     "habits": controls_table,
     "habits_grpo": controls_table,
@@ -199,5 +215,6 @@ STUDIES = {
     "soft_probe": soft_probe_table,
     "life": life_table,
     "alfworld_judging": controls_table,
+    "scienceworld_control": scienceworld_control_table,
 }
 """What writes the table of a result, by the result's name."""
