@@ -192,7 +192,7 @@ def won_of(report: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def scienceworld_control_table(data: dict[str, Any], source: str) -> str:
-    """The planner-critic by what it remembers; differences are paired, over kinds of tasks with all their variations."""
+    """The planner-critic by what it remembers; differences are paired, over kinds of tasks, all variations of each."""
     kinds = len({str(episode.task).rpartition("/")[0] for episode in episodes_of(data)})
     won = {name: one.reshape(kinds, -1) for name, one in won_of(data).items()}
     nothing = won["planner_critic_no_memory"]
