@@ -88,6 +88,24 @@ def controls_table(data: dict[str, Any], source: str) -> str:
     return markdown(head, rows, f"{games}; {source}")
 
 
+def served_table(data: dict[str, Any], source: str) -> str:
+    """Deliveries to a published executor: success by what it is told, and how many of its commands have no effect."""
+    head = (
+        "told", "success", "95 % interval", "against none, paired", "steps", "refused",
+        "executor tokens/step, in + out",
+    )  # fmt: skip
+    rows = [
+        [
+            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            percent(row["refused"]),
+            f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}",
+        ]
+        for delivery, row in data["deliveries"].items()
+    ]  # fmt: skip
+    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
+    return markdown(head, rows, f"{games}; {source}")
+
+
 def _noaction_cells(row: dict) -> list[str]:
     """How often a compiler says nothing, how often rightly, and what it saves; "-" in results from before."""
     if row.get("noaction") is None:
@@ -215,6 +233,7 @@ STUDIES = {
     "soft_probe": soft_probe_table,
     "life": life_table,
     "alfworld_judging": controls_table,
+    "alfworld_qwen15": served_table,
     "scienceworld_control": scienceworld_control_table,
 }
 """What writes the table of a result, by the result's name."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
+import pathlib
 import threading
 
 import pytest
@@ -177,6 +179,22 @@ def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
     report = main([*few, "--server", f"{chat_server}/v1"])
     assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 8
     assert played(main(few)) == played(report)
+
+
+RESULT = pathlib.Path(__file__).parents[2] / "experiments/results/alfworld_qwen15.json"
+
+
+def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data, bank, tmp_path, monkeypatch):
+    """Two games of the committed row without memory; its prompts depend on no weights and no bank."""
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(alfworld_data.parents[1]))
+    result, calls = json.loads(RESULT.read_text()), tmp_path / "calls.jsonl"
+    calls.write_bytes(gzip.decompress(RESULT.with_suffix(".calls.jsonl.gz").read_bytes()))
+    few = ["--tasks", "valid_seen", "--num_tasks", "2", "--max_steps", "30", "--seeds", "0", "--temperature", "0"]
+    few += ["--deliveries", "none", "--bank_file", bank, "--model", "qwen2.5-coder-1.5b-instruct"]
+    again = main([*few, "--record", str(calls), "--out", str(tmp_path / "out")])
+    first = [episode for episode in played(result) if episode.agent == "none"][:2]
+    assert played(again) == first
+    assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in first) > 0
 
 
 def remembers(body):
