@@ -84,8 +84,7 @@ def controls_table(data: dict[str, Any], source: str) -> str:
         ]
         for delivery, row in data["deliveries"].items()
     ]  # fmt: skip
-    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
-    return markdown(head, rows, f"{games}; {source}")
+    return markdown(head, rows, f"{_games(data)}; {source}")
 
 
 def served_table(data: dict[str, Any], source: str) -> str:
@@ -102,8 +101,11 @@ def served_table(data: dict[str, Any], source: str) -> str:
         ]
         for delivery, row in data["deliveries"].items()
     ]  # fmt: skip
-    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
-    return markdown(head, rows, f"{games}; {source}")
+    return markdown(head, rows, f"{_games(data)}; {source}")
+
+
+def _games(data: dict[str, Any]) -> str:
+    return f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
 
 
 def _noaction_cells(row: dict) -> list[str]:

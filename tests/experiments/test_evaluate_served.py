@@ -185,7 +185,10 @@ RESULT = pathlib.Path(__file__).parents[2] / "experiments/results/alfworld_qwen1
 
 
 def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data, bank, tmp_path, monkeypatch):
-    """Two games of the committed row without memory; its prompts depend on no weights and no bank."""
+    """Two games of the committed row without memory, whose prompts depend on no weights and no bank.
+
+    Fails when prompts change: then the row in docs/results.md is of an agent that is no more, and is recorded anew.
+    """
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(alfworld_data.parents[1]))
     result, calls = json.loads(RESULT.read_text()), tmp_path / "calls.jsonl"
     calls.write_bytes(gzip.decompress(RESULT.with_suffix(".calls.jsonl.gz").read_bytes()))
