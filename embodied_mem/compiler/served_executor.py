@@ -5,7 +5,8 @@
     executor.act(prompts, keys).actions                        # ["go to fridge 1", ...]
 
 It is told the world's instruction (what a command looks like), reads the same prompt as any executor, and its first
-line is the command. Deliveries are texts: it reads no soft tokens.
+line is the command. Deliveries are texts: it reads no soft tokens. A model that sees is also sent the pictures of the
+newest observation, as chat agents are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.executor_format import ASKED, command_in
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.chat import ChatModel, ChatReply
+from embodied_mem.language.images import content
+
+_Told = tuple[str, tuple[bytes, ...]]
+"""A prompt with its pictures."""
 
 
 class ServedExecutor:
@@ -33,6 +38,7 @@ class ServedExecutor:
         max_action_tokens: longest answer.
         temperature: 0 is greedy. Draws are the server's: `keys` have no part in them.
         max_parallel: requests at a time.
+        sees: whether the model reads pictures; to another one none is sent.
     """
 
     def __init__(
@@ -43,8 +49,9 @@ class ServedExecutor:
         max_action_tokens: int = 24,
         temperature: float = 0.0,
         max_parallel: int = 8,
+        sees: bool = False,
     ):
-        self._chat, self._instruction = chat, instruction
+        self._chat, self._instruction, self._sees = chat, instruction, sees
         self._max_tokens, self._temperature, self._max_parallel = max_action_tokens, temperature, max_parallel
 
     def act(
@@ -58,29 +65,28 @@ class ServedExecutor:
         """As `Executor.act`.
 
         With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
-        it (llama.cpp did not always), the answer counts as it is. Rows with the same prompt are asked one after the
-        other, in their order, so that a recording gives each of them its own answer again.
-
-        Pictures are not sent.
+        it (llama.cpp did not always), the answer counts as it is. Rows with the same prompt and pictures are asked one
+        after the other, in their order, so that a recording gives each of them its own answer again.
 
         Raises:
-            InvalidInputError: a row has soft tokens.
+            InvalidInputError: a row has soft tokens, or something that is no picture.
             ChatError: an answer could not be had.
         """
         if any(value is not None for value in soft or ()):
             raise InvalidInputError("soft: expected none, got some: a model that is asked reads words alone")
-        rows: defaultdict[str, list[int]] = defaultdict(list)
-        for row, prompt in enumerate(prompts):
-            rows[prompt].append(row)
+        shown = [tuple(row) for row in pictures] if pictures and self._sees else [()] * len(prompts)
+        rows: defaultdict[_Told, list[int]] = defaultdict(list)
+        for row, told in enumerate(zip(prompts, shown)):
+            rows[told].append(row)
         replies: dict[int, ChatReply] = {}
 
-        def ask(prompt: str) -> None:
-            for row in rows[prompt]:
-                replies[row] = self._ask(prompt, None if choices is None else choices[row])
+        def ask(told: _Told) -> None:
+            for row in rows[told]:
+                replies[row] = self._ask(told, None if choices is None else choices[row])
 
         started = time.perf_counter()
         with concurrent.futures.ThreadPoolExecutor(self._max_parallel) as pool:
-            for done in [pool.submit(ask, prompt) for prompt in rows]:
+            for done in [pool.submit(ask, told) for told in rows]:
                 done.result()
         answers = [replies[row] for row in range(len(prompts))]
         return Turn(
@@ -90,11 +96,12 @@ class ServedExecutor:
             decode_s=time.perf_counter() - started,
         )
 
-    def _ask(self, prompt: str, choices: Sequence[str] | None) -> ChatReply:
-        told = prompt.removesuffix("\n>")
+    def _ask(self, told: _Told, choices: Sequence[str] | None) -> ChatReply:
+        prompt, pictures = told
+        text = prompt.removesuffix("\n>")
         messages: list[dict[str, object]] = [
             {"role": "system", "content": self._instruction},
-            {"role": "user", "content": f"{told}\n{ASKED}"},
+            {"role": "user", "content": content(f"{text}\n{ASKED}", pictures)},
         ]
         return self._chat.complete(
             messages, max_tokens=self._max_tokens, temperature=self._temperature,

@@ -126,7 +126,7 @@ def option(default: Any, help: str, *, choices: Iterable[str] = (), kind: Callab
     """A field of a benchmark's configuration that is an option of the command line, too.
 
     Args:
-        default: its value; a tuple makes an option with any number of values.
+        default: its value; a tuple makes an option with any number of values, False one without a value.
         help: said by `--help`.
         choices: allowed values; empty for any.
         kind: makes a value of a word; None for the type of the default, of a tuple's first entry, or else text.

@@ -83,6 +83,9 @@ def _options_of(config: Any) -> list[dataclasses.Field[Any]]:
 def _add_fields(parser: argparse.ArgumentParser, config: Any) -> None:
     for field in _options_of(config):
         value, about = getattr(config, field.name), field.metadata
+        if about["kind"] is bool:
+            parser.add_argument(f"--{field.name}", action="store_true", help=about["help"])
+            continue
         more: dict[str, Any] = {"nargs": "*"} if isinstance(value, tuple) else {}
         if about["choices"]:
             more["choices"] = about["choices"]

@@ -6,8 +6,10 @@ import dataclasses
 import gzip
 import json
 import pathlib
+import shutil
 import threading
 
+import numpy as np
 import pytest
 from chat_answers import Server, reply
 
@@ -15,8 +17,9 @@ from embodied_mem.compiler.executor_format import command_in
 from embodied_mem.compiler.served_executor import ServedExecutor
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
-from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
+from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
+from embodied_mem.language.images import png, said_parts
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
@@ -96,6 +99,31 @@ def test_choices_are_an_enumeration_and_the_quoted_answer_is_the_command():
     assert {"type": "string", "enum": ["wait"]} in schemas
 
 
+def test_pictures_are_sent_to_a_model_that_sees_and_make_another_request(tmp_path):
+    pictures = [png(np.full((4, 4, 3), shade, np.uint8)) for shade in (0, 90, 200)]
+    rows = [pictures[:1], pictures[1:], pictures[:1], ()]
+    server, path = Server(lambda body: reply(f"look {len(body['messages'][1]['content'])}")), tmp_path / "calls.jsonl"
+    try:
+        chat = RecordedChatModel(OpenAIChatModel(server.url, "eye"), path)
+        seen = ServedExecutor(chat, "the world", sees=True).act(["a\n>"] * 4, None, pictures=rows)
+        sent = [said_parts(body["messages"][1]["content"], "sent") for _, _, body in server.requests]
+        blind = ServedExecutor(OpenAIChatModel(server.url, "eye"), "the world").act(["a\n>"], None, pictures=rows[:1])
+        assert server.requests[-1][2]["messages"][1]["content"] == "a\nnext command:"
+    finally:
+        server.close()
+    assert sorted(map(len, sent)) == [1, 2, 2, 3]
+    assert all(["a\nnext command:", *row] in sent for row in rows)  # the very bytes, behind the text
+    assert seen.actions[:3] == ["look 2", "look 3", "look 2"]
+    assert blind.actions == seen.actions[3:] == [f"look {len('a next command:')}"]
+    assert "base64" not in path.read_text()
+    again = ServedExecutor(RecordedChatModel(None, path, name="eye"), "the world", sees=True)
+    assert again.act(["a\n>"] * 2, None, pictures=[rows[1], rows[0]]).actions == ["look 3", "look 2"]
+    with pytest.raises(ChatError, match="not recorded"):
+        again.act(["a\n>"], None, pictures=[pictures[2:]])
+    with pytest.raises(InvalidInputError, match="expected the bytes of a PNG or JPEG file"):
+        again.act(["a\n>"], None, pictures=[[b"GIF89a"]])
+
+
 @pytest.mark.parametrize(
     ("answer", "command"),
     [
@@ -162,6 +190,7 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
         (["--deliveries", "none", "compiled", "--record", "x"], "with --model, got compiled"),
         (["--record", "x"], "with --model, got none"),
         (["--deliveries", "none"], "--deliveries with --model: expected --model, and --server or --record"),
+        (["--deliveries", "none", "--record", "x", "--sees"], "--sees: expected weights of a world with pictures"),
         (["--deliveries", "teacher", "--guidance", "all", "--record", "x"], "guidance: expected one of subgoal, place"),
     ],
 )
@@ -169,6 +198,34 @@ def test_what_cannot_be_played_is_said(given, message, bank):
     few = ["--tasks", "generated", "--num_tasks", "1", "--bank_file", bank, "--model", "tiny"]
     with pytest.raises(InvalidInputError, match=message):
         main([*few, *given])
+
+
+def walks(body):
+    """Goes to the places of the room one after the other."""
+    text = body["messages"][1]["content"][0]["text"]
+    [room] = [line[6:].split("; ") for line in text.split("\n") if line.startswith("room: ")]
+    return reply(f"go to {room[text.count('> go')]}")
+
+
+def test_a_model_that_sees_is_shown_the_newest_picture_of_each_episode(bank, tmp_path):
+    """Weights of a world whose texts are drawn; these have never seen a picture, which nobody asks."""
+    weights, server = tmp_path / "weights", Server(walks)
+    shutil.copytree(EXPERIMENTS / "weights/alfworld_judging", weights)
+    config = json.loads((weights / "config.json").read_text())
+    config["world"]["drawn"] = True
+    (weights / "config.json").write_text(json.dumps(config))
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "3", "--seeds", "0", "--deliveries", "none"]
+    few += ["--weights", str(weights), "--bank_file", bank, "--model", "tiny", "--sees", "--batch_size", "1"]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
+    try:
+        report = main([*few, "--server", server.url])
+    finally:
+        server.close()
+    assert report["sees"]
+    sent = [said_parts(body["messages"][1]["content"], "sent") for _, _, body in server.requests]
+    assert [len(parts) for parts in sent] == [2] * 6  # the text, and one picture: no earlier one
+    assert len({picture for _, picture in sent}) == 6  # each step's own, as the robot goes on
+    assert played(main(few)) == played(report)
 
 
 def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
@@ -181,7 +238,8 @@ def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
     assert played(main(few)) == played(report)
 
 
-RESULT = pathlib.Path(__file__).parents[2] / "experiments/results/alfworld_qwen15.json"
+EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
+RESULT = EXPERIMENTS / "results/alfworld_qwen15.json"
 
 
 def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data, bank, tmp_path, monkeypatch):

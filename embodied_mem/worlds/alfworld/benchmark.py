@@ -124,6 +124,7 @@ class AlfworldConfig(ChatOptions):
     memory_model: str = option(
         "", "a chat model at --server, or in --record and .memory, that answers memory methods' calls; default: rules"
     )
+    sees: bool = option(False, "the model at --server is shown the pictures that the weights' world draws")
     out: pathlib.Path | None = option(
         None,
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
@@ -151,6 +152,8 @@ class AlfworldConfig(ChatOptions):
                 f"--executor: expected a Hugging Face folder or a GGUF file, got {self.executor}, {what}"
             )
         published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
+        if self.sees and published != "--model":
+            raise InvalidInputError("--sees: expected --model beside it, got none; it says what that model reads")
         if published and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
             raise InvalidInputError(
                 f"--deliveries: expected some of {', '.join(IN_WORDS)} with {published}, got "
@@ -201,6 +204,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     keep_freed_memory()
     from embodied_mem.evaluation.score import refuse_weights, score
     from embodied_mem.training.bank import scoring_bank, teach_bank
+    from embodied_mem.training.tasks import shown
 
     from .tasks import games_of
 
@@ -214,6 +218,8 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         names, config.bank, config.soft, config.hint_tokens or (None,), config.guidance, config.decoding,
         memory_model=bool(config.memory_model),
     )  # fmt: skip
+    if config.sees and not world.drawn:
+        raise InvalidInputError("--sees: expected weights of a world with pictures (--world.drawn), got some without")
     source = config.tasks or world.valid
     count = config.num_tasks or (world.num_valid if source == world.valid else 0)
     games = games_of(source, count, "valid", world, trained.seed)
@@ -235,14 +241,14 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     memory = memory_model(config) if config.memory_model else None
     acting: Acts | None = None
     if chat:
-        acting = served_executor(chat, world.grammar, temperature, batch_size)
+        acting = served_executor(chat, world.grammar, temperature, batch_size, config.sees)
     elif config.executor:
         acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature)
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), batch_size=batch_size,
         settings=[dataclasses.asdict(row) for row in rows],
-        executor=chat.name if chat else pathlib.Path(config.executor).name,
+        executor=chat.name if chat else pathlib.Path(config.executor).name, sees=config.sees,
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
@@ -260,6 +266,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         "batch_size",
         "settings",
         "executor",
+        "sees",
     )
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
@@ -267,9 +274,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     finished = Finished(kept, belongs_to, EpisodeNumbers)
     with open_trace(config.trace) as trace:
         scores = score(
-            bundle, valid, len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature, finished=finished,
+            bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
-            executor=acting, chat=memory,
+            finished=finished, executor=acting, chat=memory,
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [
@@ -298,11 +305,12 @@ def memory_model(config: AlfworldConfig) -> ChatModel:
     return chat_model(dataclasses.replace(config, model=config.memory_model, record=record), "--memory_model")
 
 
-def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int) -> Acts:
+def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int, sees: bool) -> Acts:
     """An executor that is told what ALFWorld's commands are."""
     from embodied_mem.compiler.served_executor import ServedExecutor
 
-    return ServedExecutor(chat, executor_instruction(grammar), temperature=temperature, max_parallel=max_parallel)
+    told = executor_instruction(grammar)
+    return ServedExecutor(chat, told, temperature=temperature, max_parallel=max_parallel, sees=sees)
 
 
 def published_executor(source: pathlib.Path, grammar: str, temperature: float) -> Executor:
