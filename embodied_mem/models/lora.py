@@ -75,28 +75,38 @@ def add_tower_lora(tower: VisionTower, lora: LoraConfig, *, rngs: nnx.Rngs) -> V
     return tower
 
 
+def _adapted(decoder: Decoder) -> list[tuple[nnx.Module, str, LoraConfig]]:
+    """(what holds the arrays, projection, its adapters), the vision tower's last."""
+    found: list[tuple[nnx.Module, str, LoraConfig]] = []
+    if decoder.lora is not None:
+        found += [(decoder.layers, target, decoder.lora) for target in decoder.lora.targets]
+    if decoder.config.vision is not None and decoder.vision.lora is not None:
+        found.append((decoder.vision.blocks, "qkv", decoder.vision.lora))
+    return found
+
+
 def merge_lora(decoder: Decoder) -> Decoder:
-    """Returns the decoder with the adapters added into its projections and removed.
+    """Returns the decoder with the adapters, those of its vision tower too, added into its projections and removed.
 
     The sum is made in float32 and rounded to the parameters' dtype. In bfloat16 this loses the small part of a small
     update, so log-probs of a merged decoder are not those of the one that is trained; sample from the unmerged one.
     """
-    if decoder.lora is None:
-        return decoder
-    layers = decoder.layers
-    for target in decoder.lora.targets:
+    for layers, target, lora in _adapted(decoder):
         weight = getattr(layers, target)
         a = getattr(layers, f"{target}_lora_a")[...].astype(jnp.float32)
         b = getattr(layers, f"{target}_lora_b")[...].astype(jnp.float32)
-        update = jnp.einsum("ldr,lrhe->ldhe", a, b) * decoder.lora.scale
+        update = jnp.einsum("ldr,lr...->ld...", a, b) * lora.scale
         weight[...] = (weight[...].astype(jnp.float32) + update).astype(weight[...].dtype)
     remove_lora(decoder)
     return decoder
 
 
 def remove_lora(decoder: Decoder) -> Decoder:
-    """Returns the decoder as it was before `add_lora`."""
-    for name in adapter_names(decoder):
-        delattr(decoder.layers, name)
+    """Returns the decoder as it was before `add_lora` and `add_tower_lora`."""
+    for layers, target, _ in _adapted(decoder):
+        delattr(layers, f"{target}_lora_a")
+        delattr(layers, f"{target}_lora_b")
     decoder.lora = None
+    if decoder.config.vision is not None:
+        decoder.vision.lora = None
     return decoder

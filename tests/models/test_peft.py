@@ -9,11 +9,13 @@ import pytest
 from flax import nnx
 from safetensors.numpy import load_file, save_file
 from small_decoders import VARIANTS, build
+from small_seeing import seeing
 
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.formats.peft import load_peft, save_peft
-from embodied_mem.models.lora import add_lora, merge_lora
+from embodied_mem.models.lora import add_lora, add_tower_lora, merge_lora
+from embodied_mem.models.vision.qwen_vl import QwenVL, save_qwen_vl
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -45,6 +47,42 @@ def test_round_trip_names_and_orientation(tmp_path):
     before = np.asarray(decoder.layers.query[...][1]).reshape(24, 24)
     merged = np.asarray(merge_lora(decoder).layers.query[...][1]).reshape(24, 24)
     np.testing.assert_allclose(merged.T, before.T + 4.0 * b @ a, rtol=1e-5, atol=1e-5)
+
+
+def test_adapters_of_a_vision_tower_stand_beside_the_decoder_s(tmp_path):
+    lora = LoraConfig(rank=2, alpha=8.0, targets=("value",))
+    decoder = add_lora(seeing(0), lora, rngs=nnx.Rngs(3))
+    tower = add_tower_lora(decoder.vision, lora, rngs=nnx.Rngs(4))
+    drawn = jax.random.normal(jax.random.key(0), tower.blocks.qkv_lora_b[...].shape)
+    tower.blocks.qkv_lora_b[...] = drawn
+    save_peft(decoder, tmp_path)
+    arrays = load_file(tmp_path / "adapter_model.safetensors")
+    assert {name: array.shape for name, array in arrays.items()} == {
+        f"base_model.model.model.{module}.lora_{letter}.weight": shape
+        for i in (0, 1)
+        for module, letter, shape in [
+            (f"visual.blocks.{i}.attn.qkv", "A", (2, 32)), (f"visual.blocks.{i}.attn.qkv", "B", (96, 2)),
+            (f"language_model.layers.{i}.self_attn.v_proj", "A", (2, 48)),
+            (f"language_model.layers.{i}.self_attn.v_proj", "B", (24, 2)),
+        ]
+    }  # fmt: skip
+    again = load_peft(seeing(0), tmp_path)
+    assert again.vision.lora == again.lora == lora
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(again), nnx.state(decoder))
+    before = np.asarray(again.vision.blocks.qkv[...][1]).reshape(32, 96)
+    merged = np.asarray(merge_lora(again).vision.blocks.qkv[...][1]).reshape(32, 96)
+    a, b = (arrays[f"base_model.model.model.visual.blocks.1.attn.qkv.lora_{letter}.weight"] for letter in "AB")
+    np.testing.assert_allclose(merged.T, before.T + 4.0 * b @ a, rtol=1e-5, atol=1e-5)
+    assert again.vision.lora is None
+    other = seeing(1)
+    add_tower_lora(other.vision, lora, rngs=nnx.Rngs(4))
+    with pytest.raises(InvalidInputError, match="merge_lora"):
+        save_qwen_vl(QwenVL(other), tmp_path / "whole")
+    with pytest.raises(InvalidInputError, match="target_modules"):
+        load_peft(build(VARIANTS["qwen2"]), tmp_path)  # which sees nothing
+    decoder.vision.lora = LoraConfig(rank=2, alpha=4.0)
+    with pytest.raises(InvalidInputError, match=r"with rank 2 and alpha 8\.0, as the decoder's, got 2 and 4\.0"):
+        save_peft(decoder, tmp_path)
 
 
 def test_adapters_that_do_something_else_are_refused(tmp_path):

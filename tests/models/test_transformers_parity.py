@@ -24,7 +24,7 @@ from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.formats.hf import load_hf, save_hf
 from embodied_mem.models.formats.peft import load_peft, save_peft
-from embodied_mem.models.lora import add_lora, merge_lora
+from embodied_mem.models.lora import add_lora, add_tower_lora, merge_lora
 from embodied_mem.models.sampling import SamplingSettings, append, generate
 from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower, patches_of
@@ -244,6 +244,44 @@ def test_images_are_read_as_by_transformers(saved_by, tmp_path):
         published, saved = (json.loads((f / "config.json").read_text()) for f in (tmp_path, tmp_path / "again"))
         for name in ("model_type", "architectures", "image_token_id"):
             assert saved[name] == published[name]
+
+
+def test_adapters_of_the_tower_run_in_peft(tmp_path):
+    peft = pytest.importorskip("peft", reason="pip install peft")
+    model = random_qwen_vl(96, IMAGE, (92, 93))
+    model.save_pretrained(tmp_path / "base")
+    ours, plain, lora = load_qwen_vl(tmp_path / "base"), load_qwen_vl(tmp_path / "base"), LoraConfig(3, 6.0)
+    add_tower_lora(ours.vision, lora, rngs=nnx.Rngs(0))
+    add_lora(ours.decoder, lora, rngs=nnx.Rngs(1))
+    for holder, name in ((ours.vision.blocks, "qkv_lora_b"), (ours.decoder.layers, "value_lora_b")):
+        variable = getattr(holder, name)
+        variable[...] = jax.random.normal(jax.random.key(2), variable[...].shape) * 0.1
+    save_peft(ours.decoder, tmp_path / "adapter", base=str(tmp_path / "base"))
+    adapted = peft.PeftModel.from_pretrained(model, tmp_path / "adapter").eval()
+
+    image = np.random.default_rng(0).integers(0, 256, (40, 24, 3), np.uint8)
+    patches, grids = patches_of(ours.vision.config, [image], min_pixels=64)
+    tokens = np.array([prompt_with_images([15])])
+    grid, given = torch.tensor([[1, *grids[0]]]), torch.tensor(patches)
+    with torch.no_grad():
+        seen = model.model.visual(given, grid_thw=grid)
+        logits = adapted(
+            input_ids=torch.tensor(tokens), pixel_values=given, image_grid_thw=grid,
+            mm_token_type_ids=torch.tensor((tokens == IMAGE).astype(int)),
+        ).logits.numpy()  # fmt: skip
+    prompt = ours.prompt(tokens, np.ones(tokens.shape, bool), patches, grids)
+    features, without = (
+        np.asarray(tower(prompt.patches, prompt.patch_positions, prompt.patch_mask)).reshape(-1, 48)[prompt.blocks]
+        for tower in (ours.vision, plain.vision)
+    )
+    np.testing.assert_allclose(features, getattr(seen, "pooler_output", seen).numpy(), **TOLERANCE)
+    assert np.abs(features - without).max() > 0.1
+    hidden = read(ours.decoder, embeddings=ours.embed(prompt), positions=prompt.positions)
+    np.testing.assert_allclose(ours.decoder.logits(hidden), logits, **TOLERANCE)
+
+    adapted.save_pretrained(tmp_path / "theirs")
+    again = load_peft(plain.decoder, tmp_path / "theirs")
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(again), nnx.state(ours.decoder))
 
 
 def test_pictures_become_the_same_patches(tmp_path):

@@ -223,7 +223,7 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
     Raises:
         InvalidInputError: when adapters are present (merge or save them apart).
     """
-    if decoder.lora is not None:
+    if decoder.lora is not None or (decoder.config.vision is not None and decoder.vision.lora is not None):
         raise InvalidInputError("save_hf: expected a decoder without adapters; call merge_lora first, or save_peft")
     config = decoder.config
     itemsize = jnp.dtype(config.param_dtype).itemsize

@@ -4,7 +4,8 @@
     load_peft(decoder, "adapter")                                      # replaces adapters that the decoder has
 
 There A is [rank, in] and B [out, rank], one pair per layer and projection. A setting that asks for more than LoRA on
-query, key and value projections is refused by its name, settings that PEFT will have one day included.
+query, key and value projections is refused by its name, settings that PEFT will have one day included. Adapters of a
+vision tower stand beside the decoder's, under the names of Qwen2.5-VL in transformers, with the same rank and scale.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 from embodied_mem.atomic_file import write_bytes, write_text
 from embodied_mem.errors import CheckpointError, InvalidInputError
@@ -22,8 +25,10 @@ from embodied_mem.models.config import LoraConfig, lora_shapes
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import described_by, name_in_hf, read_json
 from embodied_mem.models.lora import LoraParam, remove_lora
+from embodied_mem.models.vision.qwen_vl_vision import adapter_shapes
 
 _MODULES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
+_TOWER, _TOWER_MODULE = "model.visual.", "qkv"  # a suffix that no module of the decoder has
 # Fields that change nothing about what a stored adapter computes, or that are read below.
 _READ = {"r", "lora_alpha", "lora_dropout", "target_modules"}
 _NEUTRAL = {
@@ -34,37 +39,56 @@ _NEUTRAL = {
 _PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, False, "gaussian")}
 
 
-def _peft_name(target: str, layer: int, letter: str, prefix: str) -> str:
-    module = name_in_hf(target, layer, prefix).removesuffix(".weight")
-    return f"base_model.model.{module}.lora_{letter.upper()}.weight"
+def _adapters(
+    decoder: Decoder, lora: LoraConfig, in_tower: bool, prefix: str | None
+) -> Iterator[tuple[nnx.Module, str, tuple[int, ...], list[str]]]:
+    """(what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
+    config = decoder.config
+    if prefix is None:
+        prefix = "model." if config.vision is None else "model.language_model."
+
+    def published(modules: list[str], letter: str) -> list[str]:
+        return [f"base_model.model.{module}.lora_{letter.upper()}.weight" for module in modules]
+
+    for target in lora.targets:
+        modules = [name_in_hf(target, i, prefix).removesuffix(".weight") for i in range(config.num_layers)]
+        for name, (shape, _) in lora_shapes(config, target, lora.rank).items():
+            yield decoder.layers, name, shape, published(modules, name[-1])
+    if in_tower:
+        assert config.vision is not None
+        modules = [f"{_TOWER}blocks.{i}.attn.{_TOWER_MODULE}" for i in range(config.vision.num_layers)]
+        for name, (shape, _) in adapter_shapes(config.vision, lora.rank).items():
+            yield decoder.vision.blocks, name, shape, published(modules, name[-1])
 
 
-def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "", prefix: str = "model.") -> None:
+def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "", prefix: str | None = None) -> None:
     """Writes the adapters of a decoder as adapter_config.json and adapter_model.safetensors.
 
     Args:
         decoder: has adapters.
         folder: made if needed.
         base: name or folder of the model that the adapters belong to; PEFT looks there when it is not given a model.
-        prefix: of the decoder within the model, "model." for text models, see `name_in_hf`.
+        prefix: of the decoder within the model, see `name_in_hf`; None for that of transformers, "model.", and
+            "model.language_model." with a vision tower.
 
     Raises:
-        InvalidInputError: the decoder has no adapters, or its vision tower has some, which are not written.
+        InvalidInputError: the decoder has no adapters, or its vision tower has some of another rank or scale.
     """
     from safetensors.numpy import save
 
     lora = decoder.lora
     if lora is None:
         raise InvalidInputError("save_peft: expected a decoder with adapters, got one without; see save_hf")
-    if decoder.config.vision is not None and decoder.vision.lora is not None:
-        raise InvalidInputError("save_peft: expected no adapters in the vision tower, got some; they are not written")
+    tower = None if decoder.config.vision is None else decoder.vision.lora
+    if tower is not None and (tower.rank, tower.alpha) != (lora.rank, lora.alpha):
+        raise InvalidInputError(
+            f"save_peft: expected adapters of the vision tower with rank {lora.rank} and alpha {lora.alpha}, as the "
+            f"decoder's, got {tower.rank} and {tower.alpha}"
+        )
     arrays = {}
-    for target in lora.targets:
-        a = np.asarray(getattr(decoder.layers, f"{target}_lora_a")[...])
-        b = np.asarray(getattr(decoder.layers, f"{target}_lora_b")[...])
-        for i in range(decoder.config.num_layers):
-            arrays[_peft_name(target, i, "a", prefix)] = np.ascontiguousarray(a[i].T)
-            arrays[_peft_name(target, i, "b", prefix)] = np.ascontiguousarray(b[i].reshape(lora.rank, -1).T)
+    for holder, ours, _, published in _adapters(decoder, lora, tower is not None, prefix):
+        for name, array in zip(published, np.asarray(getattr(holder, ours)[...]), strict=True):
+            arrays[name] = np.ascontiguousarray(array.reshape(len(array), -1).T)
     described = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -72,7 +96,7 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "
         "r": lora.rank,
         "lora_alpha": lora.alpha,
         "lora_dropout": lora.dropout,
-        "target_modules": [_MODULES[target] for target in lora.targets],
+        "target_modules": [*(_MODULES[target] for target in lora.targets), *([_TOWER_MODULE] if tower else [])],
         "bias": "none",
         "fan_in_fan_out": False,
         "inference_mode": True,
@@ -83,24 +107,27 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "
     write_text(folder / "adapter_config.json", json.dumps(described, indent=1))
 
 
-def _lora_config(path: pathlib.Path) -> LoraConfig:
+def _lora_config(path: pathlib.Path, sees: bool) -> tuple[LoraConfig, bool]:
+    """(the adapters, whether a vision tower has some, too)."""
     described = read_json(path)
     for field, value in described.items():
         if field in _READ | _NEUTRAL or value in _PLAIN.get(field, (None, False, [], {})):
             continue
         expected = repr(_PLAIN[field][0]) if field in _PLAIN else "nothing"
         raise InvalidInputError(f"{path}: {field}: expected {expected}, got {value!r}")
-    ours = {module: target for target, module in _MODULES.items()}
+    known = [*_MODULES.values(), *([_TOWER_MODULE] if sees else [])]
     modules = described.get("target_modules")
-    if not isinstance(modules, list) or any(module not in ours for module in map(str, modules)):
-        raise InvalidInputError(f"{path}: target_modules: expected some of {sorted(ours)}, got {modules!r}")
+    if not isinstance(modules, list) or any(module not in known for module in map(str, modules)):
+        raise InvalidInputError(f"{path}: target_modules: expected some of {sorted(known)}, got {modules!r}")
     targets = tuple(target for target in _MODULES if _MODULES[target] in modules)
     with described_by(path):
-        return LoraConfig(described["r"], described["lora_alpha"], described.get("lora_dropout", 0.0), targets)
+        lora = LoraConfig(described["r"], described["lora_alpha"], described.get("lora_dropout", 0.0), targets)
+    return lora, _TOWER_MODULE in modules
 
 
-def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str = "model.") -> Decoder:
-    """Returns the decoder, changed in place, with the adapters of a PEFT folder; those that it had are replaced.
+def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str | None = None) -> Decoder:
+    """Returns the decoder, changed in place, with the adapters of a PEFT folder; those that it had are replaced, its
+    vision tower's too. `prefix` as for `save_peft`.
 
     Raises:
         CheckpointError: a file or array is missing, of another shape, or left over.
@@ -110,30 +137,29 @@ def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str =
     from safetensors.numpy import load_file
 
     folder = pathlib.Path(folder)
-    lora, config = _lora_config(folder / "adapter_config.json"), decoder.config
+    lora, in_tower = _lora_config(folder / "adapter_config.json", decoder.config.vision is not None)
     path = folder / "adapter_model.safetensors"
     try:
         arrays = load_file(path)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: expected a safetensors file: {error}") from error
-    stacked = {}
-    for target in lora.targets:
-        for name, (shape, _) in lora_shapes(config, target, lora.rank).items():
-            letter = name[-1]
-            merged = (shape[0], int(np.prod(shape[1:])))[::-1]
-            layers: list[np.ndarray] = []
-            for i in range(config.num_layers):
-                key = _peft_name(target, i, letter, prefix)
-                array = arrays.pop(key, None)
-                if array is None or array.shape != merged:
-                    got = "none" if array is None else f"shape {array.shape}"
-                    raise CheckpointError(f"{path}: {key}: expected shape {merged}, got {got}")
-                layers.append(array.T.reshape(shape))
-            stacked[name] = jnp.asarray(np.stack(layers), jnp.float32)
+    read = []
+    for holder, name, shape, published in _adapters(decoder, lora, in_tower, prefix):
+        merged = (shape[0], int(np.prod(shape[1:])))[::-1]
+        layers: list[np.ndarray] = []
+        for key in published:
+            array = arrays.pop(key, None)
+            if array is None or array.shape != merged:
+                got = "none" if array is None else f"shape {array.shape}"
+                raise CheckpointError(f"{path}: {key}: expected shape {merged}, got {got}")
+            layers.append(array.T.reshape(shape))
+        read.append((holder, name, jnp.asarray(np.stack(layers), jnp.float32)))
     if arrays:
         raise CheckpointError(f"{path}: {len(arrays)} arrays have no place in the decoder, e.g. {min(arrays)}")
     remove_lora(decoder)
-    for name, adapter in stacked.items():
-        setattr(decoder.layers, name, LoraParam(adapter))
+    for holder, name, adapter in read:
+        setattr(holder, name, LoraParam(adapter))
     decoder.lora = lora
+    if in_tower:
+        decoder.vision.lora = lora
     return decoder
