@@ -24,6 +24,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
+from embodied_mem.worlds.alfworld.env import find_games
 from experiments.evaluate import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
@@ -191,6 +192,10 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
         (["--record", "x"], "with --model, got none"),
         (["--deliveries", "none"], "--deliveries with --model: expected --model, and --server or --record"),
         (["--deliveries", "none", "--record", "x", "--sees"], "--sees: expected weights of a world with pictures"),
+        (
+            ["--deliveries", "none", "--record", "x", "--spread"],
+            "--spread: expected deliveries, --num_tasks and a split",
+        ),
         (["--deliveries", "teacher", "--guidance", "all", "--record", "x"], "guidance: expected one of subgoal, place"),
     ],
 )
@@ -256,6 +261,26 @@ def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data
     first = [episode for episode in played(result) if episode.agent == "none"][:2]
     assert played(again) == first
     assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in first) > 0
+
+
+def test_games_are_spread_over_the_kinds_of_a_split(alfworld_data, bank, tmp_path, monkeypatch):
+    """A recording of less goes on with more, since the first games stay the first."""
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(alfworld_data.parents[1]))
+    server = Server(reply("look"))
+    few = ["--tasks", "valid_seen", "--max_steps", "1", "--seeds", "0", "--temperature", "0", "--deliveries", "none"]
+    few += ["--bank_file", bank, "--model", "tiny", "--out", str(tmp_path / "out"), "--server", server.url, "--spread"]
+    try:
+        played = [[one.task for one in episodes_of(main([*few, "--num_tasks", count]))] for count in ("6", "8")]
+    finally:
+        server.close()
+    kinds = [task.partition("-")[0] for task in played[1]]
+    assert len(set(kinds[:6])) == 6
+    assert kinds[6:] == kinds[:2]
+    assert played[1][:6] == played[0]
+    split = [game.parents[1].name + "/" + game.parents[0].name for game in find_games("valid_seen")]
+    found = [next(i for i, name in enumerate(split) if name in task) for task in played[1]]
+    assert found[:6] == sorted(found[:6])
+    assert found[6] == found[0] + 1
 
 
 def remembers(body):

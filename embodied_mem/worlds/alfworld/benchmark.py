@@ -99,6 +99,10 @@ class AlfworldConfig(ChatOptions):
     )  # fmt: skip
     tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
     num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
+    spread: bool = option(
+        False,
+        "--num_tasks takes games of every kind in turn, for deliveries; else a split's first, all of one kind",
+    )
     max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
     deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=DELIVERIES)
     weights: str = option(
@@ -142,6 +146,8 @@ class AlfworldConfig(ChatOptions):
                 raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
+        if self.spread and (self.agents or not self.num_tasks or self.tasks == "generated"):
+            raise InvalidInputError("--spread: expected deliveries, --num_tasks and a split or folder beside it")
         if self.executor and (self.model or self.agents):
             raise InvalidInputError("--executor: expected none beside --model or --agents, got both")
         if self.executor and not (
@@ -206,7 +212,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     from embodied_mem.training.bank import scoring_bank, teach_bank
     from embodied_mem.training.tasks import shown
 
-    from .tasks import games_of
+    from .tasks import games_of, spread
 
     started = time.perf_counter()
     bundle = models.load()
@@ -222,7 +228,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         raise InvalidInputError("--sees: expected weights of a world with pictures (--world.drawn), got some without")
     source = config.tasks or world.valid
     count = config.num_tasks or (world.num_valid if source == world.valid else 0)
-    games = games_of(source, count, "valid", world, trained.seed)
+    games = games_of(source, 0 if config.spread else count, "valid", world, trained.seed)
+    if config.spread:
+        games = [*spread([game for game in games if isinstance(game, pathlib.Path)])[:count]]
     if not games:
         raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
     try:
@@ -248,7 +256,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), batch_size=batch_size,
         settings=[dataclasses.asdict(row) for row in rows],
-        executor=chat.name if chat else pathlib.Path(config.executor).name, sees=config.sees,
+        executor=chat.name if chat else pathlib.Path(config.executor).name, sees=config.sees, spread=config.spread,
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
@@ -267,6 +275,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         "settings",
         "executor",
         "sees",
+        "spread",
     )
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,15 @@ def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int)
         files = [file for file in files if is_dev(file) is (source == "dev")]
     games: list[Game | Path] = [*files]
     return games[: count or None]
+
+
+def spread(files: Sequence[Path]) -> list[Path]:
+    """The game files of every kind of task in turn, those of a kind in their order; so the first of them are of all
+    kinds, where a split is sorted by kind."""
+    kinds: dict[str, list[Path]] = {}
+    for file in files:
+        kinds.setdefault(file.parents[1].name.partition("-")[0], []).append(file)
+    return [file for turn in itertools.zip_longest(*kinds.values()) for file in turn if file is not None]
 
 
 def _generated(count: int, split: str, world: WorldConfig, seed: int, homes: bool, changes: int = -1) -> list[Game]:
