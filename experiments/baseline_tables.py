@@ -90,6 +90,22 @@ def agents_table(data: dict[str, Any], source: str) -> str:
     )
 
 
+def again_table(data: dict[str, Any], source: str) -> str:
+    """The same on the subsets of a world: success and steps of each run; differences are to the agent's first run."""
+    head = ["agent", "run"]
+    for subset in data["again"]:
+        head += [f"{subset}: success", "against the first run, paired", "steps"]
+    rows = []
+    for name, runs in next(iter(data["again"].values())).items():
+        for number in range(len(runs)):
+            cells = [name, str(number + 1)]
+            for row in (subset[name][number] for subset in data["again"].values()):
+                against = difference(row.get("success_difference_to_first_run"))
+                cells += [rate(row["success"], row["interval"]), against, f"{row['steps']:.1f}"]
+            rows.append(cells)
+    return markdown(head, rows, f"at most {data['protocol']['max_steps']} steps; {source}")
+
+
 def deliveries_table(data: dict[str, Any], source: str) -> str:
     """Memory methods beside the deliveries of this package, played by one executor."""
     head = ["delivery", "success", "95 % interval", "against none, paired", "steps", "tokens of memories/step"]
@@ -111,6 +127,8 @@ BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "baseline_trials": trials_table,
     "baseline_recall": recall_table,
     "baseline_agents": agents_table,
+    "baseline_agents_eb_alfred": again_table,
+    "baseline_agents_eb_habitat": again_table,
     "baselines_alfworld": deliveries_table,
 }
 """Table by result."""

@@ -39,7 +39,8 @@ WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may impo
     (r"(__init__|simulator_program)", 1, "never"),
     (r"(rules|planner|search_prior|agents|skills|agent/.*)", 5, "never"),
     (
-        r"(tasks|samples|recordings|teacher|wording/(errand_teacher|procedure_teacher|teacher|teacher_noise|follower))",
+        r"(tasks|samples|recordings|teacher"
+        r"|wording/(errand_teacher|procedure_teacher|teacher|teacher_noise|taught_player|follower))",
         6,
         "in functions",
     ),

@@ -14,22 +14,13 @@ from embodied_mem.evaluation.benchmarks.twice import ROWS, live, play_twice, row
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
 from embodied_mem.worlds.eb_alfred.hidden import HIDDEN, HiddenThings
-from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task
-from tests.worlds.eb_habitat.eb_habitat_home import SINK, SOFA, TABLE, episode
+from tests.worlds.eb_habitat.eb_habitat_home import homes
 
 
 def test_a_home_is_told_in_the_first_line():
     assert home_told(in_home("base/3", "You are in an apartment.")) == "base/3"
     assert home_told("You are in an apartment.\nHome: base/3.") == ""
-
-
-def homes():
-    """Two apartments; the cups lie where nobody would look first, and not in the same place."""
-    found = [
-        episode(objects={"apple_0": SOFA, "cup_0": place}, id=f"home/{i}") for i, place in enumerate((SINK, TABLE))
-    ]
-    return list(read_tasks(json.dumps({"episodes": found}).encode(), "home.json", Scenes()))
 
 
 def test_a_remembered_apartment_needs_no_search_and_another_one_misleads():

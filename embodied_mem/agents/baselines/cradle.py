@@ -21,6 +21,7 @@ import numpy as np
 
 from embodied_mem.agents.agent import CommandGenerator
 from embodied_mem.agents.planner_critic.agent import TaskRecord
+from embodied_mem.agents.planner_critic.beliefs import home_told
 from embodied_mem.compiler.prompts import compact_room
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.memory.vectors.static import default_embedder
@@ -63,6 +64,7 @@ class Cradle(CommandGenerator):
         self.record, self.summary = TaskRecord(), ""
         self.recent.clear()
         self._goal, self._room, self._answers, self._curated = goal, compact_room(text), list[str](), False
+        self._home = home_told(text)
         self._player.reset(goal, text)
         last, places = text, rooms_places(self._room)
         for skill in self.found(self.part()):
@@ -87,7 +89,7 @@ class Cradle(CommandGenerator):
 
     def part(self) -> str:
         """The part of the task that is at hand."""
-        return f"find {self._thing} in a room with {self._room}"
+        return f"find {self._thing} in a room with {self._room}" + f" of home {self._home}" * bool(self._home)
 
     def _told(self) -> str:
         """Summary and recent steps, as one text."""

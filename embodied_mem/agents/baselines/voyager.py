@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable, Sequence
 
 from embodied_mem.agents.agent import CommandGenerator
 from embodied_mem.agents.planner_critic.agent import TaskRecord
+from embodied_mem.agents.planner_critic.beliefs import home_told
 from embodied_mem.compiler.prompts import compact_room, plain_goal
 from embodied_mem.memory.bank.rationale import key_actions
 from embodied_mem.memory.readers import DEFAULT
@@ -75,19 +76,20 @@ class Voyager(CommandGenerator):
         """Numbers of tasks, those first that are said in fewer words: whatever is to be done besides needs a word."""
         return sorted(range(len(goals)), key=lambda number: (len(plain_goal(goals[number]).split()), number))
 
-    def candidates(self, goal: str, room: str) -> list[Skill]:
+    def candidates(self, goal: str, room: str, home: str = "") -> list[Skill]:
         """Of the nearest skills those for the same goal whose places this room has, nearest first."""
-        near = [self.skills[number] for number, _ in self._index.index.search(_described(goal, room), NEAREST)]
+        near = [self.skills[number] for number, _ in self._index.index.search(_described(goal, room, home), NEAREST)]
         has = rooms_places(room)
         return [one for one in near if one.goal == plain_goal(goal) and one.places <= has]
 
     def play(self, goal: str, text: str) -> Generator[str, str, None]:
         """As `CommandGenerator.play`."""
         self.record, self._goal, self._room = TaskRecord(), goal, compact_room(text)
+        self._home = home_told(text)
         self._steps: list[Step] = []
         self._player.reset(goal, text)
         last = text
-        for skill in self.candidates(goal, self._room)[:RETRIES]:
+        for skill in self.candidates(goal, self._room, self._home)[:RETRIES]:
             self.record.plans += 1
             names: dict[str, str] = {}
             for step in skill.steps:
@@ -117,14 +119,14 @@ class Voyager(CommandGenerator):
         if not won:
             return
         episode = Episode("", self._goal, tuple(self._steps), True, observation)
-        description, steps = _described(self._goal, self._room), key_actions(episode)
+        description, steps = _described(self._goal, self._room, self._home), key_actions(episode)
         skill = Skill(description, DEFAULT.goal_object(self._goal), plain_goal(self._goal), steps)
         if steps and skill not in self.skills.values():
             self.skills[self._index.add(description)] = skill
 
 
-def _described(goal: str, room: str) -> str:
-    return f"{plain_goal(goal)} in a room with {room}"
+def _described(goal: str, room: str, home: str) -> str:
+    return f"{plain_goal(goal)} in a room with {room}" + f" of home {home}" * bool(home)
 
 
 def rooms_places(room: str) -> set[str]:

@@ -33,6 +33,7 @@ def play(
     num_tasks: int,
     runs: int,
     lives: int,
+    lists_actions: bool = False,
 ) -> Runs:
     """Outcomes by agent and run.
 
@@ -43,6 +44,7 @@ def play(
         num_tasks: tasks of the env.
         runs: how often the tasks are played.
         lives: robots that share the tasks, each with its own memory, in lockstep.
+        lists_actions: as for `rollout`.
 
     An agent with a method `curriculum` (goals -> numbers) says itself in which order it plays them.
     """
@@ -57,7 +59,13 @@ def play(
         shares = [list(order[life::lives]) for life in range(lives)]
         with Progress(name, num_tasks * runs, unit="task") as progress:
             played[name] = [
-                rollout(world, agents, shares, on_episode=lambda one: progress.update(steps=one.record.steps))
+                rollout(
+                    world,
+                    agents,
+                    shares,
+                    on_episode=lambda one: progress.update(steps=one.record.steps),
+                    lists_actions=lists_actions,
+                )
                 for _ in range(runs)
             ]
     return played

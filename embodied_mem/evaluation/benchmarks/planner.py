@@ -10,6 +10,7 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --agents first_reading ends_itself                                   # agents that stop by themselves
     --agents --deliveries none static compiled --weights RUN/weights     # deliveries alone, by models
     --twice 15                                                           # in homes that are lived in (`twice`)
+    --runs 3 --max_steps 15 --agents full reflexion voyager cradle       # tasks again, memory kept (`again`)
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
@@ -31,11 +32,13 @@ from typing import Any, TextIO
 import numpy as np
 
 from embodied_mem import envs
+from embodied_mem.agents.baselines import AGENTS as BASELINES
 from embodied_mem.agents.deliveries import DELIVERIES
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.rollout import Played, rollout
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import (
     AgentNumbers,
     EpisodeResult,
@@ -97,7 +100,7 @@ class PlannerConfig(ChatOptions):
 
     Attributes:
         world: id of the environment.
-        agents: of `AGENTS`, or `chat_planner_critic`.
+        agents: of `AGENTS`, or `chat_planner_critic`; with `runs` those of other papers, too.
         subsets: that are scored; empty takes all at hand.
         deliveries: of memory, by the models in `weights`.
         weights: folder with models that read ALFWorld's texts.
@@ -108,11 +111,13 @@ class PlannerConfig(ChatOptions):
         num_tasks: of each subset; 0 takes all.
         trace: JSON lines of every step, for `embodied-mem view`.
         twice: steps of an episode in homes that are lived in (`twice`); 0 plays the rest and not that.
+        runs: how often agents play a subset without clearing memory (`again`); 0 plays the rest and not that.
+        max_steps: of an episode then.
     """
 
     world: str
     agents: tuple[str, ...] = option(
-        tuple(AGENTS), "agents that are scored; none for deliveries alone", choices=_CONFIGS
+        tuple(AGENTS), "agents that are scored; none for deliveries alone", choices=(*_CONFIGS, *BASELINES)
     )
     subsets: tuple[str, ...] = option((), "of tasks; default: all at hand")
     deliveries: tuple[str, ...] = option((), "of memory, by the weights", choices=DELIVERIES)
@@ -128,6 +133,15 @@ class PlannerConfig(ChatOptions):
     twice: int = option(
         0, "plays tasks twice in homes that are lived in, in so many steps, and nothing else; 0 does not"
     )
+    runs: int = option(0, "plays agents so often without clearing memory, and nothing else; 0 does not")
+    max_steps: int = option(15, "of an episode, with --runs")
+
+    def __post_init__(self) -> None:
+        theirs = [name for name in self.agents if name in BASELINES]
+        if theirs and not self.runs:
+            raise InvalidInputError(f"--agents {theirs[0]}: expected --runs >= 1, got {self.runs}")
+        if self.runs and (self.deliveries or self.twice or CHAT_AGENT in self.agents):
+            raise InvalidInputError(f"--runs: expected no --deliveries, --twice or {CHAT_AGENT} beside it")
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -176,6 +190,10 @@ class PlannerBenchmark:
             from .twice import evaluate_twice  # which plays by this module
 
             return evaluate_twice(self, config, facts, result)
+        if config.runs:
+            from .again import evaluate_again
+
+            return evaluate_again(self, config, facts, result)
         shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
         with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
@@ -202,11 +220,16 @@ class PlannerBenchmark:
             from .twice import table as table_twice
 
             return table_twice(report["twice"])
+        if "again" in report:
+            from .again import table as table_again
+
+            return table_again(report["again"])
         return table(report["subsets"], self.published)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """As `Benchmark.line`."""
-        return {"world": self.world, "subsets": report.get("subsets", report.get("twice"))}
+        rows = next(report[key] for key in ("subsets", "twice", "again") if key in report)
+        return {"world": self.world, "subsets": rows}
 
     def agent(
         self, config: PlannerCriticConfig, memory: LifelongMemory | None, model: ChatModel | None = None

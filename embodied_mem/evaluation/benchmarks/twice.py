@@ -46,16 +46,17 @@ LABELS = {
 }
 
 
-class _Named:
-    """Envs whose first texts name the home."""
+class Named:
+    """Envs whose first texts name the home: `home`, or that of the task, which is called as the task is."""
 
-    def __init__(self, world: Any, home: str):
+    def __init__(self, world: Any, home: str = ""):
         self._world, self._home = world, home
         self.num_envs, self.max_steps = world.num_envs, world.max_steps
 
     def reset(self, *, options: dict[str, Any]) -> tuple[list[str], Any]:
         observations, info = self._world.reset(options=options)
-        return [in_home(self._home, text) for text in observations], info
+        homes = [self._home or name for name in info["task_id"]]
+        return [in_home(home, text) for home, text in zip(homes, observations)], info
 
     def step(self, actions: Sequence[str], /) -> Any:
         return self._world.step(actions)
@@ -75,7 +76,7 @@ def live(
     It is written to `trace` under its `name`.
     """
     world = envs.make(benchmark.world, tasks=[task], num_envs=1, max_steps=max_steps)
-    named = _Named(benchmark.hides(world), home)
+    named = Named(benchmark.hides(world), home)
     agent = benchmark.agent(ABLATIONS["full"], memory)
     [played] = rollout(named, [traced(agent, trace, name)], [[0]], lists_actions=benchmark.lists_actions)
     return played, agent.memory

@@ -110,6 +110,10 @@ class TaskSource(Protocol):
         nothing such."""
         return None
 
+    def player(self) -> Any:
+        """An `agents.baselines.player.Player` of these tasks, which remembers nothing; None if there is none."""
+        return None
+
     def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> Any:
         """A vector environment of these tasks with so many rows; at most `max_steps` per episode, None for the world's
         own limit."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
 import numpy as np
+
+from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 
 TABLE = "receptacle_aabb_Tbl1_Top1_frl_apartment_table_01"
 SOFA = "receptacle_aabb_Sofa_frl_apartment_sofa"
@@ -99,3 +102,11 @@ def official_pickle(episodes: list[dict[str, Any]], assets: dict[str, str], prot
     names = {v: k for k, v in numbers.items()}
     content = {"all_transforms": np.array(transforms), "idx_to_name": names, "all_eps": entries}
     return pickle.dumps(content, protocol)
+
+
+def homes() -> list[Any]:
+    """Two apartments; the cups lie where nobody would look first, and not in the same place."""
+    found = [
+        episode(objects={"apple_0": SOFA, "cup_0": place}, id=f"home/{i}") for i, place in enumerate((SINK, TABLE))
+    ]
+    return list(read_tasks(json.dumps({"episodes": found}).encode(), "home.json", Scenes()))

@@ -21,6 +21,7 @@ from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, parse_errands
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder
+from embodied_mem.worlds.alfworld.wording.taught_player import TaughtPlayer
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, remembered_places
 from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
 from embodied_mem.worlds.alfworld.wording.text import Percept, Task, type_of
@@ -71,6 +72,10 @@ class ErrandTasks:
     def teacher(self, kinds: Sequence[str] | None = None) -> ErrandTeacher:
         """As `TaskSource.teacher`."""
         return ErrandTeacher(type(self).order, kinds=kinds or self.kinds)
+
+    def player(self) -> TaughtPlayer:
+        """As `TaskSource.player`."""
+        return TaughtPlayer(lambda order: ErrandTeacher(order, kinds=self.kinds), type(self).order)
 
     def task_key(self, task_id: str) -> str:
         """As `TaskSource.task_key`."""

@@ -233,6 +233,7 @@ class AlfworldTextAdapter:
         return {
             "goal": [row.goal for row in self._rows],
             "task_id": [row.task_id for row in self._rows],
+            "steps": np.array([row.steps for row in self._rows]),
             "won": np.array([row.won for row in self._rows]),
             "progress": np.array([row.progress for row in self._rows]),
             "admissible_commands": [row.commands() for row in self._rows],
