@@ -19,7 +19,7 @@ from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import HELD, Trace, parse_action
 from .agent import Reply
-from .goals import Move, core_of, with_carries
+from .goals import Move, Thing, core_of, with_carries
 from .house import HouseView, kind_of
 from .instruction import read_instruction
 from .lexicon import PlaceMention, PlaceWords
@@ -103,8 +103,41 @@ class MemoryPlanner:
     def _spare(self) -> int:
         """Actions left over, if what is left of the moves goes well."""
         left = self.moves[self._current :]
-        rooms = {room for move in left if (room := self._search.unseen_home(move.thing))}
-        return self._max_actions - self._used - 1 - 4 * len(left) - len(rooms)
+        rooms = {room for move in left if (room := self._search.unseen_home(move.thing, self._taken(move.thing)))}
+        sought = {move.thing for move in left if not move.thing.name}
+        looks = sum(self._search.described(thing, thing.kind) for thing in sought)
+        return self._max_actions - self._used - 1 - self._needed(left) - len(rooms) - looks
+
+    def _needed(self, moves: Sequence[Move]) -> int:
+        """Actions that moves need: a walk to each thing and each place where the agent does not stand, pick, place."""
+        view, count, at = self.view, 0, self.view.at
+        held = next((m.thing for m in moves if m.thing.name and m.thing.name == view.held), None)
+        places: dict[int, str] = {}
+        for move in moves:
+            thing = move.thing
+            if thing is not held:
+                seen = view.objects.get(thing.name)
+                source = places.get(id(thing), "") or (seen.place if seen is not None else thing.start)
+                count += 1 + (not source or source != at)
+                at = source
+            goal = self._goal(move)
+            if move.carry:
+                held, at, count = thing, goal, count + 1
+                continue
+            count += 1 + (not goal or goal != at)
+            held, at, places[id(thing)] = None, goal, goal
+        return count
+
+    def _goal(self, move: Move) -> str:
+        """The piece that a thing is likely to be put on, as far as is known; empty where it is not."""
+        if move.piece:
+            return move.piece
+        beside = self.view.objects.get(move.beside.name) if move.beside is not None else None
+        return beside.place if beside is not None and beside.place != HELD else ""
+
+    def _taken(self, thing: Thing) -> set[str]:
+        """Names of the objects that are other things of the task."""
+        return {move.thing.name for move in self.moves if move.thing is not thing and move.thing.name}
 
     def _step(self, move: Move) -> Reply | None:
         """The next action for a move, by the first of `RULES` that knows; None if it is done or cannot be done."""
@@ -132,10 +165,9 @@ class MemoryPlanner:
         part = self._parts[move.part]
         if part.others and not self._started(part):  # all of it is looked for first: it may be another memory's
             for other in part.moves:
-                if room := self._search.unseen_home(other.thing):
+                if room := self._search.unseen_home(other.thing, self._taken(other.thing)):
                     return self._search.explore(other.thing, room, "is not found yet")
-        taken = {other.thing.name for other in self.moves if other.thing is not thing}
-        reply = self._search.look_for(move, taken, self._spare())
+        reply = self._search.look_for(move, self._taken(thing), self._spare())
         if reply is not None or not thing.name:
             return reply or Verdict.DONE
         if not thing.known:
@@ -200,7 +232,7 @@ class MemoryPlanner:
         The part's moves are then another memory's, best of those whose objects may be there.
         """
         part = self._parts[move.part]
-        gone = [m.thing for m in part.moves if self._search.missing(m.thing)]
+        gone = [m.thing for m in part.moves if self._search.missing(m.thing, self._taken(m.thing))]
         if self._started(part) or not gone:
             return False
         used = {other.source for other in self._parts}
@@ -208,7 +240,7 @@ class MemoryPlanner:
             other = part.others.pop(0)()
             if other.source in used:
                 continue
-            if other.moves and not any(self._search.missing(m.thing) for m in other.moves):
+            if other.moves and not any(self._search.missing(m.thing, self._taken(m.thing)) for m in other.moves):
                 self._notes += [f"{gone[0].phrase} is not where I remember it, so something else may be meant."]
                 self._notes += other.notes
                 other.others = part.others

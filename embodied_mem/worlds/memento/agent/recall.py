@@ -46,7 +46,7 @@ _PERSONAL = re.compile(
 )
 _LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
 _MAX_UNKNOWN = 2
-_SWITCH, _CUE, _PLACE = 0.12, 0.08, 0.08
+_SWITCH, _TAKEN, _CUE, _PLACE = 0.12, 0.3, 0.08, 0.08
 
 
 @dataclasses.dataclass
@@ -132,23 +132,25 @@ def _unknown(thing: Thing) -> str:
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
     """The memory that each sentence is about: the best row of choices; a change that is not announced has a price.
 
-    A sentence that only says more of what was named before ("place them next to each other") is about the same memory.
+    So has a request that is announced as another one, for a memory that one before it has taken. A sentence that only
+    says more of what was named before ("place them next to each other") is about the same memory.
     """
-    count = len(scores[0])
-    best = list(scores[0])
-    back: list[list[int]] = []
+    rows: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {
+        (j, frozenset([j])): (score, [j]) for j, score in enumerate(scores[0])
+    }
     for row, sentence in zip(scores[1:], commands[1:]):
-        price = 0.0 if _CONNECTED.match(sentence) else _SWITCH
-        if grammar.says_more(sentence):
-            row, price = [0.0] * count, math.inf
-        top = max(range(count), key=lambda j: best[j])
-        came = [top if best[top] - price > best[j] else j for j in range(count)]
-        best = [row[j] + max(best[j], best[top] - price) for j in range(count)]
-        back.append(came)
-    path = [max(range(count), key=lambda j: best[j])]
-    for came in reversed(back):
-        path.append(came[path[-1]])
-    return path[::-1]
+        announced, more = bool(_CONNECTED.match(sentence)), grammar.says_more(sentence)
+        longer: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {}
+        for (last, taken), (total, path) in rows.items():
+            for j, score in enumerate(row):
+                if more and j != last:
+                    continue
+                price = (_TAKEN if j in taken else 0.0) if announced else (_SWITCH if j != last else 0.0)
+                key, value = (j, taken | {j}), total if more else total + score - price
+                if key not in longer or value > longer[key][0]:
+                    longer[key] = value, [*path, j]
+        rows = longer
+    return max(rows.values(), key=lambda found: found[0])[1]
 
 
 def _likeness(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from .agent import Reply
 from .descriptions import alike
@@ -21,9 +21,7 @@ _AT_HOME = 0.1
 what it counts for to be where memory found it."""
 _HASTE = 12
 """Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
-_TRUSTING = 5
-"""Actions to spare below which what stands alone where memory found it is taken without a look."""
-_THOROUGH = 8
+_THOROUGH = 3
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
 
@@ -76,21 +74,30 @@ class Search:
         """The answer that looks for a thing in a room."""
         return Reply(f"{thing.phrase[0].upper()}{thing.phrase[1:]} {why}; I explore {room}.", f"Explore[{room}]")
 
-    def unseen_home(self, thing: Thing) -> str:
-        """The room in which memory found a thing, where it is still to be explored for it; else empty."""
+    def unseen_home(self, thing: Thing, taken: Collection[str] = ()) -> str:
+        """The room in which memory found a thing, where it is still to be explored for it; else empty.
+
+        Objects that are `taken` by other things of the task are not it.
+        """
         view, room = self.view, thing.start_room
-        seen = any(one.start == thing.start and kind_of(name) == thing.kind for name, one in view.objects.items())
+        free = [name for name in view.objects if kind_of(name) == thing.kind and name not in taken]
+        seen = any(view.objects[name].start == thing.start for name in free)
         return room if room in view.floors and room not in view.explored and not thing.name and not seen else ""
 
-    def missing(self, thing: Thing) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing seen can be it."""
+    def missing(self, thing: Thing, taken: Collection[str] = ()) -> bool:
+        """Whether memory says where a thing was, that room was explored, and nothing seen and not `taken` is it."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
-        same = [name for name in view.objects if kind_of(name) == thing.kind]
+        same = [name for name in view.objects if kind_of(name) == thing.kind and name not in taken]
         if not thing.captions:
             return not same
         return all(view.objects[name].described and self.likeness(thing, name) < _UNLIKE for name in same)
+
+    @staticmethod
+    def described(thing: Thing, kind: str) -> bool:
+        """Whether more is said of a thing than its category, so that it must be told from others of it."""
+        return bool(set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind)))
 
     def _expected(self, move: Move) -> list[str]:
         """Rooms in which the thing should be, as words and memory say."""
@@ -127,14 +134,16 @@ class Search:
     def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
         """Decide for one of the objects, or look at one closely, or at its room."""
         view = self.view
-        told = set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind_of(pool[0])))
+        told = self.described(thing, kind_of(pool[0]))
         rooms = [view.objects[name].start_room for name in pool]
         part = [room for room in rooms if room not in view.explored and room in view.floors]
         alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
         settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
         hurried = spare <= -_HASTE
         home = [name for name in pool if thing.start and view.objects[name].start == thing.start]
-        if spare < _TRUSTING and len(home) == 1 and not view.objects[home[0]].described:
+        if (
+            len(home) == 1 and not view.objects[home[0]].described and not told
+        ):  # nothing but its place was ever said of it
             thing.name = home[0]
             return None
         if not (told or thing.captions) or (settled and not part) or hurried:
