@@ -149,6 +149,42 @@ def test_a_request_is_the_same_whatever_stands_around_it(words, half):
     assert len(lost) <= LOST[half], lost
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I need a hand with moving the jug to the stand.",
+        "I could use some help moving the jug to the stand.",
+        "I'd love it if you'd move the jug to the stand.",
+        "As I'm busy cooking, get ready by moving the jug to the stand.",
+        "Move the jug to the stand. Take your time.",
+        "Move the jug to the stand pls",
+        "Move the jug to the stand as quickly as you can.",
+        "Why not move the jug to the stand?",
+        "To get the house ready, move the jug to the stand.",
+        "I will be grateful if you move the jug, and quickly, to the stand.",
+    ],
+)
+def test_lead_ins_and_endings(words, text):
+    assert [(things[0], place) for things, place, _ in read(text, words)] == [("the jug", ("stand", ""))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If you move the jug, please tell me.",
+        "I usually begin by moving the jug to the stand.",
+        "I told him not to move the jug.",
+        "The jug is used in setting the mood.",
+    ],
+)
+def test_what_asks_for_nothing(text):
+    assert not request_in(text)
+
+
+def test_the_gerund_of_a_verb_that_announces_a_task_announces_it_too(words):
+    assert read("Would you mind setting up the table for dinner?", words) == []
+
+
 def test_small_letters_without_punctuation_say_the_same(words):
     text = bare(
         {"instruction": "Please move the jug, the red cup, and my lamp to the bedroom table. Put them together."}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from .lexicon import TABLES, alternatives, content
+from .requests import gerund
 
 _BE = "is|are|was|were|has|have"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -38,7 +39,7 @@ VERB = re.compile(
 )
 """A verb that asks for something, where a clause may begin."""
 
-HEADERS = frozenset(TABLES["headers"].strip().split("; "))
+HEADERS = frozenset(form for verb in TABLES["headers"].strip().split("; ") for form in (verb, gerund(verb)))
 """Verbs that announce a task rather than name a move."""
 
 ARRANGE = HEADERS | {"arrange", "arranging", "set", "setting", "stage", "gather", "organizing", "rearrange", "get"}

@@ -39,13 +39,16 @@ _FUNCTION = (
     _MODALS | _ADVERBS | _NOT | _LISTENERS | _OTHERS | _DETERMINERS | _BOUNDARIES | _GOVERNORS
     | frozenset(TABLES["function words"].split())
 )  # fmt: skip
+_PURPOSE = re.compile(r"\s*(?:in order\s+|so as\s+)?to\s+\Z", re.IGNORECASE)
+_WISH = re.compile(r"(?:\b(?:would|will)|'d|'ll)\b", re.IGNORECASE)
+_HELP = frozenset(("help", "assist", "hand", "need"))
 _GOES_ON = re.compile(r",|\b(?:please|(?:can|could|would|will|need|want)\s+you)\b", re.IGNORECASE)
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|once|after|before|as|while|until|unless|because|since)\b", re.IGNORECASE
 )
 _OBJECT = (
     r"(?:\s+(?:up|away|out|down|over|aside|off|back|in))?\s+"
-    r"(?!(?:sure|to|and|or|by|for(?!\s+(?:my|our|the)\b)|as|is|are|was|be|been|late|early|home|ready|done|in|on|at|of|with|from|into)\b)[\w'\"(-]"
+    r"(?!(?:your|sure|to|and|or|by|for(?!\s+(?:my|our|the)\b)|as|is|are|was|be|been|late|early|home|ready|done|in|on|at|of|with|from|into)\b)[\w'\"(-]"
 )
 
 
@@ -77,9 +80,10 @@ _CONNECTIVE = re.compile(
 )
 _TAIL = re.compile(
     r"[\s,;-]*(?:"
-    r"\b(?:if|when|whenever|once|as soon as|as long as|unless)\s+(?:you|it|that|this|possible|convenient|at all)\b[^.]*"
+    r"\b(?:if|when|whenever|once|as \w+ as|unless)\s+(?:you|it|that|this|possible|convenient|at all)\b[^.]*"
     r"|\b(?:would|will|could|can|won't|shall|should)\s+(?:you|we)"
-    r"|\b(?:please|thanks?|thank you|okay|ok|alright|cheers|for me|for us|right now|right away|now|asap|soon|already)"
+    r"|\b(?:please|pl[sz]+|thanks?|thank you|okay|ok|alright|cheers|for me|for us"
+    r"|right now|right away|now|asap|soon|already|immediately|at your (?:\w+ )?convenience)"
     r"(?:\s+(?:so much|a lot|very much|again|in advance|a million|so))?"
     r")\s*[?!.,]*\s*\Z",
     re.IGNORECASE,
@@ -94,6 +98,8 @@ def _asks(before: str, after: str, is_gerund: bool) -> bool:
     """Whether a verb between these words asks for something."""
     words = _words(before)
     own = [word for word in words if word.isalpha() or "'" in word]
+    if words[-2:] == ["why", "not"]:
+        return True
     while words and words[-1] in _ADVERBS and words[-1] not in ("please", "kindly", "then", "now"):
         if words.pop() in _NOT:
             return False
@@ -102,12 +108,15 @@ def _asks(before: str, after: str, is_gerund: bool) -> bool:
     last = words[-1]
     if last in _NOT or last in _DETERMINERS:
         return last in ("your",) and is_gerund
-    told = any(word in _LISTENERS or word in ("your",) for word in own)
+    told = any(word.partition("'")[0] in _LISTENERS or word == "your" for word in own)
     first_person = any(word in ("i", "i'm", "i've", "i'd", "i'll") for word in own)
     if first_person and not told and HABIT.search(before):
         return False
     if is_gerund:
-        return last in _GOVERNORS and (told or not first_person)
+        clause = re.split(r"[,;:]", before.lower())[-1]
+        helping = bool(_HELP & set(own))
+        governed = last in _GOVERNORS or last == "hand" or (last == "in" and helping)
+        return governed and (told or helping or not re.search(r"\bi\b", clause))
     if last in ("to", "and", "or"):
         return told or not first_person
     if last in _BOUNDARIES:
@@ -121,7 +130,7 @@ def _asks(before: str, after: str, is_gerund: bool) -> bool:
     if subject in _LISTENERS:
         inverted = len(words) > 1 and words[-2] in _MODALS | {"don't", "do"}
         plain = subject == "you" and not (modal or inverted)
-        return not (plain and _CONDITION.search(before) and _GOES_ON.search(after))
+        return not (plain and _CONDITION.search(before) and not _WISH.search(before) and _GOES_ON.search(after))
     if subject in _OTHERS or subject.startswith("i'"):
         return False
     if subject == "me":
@@ -131,7 +140,11 @@ def _asks(before: str, after: str, is_gerund: bool) -> bool:
 
 def _start(sentence: str) -> int | None:
     """Where the request of a sentence begins, at its verb; None if it holds none."""
-    for match in _VERB.finditer(sentence):
+    verbs = list(_VERB.finditer(sentence))
+    for match in verbs:
+        behind_comma = any(sentence[: later.start()].rstrip().endswith(",") for later in verbs if later is not match)
+        if behind_comma and _PURPOSE.match(sentence[: match.start()]):
+            continue
         verb = match[0].lower().split()[0]
         is_gerund = verb.endswith("ing") and verb != "bring"
         if verb == "have" and re.search(r"\b(?:you|we|i|they)\s*\Z", sentence[: match.start()], re.IGNORECASE):
