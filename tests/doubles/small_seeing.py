@@ -25,7 +25,7 @@ def tokenizer() -> Tokenizer:
     return train_bpe(["memory goal room find the mug on desk 1 go to"] * 4, 310, (*SPECIAL_TOKENS, *SIGNS))
 
 
-def seeing(seed: int, width: int = 48, heads: int = 4) -> Decoder:
+def seeing(seed: int, width: int = 48, heads: int = 4, layers: int = 2) -> Decoder:
     """A decoder that sees; its parameters are larger than at a usual start, so that pictures matter."""
     image = tokenizer().id_of("<|image_pad|>")
     vision = VisionConfig(
@@ -34,7 +34,7 @@ def seeing(seed: int, width: int = 48, heads: int = 4) -> Decoder:
     )  # fmt: skip
     half = width // heads // 2
     config = DecoderConfig(
-        vocab_size=VOCABULARY, width=width, num_layers=2, num_heads=heads, num_kv_heads=2, head_dim=2 * half,
+        vocab_size=VOCABULARY, width=width, num_layers=layers, num_heads=heads, num_kv_heads=2, head_dim=2 * half,
         mlp_width=64, max_length=4096, mrope_sections=(half - 2 * (half // 3), half // 3, half // 3), vision=vision,
         qkv_bias=True, tie_embeddings=False,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Runs `--config=grpo_tpu` with the overrides of docs/training.md, but smaller: `python small_pod_run.py DIR`.
+"""Runs `--config=grpo_tpu`, but smaller: `python small_pod_run.py DIR WEIGHTS`, with `compiler/` and `executor/` there.
 
 The mesh is 1 x 8 x 1, so that it takes eight devices, of however many processes, and episodes are
-played with two copies of the weights. Models from scratch win no game, so
+played with two copies of the weights. Random models win no game, so
 every group would be equal and give no gradient: half of the trajectories are called won.
 """
 
@@ -15,14 +15,12 @@ import numpy as np
 
 import train
 from embodied_mem.evaluation.command import run
-from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.training.objectives import grpo_update as grpo
 
 FIELDS = {
     "mesh.data": 1, "mesh.fsdp": 8, "mesh.tensor": 1, "mesh.sampling_tensor": 4,
-    "model.compiler": "nano", "model.executor": "nano", "model.weights": "",
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 2,
-    "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4, "model.vocab_size": 600,
+    "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1, "memory.num_soft": 4,
     "model.max_compiler_tokens": 6, "model.max_action_tokens": 3, "compiler_sft.steps": 2, "compiler_sft.batch_size": 4,
     "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 4,
     "grpo.checkpoint_every": 1,
@@ -30,9 +28,7 @@ FIELDS = {
 }  # fmt: skip
 
 if __name__ == "__main__":
-    PRESETS["nano"] = DecoderConfig(
-        width=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, mlp_width=32, scan_layers=True
-    )
     grpo.advantages_of = lambda trajectories, group_size: (np.resize(np.float32([1, -1]), len(trajectories)), 0)
     arguments = [f"--{name}={value}" for name, value in FIELDS.items()]
-    run(lambda: train.main(["--config=grpo_tpu", "--run_dir", sys.argv[1], *arguments]))
+    given = ["--config=grpo_tpu", "--run_dir", sys.argv[1], f"--model.weights={sys.argv[2]}", "--unchecked"]
+    run(lambda: train.main([*given, *arguments]))

@@ -1,4 +1,5 @@
-"""The pod's configuration on eight simulated devices, of one process and of two; a killed process, and a restart."""
+"""The pod's configuration, on folders under its models' names, on eight simulated devices, of one process and of two; a
+killed process, and a restart."""
 
 import json
 import os
@@ -14,8 +15,10 @@ import jax
 import numpy as np
 import pytest
 from quick_programs import flags
+from small_seeing import seeing, tokenizer
 
 from embodied_mem import envs
+from embodied_mem.models.vision.qwen_vl import QwenVL, save_qwen_vl
 from embodied_mem.parallel import processes
 from embodied_mem.training.run.metrics import read_metrics
 
@@ -44,7 +47,7 @@ def start(folder: Path, count: int) -> list[subprocess.Popen]:
             environment |= {
                 "JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(count), "JAX_PROCESS_ID": str(index),
             }  # fmt: skip
-        command = [sys.executable, str(SCRIPT), str(folder)]
+        command = [sys.executable, str(SCRIPT), str(folder), str(folder.parent / "weights")]
         with open(said(folder, index), "w") as out, open(said(folder, index, "err"), "w") as errors:
             started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=errors))
     return started
@@ -65,6 +68,9 @@ def finish(folder: Path, count: int) -> list[str]:
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("pod") / "one"
+    for seed, role in enumerate(("compiler", "executor")):
+        save_qwen_vl(QwenVL(seeing(seed, layers=1)), folder.parent / "weights" / role)
+        tokenizer().save(folder.parent / "weights" / role / "tokenizer.json")
     (output,) = finish(folder, 1)
     assert "8 x cpu, 1 processes" in output
     return folder, json.loads(output.splitlines()[-1])
