@@ -195,6 +195,10 @@ class MethodDelivery(NoMemory):
             delivered.append(recalled)
         return delivered
 
+    def recalled(self, view: View) -> str:
+        """The text for an episode that begins with this view."""
+        return self._recalled(self.method, view).memory
+
     def _recalled(self, method: MemoryMethod, view: View) -> Delivered:
         calls, tokens = method.calls, sum(method.tokens)
         newest = view.turns[-1][1] if view.turns else ""

@@ -229,6 +229,8 @@ class DataConfig(_Part, part="data"):
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
+        methods: memory methods of other papers whose recalled text half of the executor's rows with experiences have in
+            their place (`teachers.recalled`).
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
     """
 
@@ -237,6 +239,7 @@ class DataConfig(_Part, part="data"):
     imagined: float = bounded(0.0, "a probability")
     no_brief: float = bounded(0.15, "a probability")
     banks: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
     teacher: str = "rules"
 
 
@@ -378,6 +381,7 @@ _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "numbered", False), ("memory", "newest_first", False),
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
+    ("data", "methods", ()),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("world", "drawn", False),
 )  # fmt: skip

@@ -57,7 +57,7 @@ class Sample:
         no_brief_prompt: the same with the action history in place of the Brief State.
         output: what it should write.
         view: goal, room and turns for the executor's prompt, see `executor_text`.
-        memory: the experiences as text.
+        memory: the experiences as text, or what a memory method recalled.
         hint: the guidance in `output`.
         reference: what soft tokens should convey.
         action: the command that the executor should give.
@@ -134,6 +134,7 @@ def play_teacher(
     on_done: Callable[[int], None] | None = None,
     plain: bool = False,
     each: Each = map,
+    recall: Callable[[View, int], str] | None = None,
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
 
@@ -152,16 +153,19 @@ def play_teacher(
         on_done: called with the number of tasks just played.
         plain: also ask a second teacher, who has no memory, for the command of each step.
         each: asks the teachers of the rows: `map`, or the `map` of threads for teachers that wait for an answer.
+        recall: (view of an episode that begins, its task) -> memory in the executor's prompt; None for the experiences.
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
         game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k)
-        start = functools.partial(_TaughtRow, make_teacher=make_teacher, seed=seed, info=game.info, plain=plain)
+        start = functools.partial(
+            _TaughtRow, make_teacher=make_teacher, seed=seed, info=game.info, plain=plain, recall=recall
+        )
         lessons = list(each(start, game.rows))
         for _ in game.steps(max_steps):
             running = [lessons[row.index] for row in game.running]
             for taught in running:
-                taught.samples.append(sample_of(taught.row.view, taught.lesson, taught.plain_action))
+                taught.take_down(taught.row.view, taught.lesson, taught.plain_action)
             if act:
                 commands = act([taught.row.task for taught in running], [taught.samples[-1] for taught in running])
             else:
@@ -193,11 +197,18 @@ class _TaughtRow:
     plain_action = ""
 
     def __init__(
-        self, row: Row, make_teacher: Callable[[int], Teacher], seed: int, info: Mapping[str, Any], plain: bool
+        self,
+        row: Row,
+        make_teacher: Callable[[int], Teacher],
+        seed: int,
+        info: Mapping[str, Any],
+        plain: bool,
+        recall: Callable[[View, int], str] | None,
     ):
         self.row, self._teacher = row, make_teacher(row.task)
         self.lesson = self._teacher.begin(row.view.goal, row.observation, row.view.experiences)
         self.samples: list[Sample] = []
+        self._memory = recall(row.view, row.task) if recall else None
         self._plain: tuple[Teacher, BriefState] | None = None
         self._random = np.random.default_rng((seed, row.task))
         self._earlier = info["admissible_commands"][row.index]
@@ -207,6 +218,11 @@ class _TaughtRow:
 
     def _keep(self, teacher: Teacher, lesson: Lesson) -> None:
         self._plain, self.plain_action = (teacher, lesson.state), lesson.action
+
+    def take_down(self, view: View, lesson: Lesson, plain_action: str = "") -> None:
+        """Adds a sample."""
+        sample = sample_of(view, lesson, plain_action)
+        self.samples.append(sample if self._memory is None else dataclasses.replace(sample, memory=self._memory))
 
     def slip(self, command: str, detour: float, info: Mapping[str, Any]) -> str:
         """The command to give for `command`, sometimes another; sometimes the lesson gets a false belief."""
@@ -229,7 +245,7 @@ class _TaughtRow:
             if answer := self._teacher.imagined_answer(observation, thing, self._random):
                 lesson = copy.deepcopy(self._teacher).next(action, answer, state)
                 other = dataclasses.replace(view, turns=[*view.turns[:-1], (action, answer)], images=())
-                self.samples.append(sample_of(other, lesson))
+                self.take_down(other, lesson)
         self.lesson = self._teacher.next(action, observation, state)
         if self._plain is not None:
             teacher, plain_state = self._plain

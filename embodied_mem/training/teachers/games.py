@@ -7,7 +7,10 @@ samples = games.lessons().samples
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 
+from embodied_mem.agents.view import View
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank.settings import BankView
 from embodied_mem.parallel.processes import is_first
@@ -15,6 +18,7 @@ from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import TrainingTasks
 from embodied_mem.training.teachers.episodes import TeacherData, play_teacher
+from embodied_mem.training.teachers.recalled import RecalledTexts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +43,16 @@ class Games:
             self.bank, settings, seed=config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
         )
 
+    @functools.cached_property
+    def _recalled(self) -> RecalledTexts:
+        config = self.config
+        return RecalledTexts(config.data.methods, self.bank, config.seed, config.memory.numbered)
+
+    def recall(self, number: int) -> Callable[[View, int], str] | None:
+        """What stands in the executor's prompt for the experiences in pass or round `number`, where
+        `config.data.methods` names some."""
+        return functools.partial(self._recalled, number=number) if self.config.data.methods else None
+
     def lessons(self) -> TeacherData:
         """What the teacher's passes over all games give."""
         config, data, total = self.config, self.config.data, TeacherData([], [], 0)
@@ -49,7 +63,7 @@ class Games:
                     self.tasks.train, range(self.tasks.num_train), self.seen(number), self.tasks.make_teacher,
                     top_k=config.memory.top_k, detour=data.detour, imagined=data.imagined,
                     seed=config.seed + 1 + number, on_done=progress.update, plain=bool(data.banks),
-                    each=self.tasks.each,
+                    each=self.tasks.each, recall=self.recall(number),
                 )  # fmt: skip
                 total = TeacherData(
                     total.samples + part.samples, total.episodes + part.episodes, total.num_lost + part.num_lost
