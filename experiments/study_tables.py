@@ -149,10 +149,10 @@ def _points(found: list[float] | None) -> str:
 def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
     """The rows that runs of one configuration have in common, one report per training seed: mean and spread.
 
-    `read` gives the result of a name, or None; those of other seeds than 0 have `_seed1` and so on behind it. A
+    `read` gives the result of a name, or None; each seed's has `_seed0` and so on behind it. A
     difference is that of the means over training seeds and seeds of play; its interval is over games.
     """
-    reports = [found for seed in ("", "_seed1", "_seed2") if (found := read(f"{name}{seed}"))]
+    reports = [found for seed in ("_seed0", "_seed1", "_seed2") if (found := read(f"{name}{seed}"))]
     seeds = [report["config"]["seed"] for report in reports]
     rows, outcomes = [], [won_of(report) for report in reports]
     for delivery in reports[0]["deliveries"]:
@@ -171,7 +171,9 @@ def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
         "against none, paired",
     )
     fits, empty = (np.concatenate([won[one] for won in outcomes], 1) for one in ("compiled", "compiled bank=empty"))
+    text = np.concatenate([won["compiled_text"] for won in outcomes], axis=1)
     games = f"compiled with the bank that fits minus with an empty one: {_points([*paired_difference(fits, empty)])}; "
+    games += f"compiled minus compiled_text: {_points([*paired_difference(fits, text)])}; "
     games += f"{reports[0]['num_tasks']} games x {reports[0]['num_seeds']} seeds of play for each training seed"
     commits = ", ".join(report["commit"][:10] for report in reports)
     return markdown(head, rows, f"{games}; {reports[0]['machine']}; scored at commits {commits}")
@@ -234,7 +236,7 @@ STUDIES = {
     "soft_budget": soft_budget_table,
     "soft_probe": soft_probe_table,
     "life": life_table,
-    "alfworld_judging": controls_table,
+    "alfworld_judging_seed0": controls_table,
     "alfworld_qwen15": served_table,
     "scienceworld_control": scienceworld_control_table,
 }
