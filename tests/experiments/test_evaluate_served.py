@@ -168,7 +168,9 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     by = {name: [(e.task, e.won, e.progress, e.steps) for e in episodes_of(report) if e.agent == name] for name in rows}
     assert by["compiled_text guidance=command"] == by["guidance_only"]
     assert rows["guidance_only"]["success"] > rows["none"]["success"] == 0
-    assert rows["compiled_text"]["refused"] > 0.5 > rows["compiled_text guidance=command"]["refused"]
+    place, command = rows["compiled_text"], rows["compiled_text guidance=command"]
+    assert place["refused"] > 0.9 * place["guided"] > 0  # a place is no command
+    assert command["refused"] < 0.1 * command["guided"]
     assert rows["none"]["refused"] == 0  # it looks
     assert rows["none"]["executor_tokens_per_step"] == 105
     told = [(b["messages"][0]["content"], b["messages"][1]["content"], b["stop"]) for _, _, b in server.requests]
