@@ -27,13 +27,6 @@ class LoraParam(nnx.Variable[jax.Array]):
     """A parameter of an adapter."""
 
 
-def adapter_names(decoder: Decoder) -> list[str]:
-    """Returns the names of the adapter arrays in `decoder.layers`; empty without adapters."""
-    if decoder.lora is None:
-        return []
-    return [name for t in decoder.lora.targets for name in lora_shapes(decoder.config, t, decoder.lora.rank)]
-
-
 def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
     """Returns the decoder, which now has adapters; it computes what it computed before until they are trained.
 

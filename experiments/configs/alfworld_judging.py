@@ -1,7 +1,7 @@
 """`alfworld` with a compiler that judges: banks that do not help, numbered experiences, budgets of hints, rooms apart.
 
 The settings of `habits` on ALFWorld's own games. Chosen on `dev`, every tenth room of the train split, so that
-valid_seen is scored once. It takes the place of `alfworld` when three seeds of it have been trained.
+valid_seen is scored once. It takes the place of `alfworld` when its training repeats: of three seeds one fails.
 
 The models are `mini`, whose keys smear over four tokens and copy better; the latent term weighs 0.3, since at 1 it
 takes from what the text needs; and correction begins at the rate 5e-4, since own play got worse behind 1e-3.

@@ -4,7 +4,7 @@ As `alfworld`, but that half of the executor's rows with experiences have what a
 method's row tells what its memory is worth, and not that its wording is new. Free settings of the methods are those
 of `baseline_trials`, chosen on dev.
 
-Not run yet: about 30 minutes of two cores.
+Not run yet: some 40 minutes of one core, if it takes as long as `alfworld_judging`.
 
     python experiments/train.py --config=baselines
 """
