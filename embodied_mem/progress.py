@@ -9,6 +9,7 @@ with Stages({"executor": 800, "compiler": 1400}) as stages:      # expected cost
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
 import sys
@@ -17,6 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 _stages: contextvars.ContextVar[Stages | None] = contextvars.ContextVar("stages", default=None)
+_EARLY = 0.01
+"""No time left is told before this share of the work is done: the first units compile."""
 _RESUMED = 0.2
 """A stage that took less than this share of what others lead to expect was there already."""
 
@@ -96,7 +99,8 @@ class Progress:
         self._file, self._silent = sys.stderr if file is None else file, silent
         self._done, self._reported = start, -1
         self._notes: dict[str, float | str] = {}
-        self._began = self._last_line = clock()
+        self._last_line = clock()
+        self._marks = collections.deque([(self._last_line, start)], maxlen=2)  # (time, done) at the latest two lines
         self._bar = None
         if self._file.isatty() and not silent:
             with contextlib.suppress(ImportError):  # without it there are plain lines
@@ -116,6 +120,8 @@ class Progress:
                 shown["in all"] = whole
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(count)
+            if self._clock() - self._marks[-1][0] >= self._interval_s:
+                self._marks.append((self._clock(), self._done))
         elif self._clock() - self._last_line >= self._interval_s:
             self._print()
 
@@ -137,22 +143,30 @@ class Progress:
         if self._silent:
             return
         parts = [f"{self._title}: {self._done}/{self._total} {self._unit}s"]
-        elapsed_s, done = self._last_line - self._began, self._done - self._start
-        if done > 0 and elapsed_s > 0:
-            rate = done / elapsed_s
-            parts.append(f"{rate:.3g}/s" if rate >= 1 else f"{1 / rate:.3g} s each")
-            parts.append(f"{_duration((self._total - self._done) / rate)} left")
+        if seconds := self._each_s():
+            parts.append(f"{1 / seconds:.3g}/s" if seconds <= 1 else f"{seconds:.3g} s each")
+            if self._told():
+                parts.append(f"{_duration((self._total - self._done) * seconds)} left")
             if whole := self._left_in_all():
                 parts.append(f"about {whole} in all")
         parts += [f"{name} {_short(value)}" for name, value in self._notes.items()]
         print(", ".join(parts), file=self._file, flush=True)
+        self._marks.append((self._last_line, self._done))
+
+    def _each_s(self) -> float:
+        """Seconds of a unit since the line before the last one, 0 where nothing tells."""
+        began, done = self._marks[0]
+        return (self._clock() - began) / (self._done - done) if self._done > done else 0.0
+
+    def _told(self) -> bool:
+        return self._done - self._start >= _EARLY * self._total
 
     def _left_in_all(self) -> str:
         """The time left of all stages, "" where there is but this work."""
-        done = self._done - self._start
-        if self._stages is None or not str(self._stages) or done <= 0:
+        each_s = self._each_s()
+        if self._stages is None or not str(self._stages) or not each_s or not self._told():
             return ""
-        left = self._stages.left_s((self._total - self._done) / done * (self._clock() - self._began))
+        left = self._stages.left_s((self._total - self._done) * each_s)
         return "" if left is None else _duration(left)
 
 

@@ -96,6 +96,20 @@ def test_progress_prints_plain_lines_where_there_is_no_terminal():
     ]
 
 
+def test_time_left_follows_the_latest_pace_and_not_the_first_calls_that_compile():
+    now, out = [0.0], io.StringIO()
+    with Progress("SFT", total=1000, file=out, clock=lambda: now[0]) as progress:
+        for seconds in (40.0, *(1.0 for _ in range(90))):
+            now[0] += seconds
+            progress.update()
+    assert out.getvalue().splitlines() == [
+        "SFT: 1/1000 steps, 40 s each",  # one of a thousand tells nothing
+        "SFT: 31/1000 steps, 2.26 s each, 36:28 left",
+        "SFT: 61/1000 steps, 1/s, 15:39 left",
+        "SFT: 91/1000 steps, 1/s, 15:09 left",
+    ]
+
+
 def test_progress_draws_a_bar_on_a_terminal():
     out = _Terminal()
     with Progress("SFT", total=10, start=4, file=out) as progress:
