@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import versus
 from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
 from embodied_mem.language.chat import Prices
@@ -107,7 +109,10 @@ def again_table(data: dict[str, Any], source: str) -> str:
 
 
 def deliveries_table(data: dict[str, Any], source: str) -> str:
-    """Memory methods beside the deliveries of this package, played by one executor."""
+    """Memory methods beside the deliveries of this package, played by one executor.
+
+    What recalls at every step is compared to what recalls once, and another bank to the committed one.
+    """
     head = ["delivery", "success", "95 % interval", "against none, paired", "steps", "tokens of memories/step"]
     head += ["executor tokens/step", "calls/step", "memory's tokens/step", "ms/step"]
     rows = [
@@ -119,8 +124,30 @@ def deliveries_table(data: dict[str, Any], source: str) -> str:
         ]
         for name, row in data["deliveries"].items()
     ]  # fmt: skip
+    plainer = {name: _plainer(name) for name in data["deliveries"]}
+    pairs = {name: other for name, other in plainer.items() if other != name and other in plainer}
+    if pairs:
+        head.insert(4, "against its plainer row, paired")
+        won: dict[str, dict[tuple[str, int], bool]] = {}
+        for one in episodes_of(data):
+            won.setdefault(one.agent, {})[one.task, one.seed] = bool(one.won)
+        for row in rows:
+            row.insert(4, _against(won[row[0]], won[pairs[row[0]]]) if row[0] in pairs else "-")
     games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
     return markdown(head, rows, f"{games}; {source}")
+
+
+def _plainer(name: str) -> str:
+    """The row that differs by one setting: of another bank that of the committed, of recall at every step once."""
+    told, setting, _ = name.partition(" bank=")
+    return told if setting else name.replace("_steps", "", 1)
+
+
+def _against(row: dict[tuple[str, int], bool], other: dict[tuple[str, int], bool]) -> str:
+    tasks = sorted({task for task, _ in row})
+    seeds = sorted({seed for _, seed in row})
+    sides = [[[side[task, seed] for seed in seeds] for task in tasks] for side in (row, other)]
+    return difference(paired_difference(*sides))
 
 
 BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
@@ -130,5 +157,6 @@ BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "baseline_agents_eb_alfred": again_table,
     "baseline_agents_eb_habitat": again_table,
     "baselines_alfworld": deliveries_table,
+    "baselines_alfworld_read": deliveries_table,
 }
 """Table by result."""

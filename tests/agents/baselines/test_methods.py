@@ -1,6 +1,7 @@
 """Memory methods of other papers on examples worked out by hand, and all of them through a game."""
 
 import functools
+import re
 import types
 
 import numpy as np
@@ -242,6 +243,24 @@ def test_a_method_has_not_observed_the_task_that_is_played(name):
     assert any("pan" in text for text in without_mug.texts())
     assert not any("pan" in text for text in without_pan.texts())
     assert {"mug", "pan"} <= {word for text in whole.texts() for word in text.split()}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_bank_changes_what_a_method_observes(name):
+    """A stale bank tells of other places; an empty one of none, and then every method says what `static` says."""
+    bank, room = MemoryBank(), f"{KITCHEN[:-1]}, and a desk 1."
+    bank.add_many([found("mug", "fridge 1", room), found("pan", "fridge 1", room), found("cup", "fridge 1", room)])
+    texts, told = {}, {}
+    for setting in ("committed", "stale", "empty"):
+        view = BankView(bank, (setting,))
+        delivery = MethodDelivery(f"{name}_steps", view.episodes(), Looker())
+        seen = seen_in(room, experiences=view.retrieve("put some mug on shelf.", 3, room))
+        texts[setting], told[setting] = " ".join(delivery.method.texts()), delivered(delivery, seen)[0].memory
+    assert "fridge 1" in told["committed"]
+    assert "fridge 1" not in texts["stale"].replace("room: desk 1; fridge 1", "")
+    assert re.search("(desk 1|shelf 2)", told["stale"])
+    assert texts["empty"] == ""
+    assert told["empty"] == render_experiences(()) == "nothing"
 
 
 def test_calls_and_growth_are_counted():
