@@ -1,11 +1,11 @@
 """`alfworld` with a compiler that judges: banks that do not help, numbered experiences, budgets of hints, rooms apart.
 
 The settings of `habits` on ALFWorld's own games. Chosen on `dev`, every tenth room of the train split, so that
-valid_seen is scored once. It takes the place of `alfworld` when its training repeats: of three seeds one fails.
+valid_seen is scored once.
 
 The models are `mini`, whose keys smear over four tokens and copy better; the latent term weighs 0.3, since at 1 it
 takes from what the text needs; and correction begins at the rate 5e-4, since own play got worse behind 1e-3. The
-compiler trains for 7,200 steps, twice through its samples: after 2,400 its loss still fell, and success with it.
+compiler trains for 7,200 steps, 1.4 times through its samples: where it saw half of them, in 2,400, one seed failed.
 
 Result: `results/alfworld_judging_seed0.json` and those of seeds 1 and 2.
 """
