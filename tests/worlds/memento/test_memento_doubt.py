@@ -14,6 +14,7 @@ from embodied_mem.worlds.memento.agent.goals import Move, Thing
 from embodied_mem.worlds.memento.agent.grammar import says_more
 from embodied_mem.worlds.memento.agent.house import HouseView
 from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
+from embodied_mem.worlds.memento.agent.nearby import Reach, Stand
 from embodied_mem.worlds.memento.agent.planner import MemoryPlanner
 from embodied_mem.worlds.memento.agent.recall import _assign
 from embodied_mem.worlds.memento.agent.search import Search
@@ -216,11 +217,80 @@ def test_what_another_request_has_taken_is_not_what_memory_says_should_be_there(
 def test_actions_that_moves_need_are_counted_one_by_one():
     agent = MemoryPlanner()
     agent.view, _ = in_bedroom()
+    agent._reach = Reach(agent.view)
     vase, cup = Thing("the vase", name="vase_2"), Thing("the cup", start="table_4", start_room="kitchen_1")
     there, back = Move(vase, None, piece="table_4"), Move(cup, None, piece="bed_6")
     assert agent._needed([there]) == 4
     assert agent._needed([there, back]) == 7  # the cup stands where the vase is put
-    agent.view.observe("Navigate[bed_6]", f"{SUCCESS}vase_2: bed_6 in bedroom_1")
+    agent._reach.take("Navigate[bed_6]", f"{SUCCESS}vase_2: bed_6 in bedroom_1")
     assert agent._needed([there, back]) == 6
     agent.view.observe("Pick[vase_2]", f"{SUCCESS}vase_2: held by the agent")
     assert agent._needed([there, back]) == 5
+
+
+FAR = "Result: Unexpected failure! - Failed to pick! Not close enough to the object.\nObjects: "
+
+
+def test_answers_tell_what_is_within_reach():
+    view = HouseView("Furniture:\nkitchen_1: table_4, table_8, chair_10\nbedroom_1: bed_6\n\n")
+    reach, cup = Reach(view), "cup_0: table_4 in kitchen_1"
+    reach.take("Explore[kitchen_1]", SUCCESS + cup)
+    tour = Stand("kitchen_1")
+    assert reach.within("Pick", "table_4", tour) is None
+    reach.take("Pick[cup_0]", FAR + cup)
+    assert reach.within("Pick", "table_4", tour) is False
+    assert reach.within("Place", "table_4", tour) is None  # an arm reaches further to put than to pick
+    assert reach.within("Pick", "bed_6", tour) is False
+    reach.take("Navigate[table_4]", SUCCESS + cup)
+    assert reach.stand == Stand("table_4", "kitchen_1")
+    reach.take("Pick[cup_0]", f"{SUCCESS}cup_0: held by the agent")
+    reach.take("Place[cup_0, on, table_8, None, None]", f"{SUCCESS}cup_0: table_8 in kitchen_1")
+    assert reach.within("Place", "table_8", Stand("table_4", "bed_6"))
+    assert reach.within("Place", "table_8", Stand("table_4", "table_8")), "that side of the table is nearer still"
+    reach.take("Navigate[table_8]", f"{SUCCESS}cup_0: table_8 in kitchen_1")
+    reach.take("Navigate[chair_10]", f"{SUCCESS}cup_0: table_8 in kitchen_1")
+    reach.take("Pick[cup_0]", f"{SUCCESS}cup_0: held by the agent")
+    assert reach.within("Pick", "table_8", Stand("chair_10", "table_4")) is None, "it was on the table's side then"
+
+
+@pytest.mark.parametrize("chairs_at", ["table_4", "table_9"])
+def test_a_walk_that_a_memory_shows_to_be_needless_is_left_out(tmp_path, monkeypatch, chairs_at):
+    furnish(monkeypatch, chairs_at)  # a tour of the kitchen ends there; the cup stands on table_4
+    goal = memento_house.on_top("Cup_:0000", "chair_10", "chair_11")
+    told = "Put the cup on the chair. I like to have the cup on the chair for my tea time."
+    envs = MementoVectorEnv(
+        load_tasks("acquisition", memento_house.write_data(tmp_path, memento_house.episode(instruction=told)))
+    )
+    observations, _ = envs.reset()
+    turns = play(
+        MemoryPlanner(),
+        told,
+        observations[0],
+        lambda action: ((r := envs.step([action]))[0][0], bool(r[2][0] or r[3][0])),
+    )
+    tried, memory = [turn.action for turn in turns], Trace("1", "small", told, turns)
+    near = chairs_at == "table_4"
+    assert tried[:2] == ["Explore[kitchen_1]", "Pick[cup_0]"], "what is not known is tried while actions are left"
+    assert tried.count("Pick[cup_0]") == 1 + (not near)
+    plain, won = run(tmp_path, "Put the cup on the chair.", goal)
+    assert won
+    assert "Navigate[table_4]" in plain
+    known, won = run(tmp_path, "Could you set up my tea time?", goal, [memory])
+    assert won
+    assert known.count("Pick[cup_0]") == 1
+    assert ("Navigate[table_4]" in known) is not near
+
+
+@pytest.mark.parametrize("start", ["bed_6", "table_4"])
+def test_of_two_where_memory_found_it_the_other_one_needs_no_look(start):
+    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
+    seen = "vase_2: bed_6 in bedroom_1\nvase_3: bed_6 in bedroom_1"
+    view.observe("Explore[bedroom_1]", SUCCESS + seen)
+    looked = "Result: The description of the object 'vase_2' is:\nA black plastic box.\nObjects: "
+    view.observe("DescribeObjectTool[vase_2]", looked + seen)
+    thing = Thing("the vase", captions=("A white vase with dots.",), kind="vase", start=start, start_room="bedroom_1")
+    reply = Search(view, PlaceWords(view)).look_for(Move(thing, None), set(), spare=10)
+    if start == "bed_6":
+        assert thing.name == "vase_3"
+    else:  # nothing stands where it was, so that both may be others
+        assert reply.action == "DescribeObjectTool[vase_3]"

@@ -1,4 +1,9 @@
-"""Finds out which of several pieces is meant by what stands around it: the dining table is the one with chairs.
+"""What is within reach of where the agent stands, and what that tells: the dining table is the one with chairs.
+
+    reach = Reach(view)
+    reach.remember(trace)                                 # what its answers tell
+    reach.take("Pick[cup_0]", observation)                # and those of this run
+    reach.within("Place", "table_38", reach.stand)        # True, False, or None where no answer told it
 
     nearby = Nearby(view)
     reply = nearby.next(held, place, targets, spare)      # Reply("...", "Navigate[chair_14]"), then Place on a table
@@ -7,18 +12,122 @@
 
 The texts say of no piece where in its room it stands. What they say is whether a piece is within reach of where the
 agent is. So it stands at a chair with the thing in its hand and tries the tables of that room, one after the other.
+A walk that a memory shows to be needless is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
+from ..traces.trace import HELD, Trace, parse_action, parse_objects, parse_result
 from .agent import Reply
 from .house import HouseView, kind_of
 from .lexicon import NEAR, PlaceMention
 
 _STANDS = 2
 """Chairs at which it is tried; the first may be an armchair."""
+
+
+class Stand(NamedTuple):
+    """Where the agent stands.
+
+    Attributes:
+        at: a piece, or a room of which it has just made the tour (which ends at the same piece each time); empty if
+            neither.
+        came: the stand before; the agent stops on that one's side of a piece.
+    """
+
+    at: str = ""
+    came: str = ""
+
+
+class Fact(NamedTuple):
+    """From a stand something can be picked up from a piece, or put on it, as `tool` says.
+
+    Attributes:
+        toward: whether the agent came to the stand straight from that piece, so that it is on the piece's side.
+    """
+
+    tool: str
+    at: str
+    toward: bool
+    piece: str
+
+
+class Reach:
+    """What is within reach of where, by answers of this run and of remembered ones.
+
+    Attributes:
+        stand: where the agent stands now.
+    """
+
+    def __init__(self, view: HouseView):
+        self._view = view
+        self._known: dict[Fact, bool] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+        self.stand = Stand()
+
+    def remember(self, trace: Trace) -> None:
+        """Take in a remembered run; what it tells of pieces that this house lacks is left out."""
+        for step in trace.steps:
+            self.take(step.action, step.observation)
+        self._places, self.stand = {}, Stand()
+
+    def take(self, action: str, observation: str) -> None:
+        """Take in what an action led to."""
+        name, arguments = parse_action(action)
+        result = parse_result(observation)
+        succeeded = result.startswith("Successful")
+        if name in ("Pick", "Place") and (piece := self._piece(name, arguments)):
+            fact = self.fact(name, piece, self.stand)
+            if succeeded or "Not close enough" in result:
+                self._known[fact] = succeeded
+        elif name == "Navigate" and succeeded:
+            self.stand = self.moved(self._places.get(arguments[0], (arguments[0], ""))[0], self.stand)
+        elif name == "Explore" and arguments:
+            self.stand = Stand(arguments[0])
+        self._places = parse_objects(observation) or self._places
+
+    def _piece(self, tool: str, arguments: Sequence[str]) -> str:
+        """The piece that an action reaches for, if it is in the room where the agent stands; else empty."""
+        if tool == "Pick" and arguments:
+            piece, room = self._places.get(arguments[0], ("", ""))
+            piece = piece if self._view.furniture.get(piece) == room else ""
+        else:
+            piece = arguments[2] if len(arguments) == 5 else ""
+        return piece if piece != HELD and self._near(piece, self.stand) else ""
+
+    def _near(self, piece: str, stand: Stand) -> bool:
+        room = self._view.room_of(stand.at)
+        return bool(room) and self._view.furniture.get(piece) == room
+
+    def moved(self, place: str, stand: Stand) -> Stand:
+        """Where the agent stands once it has walked to a piece; unknown for a room or a floor."""
+        return Stand(place if place in self._view.furniture else "", stand.at)
+
+    @staticmethod
+    def fact(tool: str, piece: str, stand: Stand) -> Fact:
+        """The statement that a piece is within reach of a stand."""
+        return Fact(tool, stand.at, stand.came == piece, piece)
+
+    def within(self, tool: str, piece: str, stand: Stand, assumed: Collection[Fact] = ()) -> bool | None:
+        """Whether a piece is within reach for a tool; None where no answer tells it.
+
+        What is within reach from a stand is so, too, where the agent came to it straight from the piece.
+        """
+        if piece == stand.at:
+            return True
+        if not self._near(piece, stand):
+            return False
+        fact = self.fact(tool, piece, stand)
+        other = fact._replace(toward=not fact.toward)
+        if fact in assumed or (fact.toward and other in assumed):
+            return True
+        if fact in self._known:
+            return self._known[fact]
+        known = self._known.get(other)
+        return known if known is fact.toward else None
 
 
 class Nearby:

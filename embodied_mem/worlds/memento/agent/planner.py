@@ -12,7 +12,7 @@ asked for where several objects fit. Failures are answered: too far, go nearer; 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.vectors.lexical import Embedder
@@ -23,7 +23,7 @@ from .goals import Move, Thing, core_of, with_carries
 from .house import HouseView, kind_of
 from .instruction import read_instruction
 from .lexicon import PlaceMention, PlaceWords
-from .nearby import Nearby
+from .nearby import Fact, Nearby, Reach
 from .recall import Part, recall, unified
 from .search import Search
 
@@ -31,7 +31,9 @@ _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed",
 _PATIENCE = 6
 _TRY_NEXT = 6
 _OTHERS = 4
-"""Actions to spare from which, and pieces up to which, another is tried where nothing can be put on the first."""
+_NEAR = 0.4
+"""Actions to spare from which, and pieces up to which, another is tried where nothing can be put on the first; share of
+walks within a room that turn out to be needless."""
 
 
 class Verdict(enum.Enum):
@@ -64,6 +66,9 @@ class MemoryPlanner:
         self._told = bool(asked.descriptions or asked.preferences)
         self._search = Search(self.view, self.words)
         self._nearby = Nearby(self.view)
+        self._reach = Reach(self.view)
+        for memory in reversed(memories):  # the best has the last word
+            self._reach.remember(memory)
         self._current = 0
         self._action = ""
         self._used = 0
@@ -82,6 +87,7 @@ class MemoryPlanner:
     def act(self, observation: str) -> Reply:
         """As `HouseholdAgent.act`."""
         if self._action:
+            self._reach.take(self._action, observation)
             self._learn(self.view.observe(self._action, observation))
         reply = self._next()
         thought = " ".join([*self._notes, reply.thought])
@@ -108,25 +114,48 @@ class MemoryPlanner:
         looks = sum(self._search.described(thing, thing.kind) for thing in sought)
         return self._max_actions - self._used - 1 - self._needed(left) - len(rooms) - looks
 
-    def _needed(self, moves: Sequence[Move]) -> int:
-        """Actions that moves need: a walk to each thing and each place where the agent does not stand, pick, place."""
-        view, count, at = self.view, 0, self.view.at
-        held = next((m.thing for m in moves if m.thing.name and m.thing.name == view.held), None)
+    def _needed(self, moves: Sequence[Move], goal: str = "", assumed: Collection[Fact] = ()) -> int:
+        """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
+
+        Args:
+            goal: piece that the first thing is put on; empty for the likely one.
+            assumed: what is taken to be within reach.
+        """
+        reach, stand = self._reach, self._reach.stand
+        held = next((m.thing for m in moves if m.thing.name and m.thing.name == self.view.held), None)
         places: dict[int, str] = {}
+        count = 0
         for move in moves:
-            thing = move.thing
+            thing, goal = move.thing, goal or self._goal(move)
+            steps = [("Place", goal)]
             if thing is not held:
-                seen = view.objects.get(thing.name)
+                seen = self.view.objects.get(thing.name)
                 source = places.get(id(thing), "") or (seen.place if seen is not None else thing.start)
-                count += 1 + (not source or source != at)
-                at = source
-            goal = self._goal(move)
-            if move.carry:
-                held, at, count = thing, goal, count + 1
-                continue
-            count += 1 + (not goal or goal != at)
-            held, at, places[id(thing)] = None, goal, goal
+                steps.insert(0, ("Pick", source))
+            for tool, place in steps:
+                if move.carry and tool == "Place":
+                    stand = reach.moved(place, stand)
+                elif not (place and reach.within(tool, place, stand, assumed)):
+                    stand, count = reach.moved(place, stand), count + 1
+                count += 1
+            held, goal = (thing, "") if move.carry else (None, "")
+            if not move.carry:
+                places[id(thing)] = steps[-1][1]
         return count
+
+    def _reaches(self, tool: str, piece: str, goal: str = "") -> bool:
+        """Whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
+
+        A try wins with the odds of `_NEAR`. Where the user tells something that is to be remembered, and actions are
+        left, it is tried for later's sake.
+        """
+        reach, moves = self._reach, self.moves[self._current :]
+        known = reach.within(tool, piece, reach.stand)
+        if known is not None:
+            return known
+        fact = reach.fact(tool, piece, reach.stand)
+        saved = self._needed(moves, goal) - self._needed(moves, goal, {fact})
+        return saved * _NEAR > 1 - _NEAR or (self._told and self._spare() > _TRY_NEXT)
 
     def _goal(self, move: Move) -> str:
         """The piece that a thing is likely to be put on, as far as is known; empty where it is not."""
@@ -207,9 +236,13 @@ class MemoryPlanner:
     def pick(self, move: Move) -> Reply | Verdict:
         """It is within reach."""
         name, place = move.thing.name, self.view.objects[move.thing.name].place
-        if self.view.at != place or ("far", name) in self._bad:
+        if ("far", name) in self._bad:
             return Verdict.NEXT
-        return Reply(f"I am at {place}, so I pick up {name}.", f"Pick[{name}]")
+        if self.view.at == place:
+            return Reply(f"I am at {place}, so I pick up {name}.", f"Pick[{name}]")
+        if self._reaches("Pick", place):
+            return Reply(f"{name} on {place} may be within reach, so I try to pick it up.", f"Pick[{name}]")
+        return Verdict.NEXT
 
     def approach(self, move: Move) -> Reply | Verdict:
         """It is elsewhere, or was too far away."""
@@ -354,7 +387,7 @@ class MemoryPlanner:
         near = self.words.pieces(move.beside_place) if move.beside_place is not None else []
         if target.startswith("floor_"):
             return self._put_on_floor(thing.name, target, near)
-        if view.at != target or ("far", target) in self._bad:
+        if ("far", target) in self._bad or not self._reaches("Place", target, target):
             self._bad.discard(("far", target))
             room = view.room_of(target)
             return Reply(f"I hold {thing.name} and carry it to {target} in {room}.", f"Navigate[{target}]")
@@ -409,6 +442,8 @@ class MemoryPlanner:
             return
         if tried or name not in ("Pick", "Place", "Navigate"):
             return
+        if "Not close enough" in result and self._afar(name, parts):
+            return
         self._failures += 1
         if name == "Pick":
             self._bad.add(("far", parts[0]))
@@ -421,6 +456,11 @@ class MemoryPlanner:
             self._bad.add(("far", parts[2]))
         else:
             self._bad.add((parts[2], parts[1]))
+
+    def _afar(self, tool: str, parts: Sequence[str]) -> bool:
+        """Whether an action reached for a piece at which the agent does not stand."""
+        piece = self.view.objects[parts[0]].place if tool == "Pick" else parts[2]
+        return piece in self.view.furniture and piece != self.view.at
 
     def _finish(self) -> Reply:
         if self.view.held is not None:

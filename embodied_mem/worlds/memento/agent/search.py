@@ -19,8 +19,6 @@ _LEAD = 0.15
 _AT_HOME = 0.1
 """Likenesses: of one that is enough whatever the others are, of one that leads them by `_LEAD`, of one that is none;
 what it counts for to be where memory found it."""
-_HASTE = 12
-"""Actions too few up to which one of several objects that fit is still looked at: a wrong one is no use either."""
 _THOROUGH = 3
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
@@ -139,14 +137,11 @@ class Search:
         part = [room for room in rooms if room not in view.explored and room in view.floors]
         alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
         settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
-        hurried = spare <= -_HASTE
         home = [name for name in pool if thing.start and view.objects[name].start == thing.start]
-        if (
-            len(home) == 1 and not view.objects[home[0]].described and not told
-        ):  # nothing but its place was ever said of it
+        if len(home) == 1 and not view.objects[home[0]].described and not told:  # but its place nothing was ever said
             thing.name = home[0]
             return None
-        if not (told or thing.captions) or (settled and not part) or hurried:
+        if not (told or thing.captions) or (settled and not part):
             thing.known = len(pool) == 1 or spare <= 0
             thing.name = self._best(thing, move, pool)
             return None
@@ -154,9 +149,11 @@ class Search:
         top = self._best(thing, move, pool)
         open_ = [name for name in pool if not view.objects[name].described]
         thorough = spare >= _THOROUGH
+        seen = not part and set(open_) <= set(home)  # all that may be it, and what is left stands where it was
+        least = _SURE if not thorough else _UNLIKE if seen else 0.0  # below it is another one, the only one left
         if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
             thing.name = top
-        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < _UNLIKE and not thorough:
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < least:
             thing.name = open_[0]
         elif open_:
             name = self._best(thing, move, open_)
