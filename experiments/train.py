@@ -99,7 +99,7 @@ def train(
     from embodied_mem.training.run.directory import claim_run
     from embodied_mem.training.run.metrics import read_metrics
     from embodied_mem.training.sources.tokenizer import make_tokenizer
-    from embodied_mem.training.sources.weights import is_frozen
+    from embodied_mem.training.sources.weights import is_published, is_taught
     from embodied_mem.training.tasks import make_tasks
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.games import Games
@@ -155,7 +155,7 @@ def train(
     say.begin("executor")
     executor = training.train_executor(run, samples)
     say("executor trained on the teacher's commands")
-    if not recorded and not options.unchecked and is_frozen(config, "executor"):
+    if not recorded and not options.unchecked and is_published(config, "executor") and not is_taught(config):
         acting = training.make_executor(config, executor, tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
         say(

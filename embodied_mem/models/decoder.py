@@ -137,6 +137,7 @@ class Decoder(nnx.Module):
         positions: jax.Array | None = None,
         dropout_key: jax.Array | None = None,
         remat: bool = False,
+        top: int | None = None,
     ) -> jax.Array:
         """Returns final hidden states [B, L, D], after the last norm, of whole sequences.
 
@@ -147,10 +148,23 @@ class Decoder(nnx.Module):
             positions: int32[B, L] for RoPE, or int32[3, B, L] with `mrope_sections`; None counts the real positions.
             dropout_key: turns on the dropout of adapters.
             remat: keep one array per layer and compute the rest again in the backward pass.
+            top: only so many layers, the last ones, run; `embeddings` is what `below` gives. None means all.
         """
         network = self.network()
-        x, mask, _ = _inputs(network, tokens, embeddings, mask)
-        return _run_full(network, x, mask, positions, dropout_key=dropout_key, remat=remat)[0]
+        first = 0 if top is None else self.config.num_layers - top
+        if embeddings is None or top is None:
+            x, mask, _ = _inputs(network, tokens, embeddings, mask)
+        else:
+            x, mask = embeddings, jnp.ones(embeddings.shape[:2], bool) if mask is None else mask
+        return _run_full(network, x, mask, positions, dropout_key=dropout_key, remat=remat, first=first)[0]
+
+    def below(
+        self, embeddings: jax.Array, *, mask: jax.Array, positions: jax.Array | None = None, top: int
+    ) -> jax.Array:
+        """Returns [B, L, D], what enters the last `top` layers; arguments as in `__call__`."""
+        network = self.network()
+        x, mask, _ = _inputs(network, None, embeddings, mask)
+        return _run_full(network, x, mask, positions, last=self.config.num_layers - top)[0]
 
     def logits(self, hidden: jax.Array) -> jax.Array:
         """Returns next-token logits float32[..., V] of final hidden states [..., D]."""
@@ -238,9 +252,18 @@ def _run_full(
     dropout_key: jax.Array | None = None,
     remat: bool = False,
     keep: Callable[[jax.Array, jax.Array, jax.Array], Any] | None = None,
+    first: int = 0,
+    last: int | None = None,
 ) -> tuple[jax.Array, Any]:
-    """Returns (hidden, what `keep` gives of query, keys and values of the layers: stacked if they are, else a list)."""
+    """Returns (hidden, what `keep` gives of query, keys and values of the layers: stacked if they are, else a list).
+
+    Layers `first` to `last` (excluded) run; with a `last` hidden is their output as it is, without the last norm.
+    """
     config, weights = network.config, network.weights
+    chosen = slice(first, last)
+    layers = weights["layers"]
+    if first or last is not None:
+        layers = layers[chosen] if isinstance(layers, tuple) else {name: a[chosen] for name, a in layers.items()}
     rope = ops.rope_tables(config, positions_of(mask) if positions is None else positions)
 
     def layer(x: jax.Array, layer_weights: Weights, key: jax.Array | None) -> tuple[jax.Array, Any]:
@@ -255,13 +278,13 @@ def _run_full(
     keys = None if dropout_key is None else jax.random.split(dropout_key, config.num_layers)
     kept: Any
     if config.scan_layers:
-        x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (weights["layers"], keys))
+        x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (layers, None if keys is None else keys[chosen]))
     else:
         kept = []
-        for i, layer_weights in enumerate(weights["layers"]):
+        for i, layer_weights in enumerate(layers, first):
             x, one = layer(x, layer_weights, None if keys is None else keys[i])
             kept.append(one)
-    return ops.rms_norm(x, weights["final_norm"], config.norm_eps), kept
+    return (x if last is not None else ops.rms_norm(x, weights["final_norm"], config.norm_eps)), kept
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "rows"))

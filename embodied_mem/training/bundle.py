@@ -13,7 +13,6 @@ stored whole; the metadata then has the shape of its decoder, where that came wi
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import os
 import pathlib
@@ -133,7 +132,7 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
         InvalidInputError: the tokenizer's file is damaged, or there are not as many devices as `mesh` has.
     """
     from embodied_mem.training.sources.tokenizer import load_tokenizer
-    from embodied_mem.training.stages import compiler_of, placement
+    from embodied_mem.training.stages import compiler_of, executor_of, placement
 
     directory = pathlib.Path(directory)
     missing = [name for name in FILES if not (directory / name).is_file()]
@@ -148,7 +147,7 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
     place, tokenizer = placement(config), load_tokenizer(directory / "tokenizer.json")
     stored = _opened(directory / "weights.safetensors")
     shape, base = _decoder_of(stored, sources, tokenizer, place, "executor")
-    executor = _filled("executor", functools.partial(_new, shape), stored, base, place)
+    executor = _filled("executor", lambda: executor_of(config, _new(shape)), stored, base, place)
     std = embedding_std(executor.embedding[...])
     shape, base = _decoder_of(stored, sources, tokenizer, place, "compiler")
     model = _filled(

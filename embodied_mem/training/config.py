@@ -190,6 +190,8 @@ class ModelConfig(_Part, part="model"):
         executor: decoder preset of the frozen executor.
         vocab_size: entries of the byte-level BPE that is trained on the train games (`tiny` and `small` only).
         lora: train rank-16 adapters on q and v (pretrained compilers) rather than all parameters (from scratch).
+        executor_lora: train such adapters in so many of a published executor's last layers, and nothing else of it;
+            what enters these is computed once for a batch that comes again. 0 trains all parameters.
         weights: folder with Hugging Face weights `compiler/` and `executor/`; empty trains from scratch.
         max_compiler_tokens: longest compiler output, incl. end.
         max_action_tokens: longest command.
@@ -204,6 +206,7 @@ class ModelConfig(_Part, part="model"):
     executor: str = "tiny"
     vocab_size: int = bounded(1024, ">= 261")
     lora: bool = False
+    executor_lora: int = bounded(0, ">= 0 (0: all parameters)")
     weights: str = ""
     max_compiler_tokens: int = bounded(512, ">= 1")
     max_action_tokens: int = bounded(64, ">= 1")
@@ -215,6 +218,7 @@ class ModelConfig(_Part, part="model"):
         super().__post_init__()
         given = self.lora, self.images
         _require(not self.vision_lora or all(given), "model.vision_lora", "lora and images beside it", given)
+        _require(not (self.executor_lora and self.images), "model.executor_lora", "0 with images", self.executor_lora)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,6 +261,8 @@ class SFTConfig(_Part, part="sft"):
             first; it costs about as much as the compiler itself.
         optimizer: `adamw` (the paper's), or `muon`, which learns from fewer steps from scratch.
         prompt_weight: weight of the prompt's own tokens in the executor's loss; for executors from scratch only.
+        num_batches: so many batches, which come again and again, are all that an executor with adapters learns from; 0:
+            as many as there are samples for.
     """
 
     steps: int = bounded(1000, ">= 0")
@@ -273,6 +279,7 @@ class SFTConfig(_Part, part="sft"):
     prompt_weight: float = 0.0
     action_share: float = bounded(1.0, "in (0, 1]")
     optimizer: str = bounded("adamw", "adamw or muon")
+    num_batches: int = bounded(0, ">= 0 (0: all)")
     checkpoint_every: int = bounded(200, ">= 1")
 
 
@@ -383,9 +390,11 @@ _NEWER = (
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
     ("data", "methods", ()),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
-    ("model", "vision_lora", False), ("world", "drawn", False),
+    ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
+
+_CORRECTIONS = ("executor_correction", "correction")
 
 STAGES = ("executor", "executor_correction", "compiler", "correction", "grpo")
 """The stages that train, in order."""
@@ -438,4 +447,7 @@ class Config(_Part, part=""):
         for part, field, default in _NEWER:
             if values[part][field] == default:
                 del values[part][field]
+        for sft in (values["executor_sft"], values["compiler_sft"], *(values[k]["sft"] for k in _CORRECTIONS)):
+            if not sft["num_batches"]:
+                del sft["num_batches"]
         return {name: values[name] for name in used}

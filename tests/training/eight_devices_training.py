@@ -31,7 +31,13 @@ from embodied_mem.training import stages
 from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
 from embodied_mem.training.objectives import grpo_update as grpo
 from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
-from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
+from embodied_mem.training.objectives.sft import (
+    CompilerBatch,
+    CompilerModel,
+    ExecutorBatch,
+    make_compiler_step,
+    make_executor_step,
+)
 
 MESHES = {"data": MeshShape(8, 1, 1), "all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
 NUM_SOFT, ROWS, LENGTH = 4, 6, 32
@@ -97,11 +103,13 @@ def run(place: Placement) -> dict:
 
     model = executor()
     axes = stages.parameter_axes(model)
-    executor_graph, params = nnx.split(model)
+    executor_graph, params, frozen = stages.split_executor(model)
     state, places = stages.fresh_state(keep_gradient, params, axes, place)
     executor_state = jax.tree.map(jnp.copy, state.trainable)  # the step uses the other up
-    step = place.scoped(make_executor_step(executor_graph, keep_gradient, SFTConfig(prompt_weight=0.3), places=places))
-    state, metrics = step(state, *place.batch(stages.filled((acting, references), place)), key)
+    weights = SFTConfig(prompt_weight=0.3)
+    step = place.scoped(make_executor_step(executor_graph, frozen, keep_gradient, weights, places=places))
+    read = ExecutorBatch(*place.batch(stages.filled((acting, references, spots_of(acting, 16)), place)))
+    state, metrics = step(state, read, key)
     report["executor"] = described(state, metrics)
 
     model = compiler()

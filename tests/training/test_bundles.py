@@ -20,6 +20,7 @@ from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import save_hf
+from embodied_mem.models.lora import LoraParam
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import config as c
 from embodied_mem.training import stages
@@ -70,11 +71,14 @@ def test_every_trainable_leaf_of_every_configuration_comes_back(name, lora, publ
     monkeypatch.setitem(PRESETS, "micro", DecoderConfig(**SHAPE, width=24, smear=1))
     config = load(name)
     changes = {"weights": str(published) if config.model.weights else ""} | ({"lora": lora} if lora else {})
+    changes |= {"executor_lora": 1} if config.model.executor_lora else {}
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, **changes))
-    executor = new_decoder(config, TOKENIZER, "executor", 1)
+    executor = stages.executor_of(config, new_decoder(config, TOKENIZER, "executor", 1))
     model = stages.new_compiler(config, TOKENIZER, executor)
     if not is_frozen(config, "executor"):
         assert perturb(executor, ...) > 10
+    elif executor.lora:
+        assert perturb(executor, LoraParam) == 4
     assert perturb(model, stages.trainable_filter(config)) == 8 if config.model.lora else 14
     save_bundle(tmp_path / "w", config, TOKENIZER, executor, model)
     bundle = load_bundle(tmp_path / "w")
@@ -91,7 +95,7 @@ def test_every_trainable_leaf_of_every_configuration_comes_back(name, lora, publ
     # No trainable array may be missing.
     with safe_open(tmp_path / "w" / "weights.safetensors", framework="numpy") as file:
         metadata = file.metadata()
-    for path in ("compiler.soft_mem.mu_bias", next(path for path in stored if "query" in path)):
+    for path in (next(path for path in stored if part in path) for part in ("compiler.", "query")):
         others = {other: stored[other] for other in stored if other != path}
         save_file(others, tmp_path / "w" / "weights.safetensors", metadata)
         with pytest.raises(CheckpointError, match=f"{path}: expected shape .*, got nothing"):

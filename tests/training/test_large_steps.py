@@ -19,7 +19,13 @@ from embodied_mem.training import stages
 from embodied_mem.training.config import GRPOConfig, MeshConfig, SFTConfig
 from embodied_mem.training.objectives import grpo_update as grpo
 from embodied_mem.training.objectives.batches import spots_of
-from embodied_mem.training.objectives.sft import CompilerBatch, CompilerModel, make_compiler_step, make_executor_step
+from embodied_mem.training.objectives.sft import (
+    CompilerBatch,
+    CompilerModel,
+    ExecutorBatch,
+    make_compiler_step,
+    make_executor_step,
+)
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -66,10 +72,12 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
     mesh, optimizer = MeshConfig(remat=True, logits_chunk=chunk), stages.sft_optimizer(SFTConfig())
     acting, compiling, references, guided = inputs()
     assert acting.tokens.shape == compiling.tokens.shape == (6, 32)
-    graph, params = nnx.split(Decoder(NARROW, rngs=nnx.Rngs(0)))
+    graph, params, frozen = stages.split_executor(Decoder(NARROW, rngs=nnx.Rngs(0)))
     state = stages.fresh_state(optimizer, params, {}, ONE_DEVICE)[0]
-    executor_step = make_executor_step(graph, optimizer, SFTConfig(), mesh=mesh)
-    assert widest_logits(jax.make_jaxpr(executor_step)(state, acting, references, key()).jaxpr) == positions
+    read = ExecutorBatch(acting, references, spots_of(acting, 8))
+    for weight, expected in ((0.3, positions), (0.0, 6 * 8)):  # without a loss of the prompt, those of commands alone
+        executor_step = make_executor_step(graph, frozen, optimizer, SFTConfig(prompt_weight=weight), mesh=mesh)
+        assert widest_logits(jax.make_jaxpr(executor_step)(state, read, key()).jaxpr) == expected
 
     compiler_graph, frozen, state = parts(optimizer)
     policy = grpo.policy_batch(policy_samples(), 6, 0)

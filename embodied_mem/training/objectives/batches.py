@@ -127,6 +127,12 @@ def batches(
         yield order[step % per_epoch]
 
 
+def first_seen(step: int, per_epoch: int, seed: int) -> int:
+    """The step of the first epoch that has the batch of `step`; every later epoch is the first in another order."""
+    epoch, place = divmod(step, per_epoch)
+    return int(np.random.default_rng((seed, epoch)).permutation(per_epoch)[place]) if epoch else step
+
+
 def _epoch(
     lengths: np.ndarray, batch_size: int, random: np.random.Generator, window: int, per_epoch: int
 ) -> list[np.ndarray]:

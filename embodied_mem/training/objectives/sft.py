@@ -1,7 +1,7 @@
 """Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
 
-    step = make_executor_step(graphdef, optimizer, config)
-    state, metrics = step(state, batch, references, key)          # the old state is used up
+    step = make_executor_step(graphdef, frozen, optimizer, config)
+    state, metrics = step(state, ExecutorBatch(...), key)         # the old state is used up
 
     step = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config)
     state, metrics = step(state, executor_state, CompilerBatch(...), key)
@@ -170,52 +170,104 @@ def apply_gradients(optimizer: optax.GradientTransformation, state: TrainState, 
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
+class ExecutorBatch(NamedTuple, Generic[A]):
+    """What one step of the executor's training reads.
+
+    Attributes:
+        rows: B rows of prompt and command.
+        references: int32[B, N], the tokens that stand in the places of soft tokens, -1 past the end.
+        spots: int32[B, M], positions of the commands' tokens, see `data.spots_of`.
+        below: [B, L, D], what enters the layers with adapters (`make_below`); None where all layers are run.
+    """
+
+    rows: Batch[A]
+    references: A
+    spots: A
+    below: A | None = None
+
+
 def make_executor_step(
     graphdef: nnx.GraphDef[Decoder],
+    frozen: Params,
     optimizer: optax.GradientTransformation,
     config: SFTConfig,
     *,
+    top: int | None = None,
     places: Any = None,
     mesh: MeshConfig = ONE_DEVICE,
-) -> Callable[..., tuple[TrainState, Metrics]]:
-    """A jitted (state, batch, references int32[B, N], key) -> (state, metrics) for the executor.
+) -> functools.partial[tuple[TrainState, Metrics]]:
+    """A jitted (state, ExecutorBatch, key) -> (state, metrics) for the executor.
 
-    Placeholders hold the embeddings of the reference tokens plus noise of 0.6 times their standard deviation: what a
-    compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the frozen executor
-    can read soft tokens later. Those past the end of a reference (-1) hold noise alone. The loss is the cross-entropy
-    of the action plus `prompt_weight` times that of the prompt's other tokens, which is what teaches a model from
-    scratch to copy names from its context.
+    Placeholders hold what `soft_stand_ins` gives. The loss is the cross-entropy of the action plus `prompt_weight`
+    times that of the prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
+    Without it logits are those of the action alone.
 
-    On a mesh, `places` has a sharding per leaf of the new state, so that it lies as the old one does.
+    Args:
+        graphdef: of the executor.
+        frozen: its parameters that are not trained (base weights under adapters).
+        optimizer: see `make_optimizer`.
+        config: weight of the prompt.
+        top: so many layers are trained, by adapters, and start from `ExecutorBatch.below`; None: all parameters.
+        places: on a mesh, a sharding per leaf of the new state, so that it lies as the old one does.
+        mesh: remat and chunks.
     """
 
     def loss_of(
-        trainable: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array
+        trainable: Params, frozen: Params, data: ExecutorBatch[jax.Array], key: jax.Array
     ) -> tuple[jax.Array, Metrics]:
-        executor = nnx.merge(graphdef, trainable)
-        named = (references >= 0)[..., None]
-        soft = jnp.where(named, executor.embed(jnp.maximum(references, 0)), 0)
-        noise = jax.random.normal(key, soft.shape, soft.dtype) * jnp.where(named, 0.6, 1.0)
-        soft = soft + jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
-        hidden = executor_hidden(executor, batch, soft, mesh)
-        scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
-        loss = action = masked_mean(-scores.log_probs, batch.learned)
+        executor, batch = nnx.merge(graphdef, trainable, frozen), data.rows
+        if top is None:
+            hidden = executor_hidden(executor, batch, soft_stand_ins(executor, data.references, key), mesh)
+        else:
+            hidden = executor(embeddings=data.below, mask=batch.mask, remat=mesh.remat, top=top)
+        if config.prompt_weight:
+            scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
+            learned = batch.learned
+        else:
+            scores, learned = score_completion(executor, hidden, batch, data.spots, mesh)
+        loss = action = masked_mean(-scores.log_probs, learned)
         if config.prompt_weight:
             prompt = batch.mask & ~batch.learned & ~batch.suffix
             prompt &= batch.learned.any(1, keepdims=True)  # not in rows that only fill up the batch
             prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
             loss = loss + config.prompt_weight * masked_mean(-scores.log_probs, prompt)
-        accuracy = share_right(scores, batch.learned)
+        accuracy = share_right(scores, learned)
         return loss, {"loss": loss, "action": action, "action_accuracy": accuracy, "tokens": num_tokens(batch)}
 
     def executor_step(
-        state: TrainState, batch: Batch[jax.Array], references: jax.Array, key: jax.Array
+        frozen: Params, state: TrainState, data: ExecutorBatch[jax.Array], key: jax.Array
     ) -> tuple[TrainState, Metrics]:
-        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, batch, references, key)
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, frozen, data, key)
         metrics["grad_norm"] = optax.global_norm(gradients)
         return apply_gradients(optimizer, state, gradients), metrics
 
-    return _jitted(executor_step, places, 0)
+    return functools.partial(_jitted(executor_step, places, 1), frozen)
+
+
+def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> functools.partial[jax.Array]:
+    """A jitted (rows, references, key) -> [B, L, D], what enters the last `top` layers of an executor without its
+    adapters, of which these are graph and parameters."""
+
+    @jax.jit
+    def below(frozen: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array) -> jax.Array:
+        executor = nnx.merge(graphdef, frozen)
+        embeddings, _ = embed_batch(executor, batch)
+        embeddings = write_soft_tokens(embeddings, batch.suffix, soft_stand_ins(executor, references, key))
+        return executor.below(embeddings, mask=batch.mask, top=top)
+
+    return functools.partial(below, frozen)
+
+
+def soft_stand_ins(executor: Decoder, references: jax.Array, key: jax.Array) -> jax.Array:
+    """[B, N, D]: embeddings of the reference tokens plus noise of 0.6 times their standard deviation.
+
+    That is what a compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the
+    frozen executor can read soft tokens later. Those past the end of a reference (-1) are noise alone.
+    """
+    named = (references >= 0)[..., None]
+    soft = jnp.where(named, executor.embed(jnp.maximum(references, 0)), 0)
+    noise = jax.random.normal(key, soft.shape, soft.dtype) * jnp.where(named, 0.6, 1.0)
+    return soft + jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
 
 
 def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
-from embodied_mem.training.sources.weights import is_frozen
+from embodied_mem.training.sources.weights import is_published, is_taught
 
 
 @functools.lru_cache(maxsize=8)
@@ -23,9 +23,9 @@ def executor_format(config: Config, tokenizer: Tokenizer) -> ExecutorFormat:
     """The format of a run's executor.
 
     Raises:
-        InvalidInputError: it is published and frozen, and its world has no instruction, or its family no template.
+        InvalidInputError: it is published and not trained, and its world has no instruction, or its family no template.
     """
-    if not is_frozen(config, "executor"):
+    if is_taught(config) or not is_published(config, "executor"):
         return PlainFormat(tokenizer)
     return ChatFormat(tokenizer, instruction_of(config.world))
 

@@ -82,11 +82,13 @@ def weights_of(config: Config, role: str) -> pathlib.Path | None:
 
 def masters_of(config: Config, role: str) -> dict[str, str]:
     """Overrides of a decoder that is trained whole: parameters in float32, of which steps are too small for less."""
-    if role == "compiler":
-        whole = not config.model.lora
-    else:
-        whole = bool(config.executor_sft.steps or config.executor_correction.num_games)
+    whole = not config.model.lora if role == "compiler" else is_taught(config) and not config.model.executor_lora
     return {"param_dtype": "float32"} if whole or not is_published(config, role) else {}
+
+
+def is_taught(config: Config) -> bool:
+    """Whether the executor learns the world's commands; a published one that does not is told them."""
+    return bool(config.executor_sft.steps or config.executor_correction.num_games)
 
 
 def is_frozen(config: Config, role: str) -> bool:

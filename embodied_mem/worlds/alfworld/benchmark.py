@@ -20,7 +20,9 @@ without --server replays the recording:
 With --memory_model, a model behind the same server answers what memory methods ask when they observe and recall
 (mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer.
 
-With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file.
+With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file. With
+--adapters FOLDER beside it, it has what training here taught it, and reads its prompts without an instruction, with
+--full_turns as they were in that training.
 
 With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, what memory gave, and what was done.
 
@@ -125,6 +127,8 @@ class AlfworldConfig(ChatOptions):
     guidance: tuple[str, ...] = guidance_option()
     decoding: tuple[str, ...] = decoding_option()
     executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
+    adapters: str = option("", "PEFT folder that --executor is read with: adapters that were trained here")
+    full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")
     memory_model: str = option(
         "", "a chat model at --server, or in --record and .memory, that answers memory methods' calls; default: rules"
     )
@@ -141,7 +145,14 @@ class AlfworldConfig(ChatOptions):
     grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
 
     def __post_init__(self) -> None:
-        for name, least in (("runs", 1), ("lives", 1), ("max_steps", 0), ("num_tasks", 0), ("batch_size", 0)):
+        for name, least in (
+            ("runs", 1),
+            ("lives", 1),
+            ("max_steps", 0),
+            ("num_tasks", 0),
+            ("batch_size", 0),
+            ("full_turns", 0),
+        ):
             if getattr(self, name) < least:
                 raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
         if self.agents and self.deliveries:
@@ -156,6 +167,10 @@ class AlfworldConfig(ChatOptions):
             what = "which is no such file" if file.exists() else "which is not there"
             raise InvalidInputError(
                 f"--executor: expected a Hugging Face folder or a GGUF file, got {self.executor}, {what}"
+            )
+        if self.adapters and not self.executor:
+            raise InvalidInputError(
+                "--adapters: expected --executor beside them, the model that they belong to, got none"
             )
         published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
         if self.sees and published != "--model":
@@ -216,6 +231,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
 
     started = time.perf_counter()
     bundle = models.load()
+    if config.full_turns:
+        read = dataclasses.replace(bundle.config.memory, full_turns=config.full_turns)
+        bundle = dataclasses.replace(bundle, config=dataclasses.replace(bundle.config, memory=read))
     trained, world, ev = bundle.config, bundle.config.world, bundle.config.evaluation
     if world.name not in TRAINED_ON:
         refuse_weights(config.weights, world.name, "ALFWorld")
@@ -251,12 +269,13 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     if chat:
         acting = served_executor(chat, world.grammar, temperature, batch_size, config.sees)
     elif config.executor:
-        acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature)
+        acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature, config.adapters)
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
         grammar=world.grammar, bank=len(bank), batch_size=batch_size,
         settings=[dataclasses.asdict(row) for row in rows],
-        executor=chat.name if chat else pathlib.Path(config.executor).name, sees=config.sees, spread=config.spread,
+        executor=chat.name if chat else pathlib.Path(config.executor).name, adapters=pathlib.Path(config.adapters).name,
+        sees=config.sees, spread=config.spread,
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
@@ -274,6 +293,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         "batch_size",
         "settings",
         "executor",
+        "adapters",
         "sees",
         "spread",
     )
@@ -322,15 +342,19 @@ def served_executor(chat: ChatModel, grammar: str, temperature: float, max_paral
     return ServedExecutor(chat, told, temperature=temperature, max_parallel=max_parallel, sees=sees)
 
 
-def published_executor(source: pathlib.Path, grammar: str, temperature: float) -> Executor:
-    """A published model in this process, which is told the same."""
+def published_executor(source: pathlib.Path, grammar: str, temperature: float, adapters: str = "") -> Executor:
+    """A published model in this process, which is told the same; with adapters it knows."""
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.executor_format import ChatFormat
+    from embodied_mem.models.formats.peft import load_peft
+    from embodied_mem.models.lora import merge_lora
     from embodied_mem.training.sources.tokenizer import published_tokenizer
     from embodied_mem.training.sources.weights import published_decoder
 
     decoder, tokenizer = published_decoder(source), published_tokenizer(source)
-    told = ChatFormat(tokenizer, executor_instruction(grammar))
+    if adapters:
+        merge_lora(load_peft(decoder, adapters))
+    told = None if adapters else ChatFormat(tokenizer, executor_instruction(grammar))
     return Executor(
         decoder, tokenizer, format=told, max_action_tokens=MAX_ACTION_TOKENS, temperature=temperature,
         batch_buckets=(MAX_REQUESTS, 16, 64),

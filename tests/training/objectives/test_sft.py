@@ -17,11 +17,13 @@ from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
 from embodied_mem.training.objectives.sft import (
     CompilerBatch,
     CompilerModel,
+    ExecutorBatch,
     TrainState,
     make_compiler_step,
     make_executor_step,
     make_muon,
 )
+from embodied_mem.training.stages import split_executor
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 
@@ -271,15 +273,16 @@ def test_only_the_completion_carries_text_loss(name):
 @functools.cache
 def executor_step(prompt_weight):
     *_, executor = models()
-    graphdef, params = nnx.split(executor)
+    graphdef, params, frozen = split_executor(executor)
     optimizer = optax.sgd(1.0)
-    step = make_executor_step(graphdef, optimizer, SFTConfig(prompt_weight=prompt_weight))
+    step = make_executor_step(graphdef, frozen, optimizer, SFTConfig(prompt_weight=prompt_weight))
     return keeping(step), params, optimizer.init(params)
 
 
 def executor_run(batch, references=REFERENCES, prompt_weight=0.0):
     step, params, optimizer = executor_step(prompt_weight)
-    new, metrics = step(TrainState(params, optimizer), batch, references, key())
+    data = ExecutorBatch(batch, references, spots_of(batch, 2))
+    new, metrics = step(TrainState(params, optimizer), data, key())
     return float(metrics["loss"]), np.asarray(params["embedding"][...] - new.trainable["embedding"][...])
 
 
