@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,6 +77,27 @@ def test_the_dining_table_is_the_one_with_chairs(tmp_path, monkeypatch, piece):
     actions, won = run(tmp_path, "Bring the vase from the bedroom to the dining table.", goal)
     assert won
     assert any(action.startswith("Navigate[chair_") for action in actions)
+
+
+@pytest.mark.parametrize("together", ["", " Place them next to each other."])
+def test_a_chair_from_which_two_tables_are_within_reach_is_outvoted(tmp_path, monkeypatch, together):
+    furnish(monkeypatch, chairs_at="table_8")
+    scene = memento_house.SCENES["small"]
+    places = {"chair_10": [-5.2, 0.5, 0.0], "chair_12": [-5.2, 0.5, 0.5], "table_14": [-8.2, 0.5, 0.0]}
+    model = next(piece for piece in scene["furniture"] if piece["name"] == "chair_10")
+    for name in ("chair_12", "table_14"):
+        text = json.dumps(model).replace("chair_10", name)
+        scene["furniture"].append(json.loads(text) | {"type": name.rpartition("_")[0]})
+    for piece in scene["furniture"]:
+        piece["translation"] = places.get(piece["name"], piece["translation"])
+    goal = memento_house.on_top("Vase_:0000", "table_8")
+    misled = 0
+    for wish in ("", "please ", "kindly ", "now ", "also "):
+        text = f"{wish}bring the vase and the cup to the dining table.{together}"
+        actions, won = run(tmp_path, text, goal)
+        assert won
+        misled += "Place[vase_2, on, table_14, None, None]" in actions
+    assert 0 < misled < 5, "by the words it is another chair that is asked first"
 
 
 def test_a_table_without_a_name_is_any_table(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ A walk that a memory shows to be needless is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -25,8 +26,10 @@ from .agent import Reply
 from .house import HouseView, kind_of
 from .lexicon import NEAR, PlaceMention
 
-_STANDS = 2
-"""Chairs at which it is tried; the first may be an armchair."""
+_STANDS, _MORE_STANDS = 2, 4
+"""Chairs at which it is tried (the first may be an armchair), and where one is to be confirmed."""
+_CONFIRM = 10
+"""Actions to spare from which a second chair is asked, since from one in a corner two tables are within reach."""
 
 
 class Stand(NamedTuple):
@@ -131,19 +134,33 @@ class Reach:
 
 
 class Nearby:
-    """What was tried and found in one house."""
+    """What was tried and found in one house: each stand votes for the first piece that was within its reach."""
 
     def __init__(self, view: HouseView):
         self._view = view
         self._far: set[tuple[str, str]] = set()
-        self._found: dict[tuple[str, str, str], str] = {}
+        self._votes: dict[tuple[str, str, str], dict[str, str]] = {}
         self._asked: tuple[tuple[str, str, str], str] | None = None
+
+    def _ranked(self, place: PlaceMention) -> list[tuple[str, int]]:
+        """Pieces with their votes, most first; of equals the first."""
+        return Counter(self._votes.get(place.name, {}).values()).most_common()
 
     def found(self, place: PlaceMention) -> str:
         """The piece that turned out to be called so; empty as long as none has."""
-        return self._found.get(place.name, "")
+        return next((piece for piece, _ in self._ranked(place)), "")
 
-    def next(self, held: str, place: PlaceMention, targets: Sequence[str], spare: int) -> Reply | None:
+    def settled(self, place: PlaceMention) -> bool:
+        """Whether two stands agree."""
+        return any(votes > 1 for _, votes in self._ranked(place))
+
+    def disputed(self, place: PlaceMention) -> bool:
+        """Whether two stands disagree, so that a third one decides."""
+        return len(self._votes.get(place.name, {})) == len(self._ranked(place)) == 2
+
+    def next(
+        self, held: str, place: PlaceMention, targets: Sequence[str], spare: int, beside: tuple[str, str] = ("", "")
+    ) -> Reply | None:
         """The next action that tells which of the targets is meant; None where nothing around can tell it.
 
         Args:
@@ -151,23 +168,27 @@ class Nearby:
             place: how the piece was called.
             targets: pieces that may be meant, best first; those of the first one's room are tried.
             spare: actions left over.
+            beside: name of the thing that it is to be next to, and the piece that this one is on.
         """
         view, room = self._view, self._view.room_of(targets[0])
         pieces = [name for name in targets if view.room_of(name) == room and kind_of(name) == place.piece]
-        if place.hint not in NEAR or len(pieces) < 2 or self.found(place) or spare < 0:
+        votes = self._votes.get(place.name, {})
+        if place.hint not in NEAR or len(pieces) < 2 or self.settled(place) or spare < (_CONFIRM if votes else 0):
             return None
+        pieces.sort(key=lambda piece: piece not in votes.values())
         kinds = {kind: [name for name in view.rooms[room] if kind_of(name) == kind] for kind in NEAR[place.hint]}
-        stands = next((names for names in kinds.values() if names), [])[:_STANDS]
+        stands = next((names for names in kinds.values() if names), [])[: _MORE_STANDS if votes else _STANDS]
         for stand in stands:
             untried = [piece for piece in pieces if (stand, piece) not in self._far]
-            if not untried:
+            if not untried or stand in votes:
                 continue
             if view.at != stand:
                 return Reply(f"Which is the {place.hint} {place.piece}? One stands at {stand}.", f"Navigate[{stand}]")
             self._asked = place.name, untried[0]
+            mate = f"next_to, {beside[0]}" if beside[1] == untried[0] else "None, None"
             return Reply(
                 f"I try whether {untried[0]} is within reach of {stand}.",
-                f"Place[{held}, on, {untried[0]}, None, None]",
+                f"Place[{held}, on, {untried[0]}, {mate}]",
             )
         return None
 
@@ -182,8 +203,8 @@ class Nearby:
         asked, self._asked = self._asked, None
         if asked is None or action != "Place" or asked[1] != piece:
             return False
-        if succeeded:
-            self._found[asked[0]] = piece
+        if succeeded and self._view.at:
+            self._votes.setdefault(asked[0], {})[self._view.at] = piece
         elif self._view.at:
             self._far.add((self._view.at, piece))
         return True

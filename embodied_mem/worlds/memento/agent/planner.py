@@ -11,6 +11,7 @@ asked for where several objects fit. Failures are answered: too far, go nearer; 
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Collection, Sequence
 
@@ -117,9 +118,7 @@ class MemoryPlanner:
     def _needed(self, moves: Sequence[Move], goal: str = "", assumed: Collection[Fact] = ()) -> int:
         """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
 
-        Args:
-            goal: piece that the first thing is put on; empty for the likely one.
-            assumed: what is taken to be within reach.
+        The first thing is put on `goal`, or else on the likely piece; `assumed` is taken to be within reach.
         """
         reach, stand = self._reach, self._reach.stand
         held = next((m.thing for m in moves if m.thing.name and m.thing.name == self.view.held), None)
@@ -289,7 +288,7 @@ class MemoryPlanner:
             return False
         if move.place is None:
             return True
-        if move.place.other or move.inside or move.beside_place is not None:
+        if move.place.other or move.inside or move.beside_place is not None or self._nearby.disputed(move.place):
             return False
         if any(other.thing is move.thing for other in self.moves[: self._current]):
             return False
@@ -380,8 +379,10 @@ class MemoryPlanner:
             self._notes.append(f"No place for {thing.phrase} is left that I could use.")
             return self._put_away()
         target = self._first(targets, move)
-        if move.place is not None and not move.piece and move.beside is None:
-            trial = self._nearby.next(thing.name, move.place, targets, self._spare())
+        mate = view.objects.get(move.beside.name) if move.beside is not None else None
+        if move.place is not None and not move.piece and (mate is None or self._nearby.found(move.place)):
+            beside = (move.beside.name, mate.place) if move.beside is not None and mate is not None else ("", "")
+            trial = self._nearby.next(thing.name, move.place, targets, self._spare(), beside)
             if trial is not None:
                 return trial
         near = self.words.pieces(move.beside_place) if move.beside_place is not None else []
@@ -437,12 +438,11 @@ class MemoryPlanner:
         tried = self._nearby.learn(name, parts[2] if name == "Place" else "", succeeded)
         if succeeded:
             if name == "Place" and self._current < len(self.moves) and parts[0] == self.moves[self._current].thing.name:
-                self._current += 1
-                self._failures = 0
+                self._placed(self.moves[self._current], tried)
             return
         if tried or name not in ("Pick", "Place", "Navigate"):
             return
-        if "Not close enough" in result and self._afar(name, parts):
+        if "Not close enough" in result and self._afar(name, parts):  # `Reach` has learned it
             return
         self._failures += 1
         if name == "Pick":
@@ -456,6 +456,24 @@ class MemoryPlanner:
             self._bad.add(("far", parts[2]))
         else:
             self._bad.add((parts[2], parts[1]))
+
+    def _placed(self, move: Move, tried: bool) -> None:
+        """Go on behind a move that was carried out, unless it was a trial that leaves open which piece is meant.
+
+        Where the trial showed that things put down before are on another one, they are moved next.
+        """
+        if tried and move.place is not None and self._nearby.disputed(move.place):
+            return
+        self._current += 1
+        self._failures = 0
+        if not tried or move.place is None or not self._nearby.settled(move.place):
+            return
+        piece = self._nearby.found(move.place)
+        for other in self.moves[: self._current - 1]:
+            same = other.place is not None and other.place.name == move.place.name and other.thing is not move.thing
+            if same and other.thing.name and self.view.objects[other.thing.name].place != piece:
+                beside = move.thing if move.beside is other.thing else other.beside
+                self.moves.insert(self._current, dataclasses.replace(other, beside=beside))
 
     def _afar(self, tool: str, parts: Sequence[str]) -> bool:
         """Whether an action reached for a piece at which the agent does not stand."""

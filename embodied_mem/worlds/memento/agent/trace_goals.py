@@ -170,6 +170,6 @@ def _ground(moves: list[Move], steps: _Steps) -> None:
             kind = move.place.piece if move.place is not None else ""
             right = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
             if right and (kind or len(mine) == 1):
-                move.piece = right[0] if kind else right[-1]
+                move.piece = right[0] if len(mine) > 1 else right[-1]  # it may have been put somewhere else first
                 move.inside = move.inside or move.piece in inside
                 spots.remove(move.piece)
