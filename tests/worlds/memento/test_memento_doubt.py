@@ -316,3 +316,17 @@ def test_of_two_where_memory_found_it_the_other_one_needs_no_look(start):
         assert thing.name == "vase_3"
     else:  # nothing stands where it was, so that both may be others
         assert reply.action == "DescribeObjectTool[vase_3]"
+
+
+@pytest.mark.parametrize("spare", [10, 0])
+def test_one_that_is_only_like_it_does_not_spare_the_look_at_the_other(spare):
+    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
+    seen = "laptop_2: bed_6 in bedroom_1\nlaptop_3: bed_6 in bedroom_1"
+    view.observe("Explore[bedroom_1]", SUCCESS + seen)
+    looked = "Result: The description of the object 'laptop_2' is:\nA black laptop with a touchpad.\nObjects: "
+    view.observe("DescribeObjectTool[laptop_2]", looked + seen)
+    thing = Thing("the laptop", captions=("A gray laptop with a black touchpad.",), kind="laptop", start="bed_6")
+    search = Search(view, PlaceWords(view))
+    assert 0.6 < search.likeness(thing, "laptop_2") < 0.9
+    reply = search.look_for(Move(thing, None), set(), spare)
+    assert reply.action == "DescribeObjectTool[laptop_3]"

@@ -14,11 +14,11 @@ from .lexicon import TABLES, PlaceWords, content, listed
 
 _KITCHEN = frozenset(TABLES["kitchen"].split())
 _LIKELY = listed("likely rooms")
-_SURE, _FAIR, _UNLIKE = 0.6, 0.45, 0.3
+_CERTAIN, _SURE, _FAIR, _UNLIKE = 0.9, 0.6, 0.45, 0.3
 _LEAD = 0.15
 _AT_HOME = 0.1
-"""Likenesses: of one that is enough whatever the others are, of one that leads them by `_LEAD`, of one that is none;
-what it counts for to be where memory found it."""
+"""Likenesses: of one that spares a look at the others, of one that is enough once they were looked at, of one that
+leads them by `_LEAD`, of one that is none; what it counts for to be where memory found it."""
 _THOROUGH = 3
 """Actions to spare from which on every object that fits is looked at before one is chosen."""
 
@@ -151,7 +151,7 @@ class Search:
         thorough = spare >= _THOROUGH
         seen = not part and set(open_) <= set(home)  # all that may be it, and what is left stands where it was
         least = _SURE if not thorough else _UNLIKE if seen else 0.0  # below it is another one, the only one left
-        if likeness[top] == 1.0 or (likeness[top] >= _SURE and not (thorough and open_)):
+        if likeness[top] >= (_SURE if not open_ else 1.0 if thorough else _CERTAIN):
             thing.name = top
         elif len(open_) == 1 and len(pool) > 1 and likeness[top] < least:
             thing.name = open_[0]
