@@ -18,6 +18,7 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
     mem0_1, ...        a memory method of another paper, see `agents.baselines`, which has observed the bank's episodes;
                        its text stands in the prompt from the first step on, or with `_steps` behind the name is
                        recalled at every step
+    memgen             soft tokens that adapters of the executor write from what it reads, see `agents.baselines.memgen`
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.baselines import METHODS, make_method
+from embodied_mem.agents.baselines.memgen import MemGen
 from embodied_mem.agents.baselines.method import MemoryMethod, num_tokens
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
@@ -218,6 +220,19 @@ class MethodDelivery(NoMemory):
         return len(self._tokenizer.encode(text)) if self._tokenizer else num_tokens(text)
 
 
+class WovenMemory(NoMemory):
+    """Soft tokens without a word, where MemGen's trigger asks for them."""
+
+    name = "memgen"
+
+    def __init__(self, memgen: MemGen):
+        self._memgen = memgen
+
+    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
+        """What the weaver writes for every row, or nothing."""
+        return [Delivered(soft=one.soft, tokens=one.tokens) for one in self._memgen.weave(views, keys)]
+
+
 def _grown(method: MemoryMethod) -> dict[str, int]:
     kept, (sent, received) = method.texts(), method.tokens
     size = sum(len(text.encode()) for text in kept)
@@ -360,7 +375,7 @@ STEPS = "_steps"
 
 DELIVERIES = (
     "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
-    *METHODS, *(name + STEPS for name in METHODS),
+    "memgen", *METHODS, *(name + STEPS for name in METHODS),
 )  # fmt: skip
 
 
@@ -376,9 +391,11 @@ def make_delivery(
     numbered: bool = False,
     chat: ChatModel | None = None,
     task_key: Callable[[str], str] = str,
+    memgen: Callable[[Executor], MemGen] | None = None,
 ) -> Delivery:
     """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and
-    `episodes`, `numbered`, `chat` and `task_key` for memory methods, see `MethodDelivery`.
+    `episodes`, `numbered`, `chat` and `task_key` for memory methods, see `MethodDelivery`; `memgen` makes that of an
+    executor.
 
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler, a teacher or an executor
@@ -387,6 +404,10 @@ def make_delivery(
     check_names((name,))
     if name.removesuffix(STEPS) in METHODS:
         return MethodDelivery(name, episodes, executor, numbered, chat, task_key)
+    if name == "memgen":
+        if memgen is None or executor is None:
+            raise InvalidInputError("delivery 'memgen': expected an executor with a trained weaver, got none")
+        return WovenMemory(memgen(executor))
     if name == "static_full":
         if executor is None:
             raise InvalidInputError("delivery 'static_full': expected an executor, got none")

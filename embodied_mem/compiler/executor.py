@@ -146,6 +146,10 @@ class Executor:
         sampler = self._sampler
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist(), sampler.prefill_s, sampler.decode_s)
 
+    def read(self, prompts: Sequence[str]) -> list[list[int]]:
+        """The tokens of prompts without pictures as `act` reads them."""
+        return self._format.prompts(prompts, self.length_buckets[-1])
+
     def _encoded_choices(self, choices: Sequence[Sequence[str]]) -> list[list[list[int]]]:
         commands = sorted({command for row in choices for command in row})
         ids = dict(zip(commands, self._format.commands(commands) if commands else ()))

@@ -15,9 +15,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from embodied_mem.errors import EmbodiedMemError, InternalError
+from embodied_mem.errors import EmbodiedMemError, InternalError, InvalidInputError
 
 if TYPE_CHECKING:
+    from embodied_mem.agents.baselines.memgen import MemGen
+    from embodied_mem.compiler.executor import Executor
     from embodied_mem.training.bundle import Bundle
 
 _AGAIN = (
@@ -25,6 +27,9 @@ _AGAIN = (
     "them, and the run goes on from its last checkpoint"
 )
 _TRAIN = "jax jaxlib flax optax orbax tokenizers safetensors jinja2 tyro tqdm tensorboardX matplotlib"
+WEAVER = "memgen.safetensors"
+"""Name of MemGen's file beside the weights of its executor."""
+
 EXTRA_OF = {
     **dict.fromkeys(_TRAIN.split(), "train"),
     **dict.fromkeys(("textworld", "alfworld", "termcolor"), "envs"),
@@ -125,6 +130,24 @@ class Models:
         from embodied_mem.training.config import MeshConfig
 
         return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+
+    def memgen(self, executor: Executor, full_turns: int) -> MemGen:
+        """MemGen by the weaver beside the weights.
+
+        Raises:
+            InvalidInputError: there is none.
+            CheckpointError: it is another executor's.
+        """
+        from embodied_mem.agents.baselines.memgen import MemGen
+        from embodied_mem.compiler.weaver import load_weaving
+
+        path = weights_folder(self.folder) / WEAVER
+        if not path.exists():
+            raise InvalidInputError(
+                f"delivery 'memgen': expected {path}, which is not there; train it with: "
+                f"python experiments/memgen.py --weights {self.folder}"
+            )
+        return MemGen(executor, load_weaving(path, executor.decoder), full_turns)
 
 
 def weights_folder(name: str) -> pathlib.Path:

@@ -9,7 +9,7 @@ For every gain there is a control that should make it vanish.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embodied_mem.agents.baselines import METHODS, row_name
@@ -28,6 +28,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank.settings import NAMES, BankView, check_setting
 
 if TYPE_CHECKING:
+    from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Acts, Turn
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.language.chat import ChatModel
@@ -154,6 +155,7 @@ def under(
     numbered: bool = False,
     newest_first: bool = False,
     chat: ChatModel | None = None,
+    memgen: Callable[[Any], MemGen] | None = None,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -165,6 +167,7 @@ def under(
         source: of the tasks, for the deliveries `teacher` and `guidance_only`.
         numbered, newest_first: as the experiences were that the models were trained on.
         chat: answers the calls of memory methods; None for rules.
+        memgen: see `make_delivery`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -174,7 +177,7 @@ def under(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
-        task_key=bank.task_key if _is_method(setting.delivery) else str,
+        task_key=bank.task_key if _is_method(setting.delivery) else str, memgen=memgen,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None

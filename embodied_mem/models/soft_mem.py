@@ -203,6 +203,13 @@ def write_soft_tokens(embeddings: jax.Array, placeholder_mask: jax.Array, soft: 
     return jnp.where(written[..., None], gathered, embeddings)
 
 
+def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
+    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true: `count` or none a row."""
+    first = jnp.argmax(mask, axis=1)
+    index = first[:, None] + jnp.arange(count)
+    return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)
+
+
 def complementarity(soft_hidden: jax.Array, text_hidden: jax.Array, text_mask: jax.Array) -> jax.Array:
     """Returns |cos(mean of soft_hidden, sg[mean of text_hidden])| per row, float32[B].
 

@@ -44,7 +44,7 @@ from flax import nnx
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.errors import InternalError
 from embodied_mem.models.decoder import score_tokens
-from embodied_mem.models.soft_mem import entropy_per_dimension, log_density
+from embodied_mem.models.soft_mem import entropy_per_dimension, log_density, rows_of
 from embodied_mem.training.config import ONE_DEVICE, GRPOConfig, MeshConfig
 from embodied_mem.training.objectives.batches import A, Batch, Row, pad_rows
 from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages, grpo_clip_loss
@@ -56,7 +56,6 @@ from embodied_mem.training.objectives.sft import (
     apply_gradients,
     embed_batch,
     num_tokens,
-    rows_of,
 )
 
 

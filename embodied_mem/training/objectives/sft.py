@@ -42,6 +42,7 @@ from embodied_mem.models.soft_mem import (
     complementarity,
     entropy_per_dimension,
     perceptual_alignment,
+    rows_of,
     sample,
     semantic_alignment,
     write_soft_tokens,
@@ -86,13 +87,6 @@ _MATRICES = {
     **dict.fromkeys(("gate", "up", "down"), (1, 2)),
 }
 """Input and output dimensions of the stacked matrices that Muon moves."""
-
-
-def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
-    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true: `count` or none a row."""
-    first = jnp.argmax(mask, axis=1)
-    index = first[:, None] + jnp.arange(count)
-    return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)
 
 
 def cosine(peak: float, final: float, num_steps: int, warmup: float = 0.0) -> optax.Schedule:

@@ -20,6 +20,8 @@ without --server replays the recording:
 With --memory_model, a model behind the same server answers what memory methods ask when they observe and recall
 (mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer.
 
+`memgen` needs a weaver beside the weights: `python experiments/memgen.py --weights RUN/weights` trains it.
+
 With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file. With
 --adapters FOLDER beside it, it has what training here taught it, and reads its prompts without an instruction, with
 --full_turns as they were in that training.
@@ -306,6 +308,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
             finished=finished, executor=acting, chat=memory,
+            memgen=functools.partial(models.memgen, full_turns=trained.memory.full_turns),
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [

@@ -18,7 +18,7 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, log_density
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, log_density, rows_of
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
 from embodied_mem.training.grpo_stage import rewarded
 from embodied_mem.training.objectives.grpo_update import (
@@ -29,7 +29,7 @@ from embodied_mem.training.objectives.grpo_update import (
     policy_batch,
     policy_samples,
 )
-from embodied_mem.training.objectives.sft import CompilerModel, TrainState, apply_gradients, rows_of
+from embodied_mem.training.objectives.sft import CompilerModel, TrainState, apply_gradients
 from embodied_mem.types import Episode
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

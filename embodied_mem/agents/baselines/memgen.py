@@ -1,0 +1,116 @@
+"""MemGen: latent memory that an executor's own adapters write from what it reads, as soft tokens in its prompt.
+
+    memgen = MemGen(executor, model)                      # `compiler.weaver.load_weaving`
+    woven = memgen.weave(views, keys)                     # of each episode soft tokens, or None where it is skipped
+
+It observes no episodes: what it remembers of the training games is in its adapters (`training.memgen`). So it is no
+`MemoryMethod`, and another bank does not reach it. The first step of an episode always gets the prompt's soft tokens;
+at later ones the trigger decides at the end of the newest answer, where its sentence and its line end.
+
+Source: MemGen (Zhang et al. 2026); what differs is in docs/baselines.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from embodied_mem.agents.view import View, place_of
+from embodied_mem.compiler.prompts import executor_prompt
+
+if TYPE_CHECKING:
+    import jax
+
+    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.weaver import Weaving
+
+NUM_SOFT = 8
+
+
+class Woven(NamedTuple):
+    """What one row gets.
+
+    Attributes:
+        soft: float32[8, D]; None where the trigger says SKIP.
+        tokens: that trigger and weaver have read, queries included.
+    """
+
+    soft: np.ndarray | None
+    tokens: int
+
+
+def place_prompt(
+    goal: str, room: str, turns: Sequence[tuple[str, str]], full_turns: int, num_soft: int = NUM_SOFT
+) -> str:
+    """The executor's prompt with places for soft tokens and no other memory."""
+    return executor_prompt(goal, room, turns, here=place_of(turns), num_soft=num_soft, full_turns=full_turns)
+
+
+class MemGen:
+    """Weaver and trigger of an executor, as they act.
+
+    Args:
+        executor: that reads the soft tokens.
+        model: trained with it.
+        full_turns: see `executor_prompt`.
+        sampled: the trigger's decisions are drawn, as in its training; else INVOKE unless SKIP is likelier.
+    """
+
+    def __init__(self, executor: Executor, model: Weaving, full_turns: int = 2, sampled: bool = False):
+        from flax import nnx
+
+        self._executor, self._full_turns, self._sampled = executor, full_turns, sampled
+        self._graph, self._state = nnx.split(model)
+        self._rows = 0
+
+    def weave(self, views: Sequence[View], keys: jax.Array) -> list[Woven]:
+        """What each of these episodes gets at this step; `keys` holds their keys first."""
+        prefixes = self.prefixes([(view.goal, view.room, tuple(view.turns)) for view in views])
+        soft, logits = self.read(prefixes, [bool(view.turns) for view in views])
+        bars = self._bars(keys)[: len(views)] if self._sampled else np.zeros(len(views))
+        invoked = (logits >= bars) | np.array([not view.turns for view in views])
+        lengths = map(len, prefixes)
+        return [
+            Woven(one, 2 * length + NUM_SOFT) if use else Woven(None, length)
+            for one, use, length in zip(soft, invoked, lengths)
+        ]
+
+    def prefixes(self, steps: Sequence[tuple[str, str, Sequence[tuple[str, str]]]]) -> list[list[int]]:
+        """The tokens before the places of steps (goal, room, turns)."""
+        encoded = self._executor.read([place_prompt(*step, self._full_turns) for step in steps])
+        return [ids[: ids.index(self._soft_id)] for ids in encoded]
+
+    def padded(self, prefixes: Sequence[Sequence[int]], places: int = NUM_SOFT) -> tuple[np.ndarray, np.ndarray]:
+        """(tokens int32[B, L], mask bool[B, L]) of rows that end with so many places, padded on the left."""
+        from embodied_mem.models.sampling import pad_prompts
+
+        rows = [[*ids, *[self._soft_id] * places] for ids in prefixes]
+        return pad_prompts(rows, buckets=self._executor.length_buckets)
+
+    def read(self, prefixes: Sequence[Sequence[int]], later: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
+        """(soft tokens float32[B, 8, D], logits of INVOKE [B]); batches that become smaller keep their shape."""
+        from embodied_mem.compiler.weaver import woven
+
+        count = len(prefixes)
+        self._rows = max(self._rows, count)
+        missing = self._rows - count
+        tokens, mask = self.padded([*prefixes, *[prefixes[0]] * missing])
+        places = np.broadcast_to(np.arange(tokens.shape[1]) >= tokens.shape[1] - NUM_SOFT, tokens.shape)
+        flags = np.array([*later, *[False] * missing])
+        soft, logits = woven(self._graph, self._state, tokens, mask, places, flags)
+        return np.asarray(soft)[:count], np.asarray(logits)[:count]
+
+    @property
+    def _soft_id(self) -> int:
+        soft_id = self._executor.tokenizer.soft_id
+        assert soft_id is not None  # of every tokenizer that is trained here
+        return soft_id
+
+    def _bars(self, keys: jax.Array) -> np.ndarray:
+        """What the logits have to pass: logits of uniform draws, so that INVOKE has its own probability."""
+        import jax
+
+        drawn = jax.vmap(lambda key: jax.random.logistic(jax.random.fold_in(key, 2)))(keys)
+        return np.asarray(drawn)
