@@ -14,16 +14,21 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 from quick_programs import flags
 from small_seeing import seeing, tokenizer
 
 from embodied_mem import envs
-from embodied_mem.models.vision.qwen_vl import QwenVL, save_qwen_vl
+from embodied_mem.models.formats.peft import load_peft, save_peft
+from embodied_mem.models.lora import LoraParam
+from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
 from embodied_mem.parallel import processes
+from embodied_mem.training.bundle import load_bundle
 from embodied_mem.training.run.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("small_pod_run.py")
 # jax's transport greets with one line per device. Its threads write them in pieces, so lines run into each other.
 GLOO = re.compile(r"\[Gloo\] Rank | is connected to | peer ranks\. |Expected number of connected peer ranks is : ")
@@ -35,14 +40,9 @@ def start(folder: Path, count: int) -> list[subprocess.Popen]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    given = f"--xla_force_host_platform_device_count={8 // count} {flags()}"
     started = []
     for index in range(count):
-        environment = {
-            **os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": given,
-            "JAX_COMPILATION_CACHE_DIR": str(folder.parent / f"cache{count}"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }  # fmt: skip
+        environment = on_devices(folder, 8 // count)
         if count > 1:
             environment |= {
                 "JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(count), "JAX_PROCESS_ID": str(index),
@@ -51,6 +51,16 @@ def start(folder: Path, count: int) -> list[subprocess.Popen]:
         with open(said(folder, index), "w") as out, open(said(folder, index, "err"), "w") as errors:
             started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=errors))
     return started
+
+
+def on_devices(folder: Path, count: int) -> dict[str, str]:
+    """The environment of a process with so many simulated devices."""
+    return {
+        **os.environ, "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count} {flags()}",
+        "JAX_COMPILATION_CACHE_DIR": str(folder.parent / f"cache{8 // count}"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }  # fmt: skip
 
 
 def said(folder: Path, index: int, kind: str = "out") -> Path:
@@ -86,7 +96,7 @@ def test_the_pods_configuration_runs_on_eight_simulated_devices(one):
         assert all(m["tokens_per_s"] > 0 and m["grad_norm"] > 0 for m in metrics)
 
 
-def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
+def test_two_processes_lose_one_and_end_with_the_numbers_of_one_and_the_run_is_scored_and_exported(one):
     folder = one[0].with_name("two")
     first, second = start(folder, 2)
     deadline = time.monotonic() + 600
@@ -114,6 +124,23 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one(one):
     got, expected = (json.loads((f / "report" / "report.json").read_text()) for f in (folder, one[0]))
     for name in ("success", "steps", "tokens_per_step"):
         assert got["deliveries"]["compiled"][name] == expected["deliveries"]["compiled"][name]
+
+    # That very run, scored on another mesh; its adapters in PEFT's folder.
+    scored = folder.with_name("scored.json")
+    command = [
+        sys.executable, str(ROOT / "experiments/evaluate.py"), "--config=alfworld", "--weights", folder / "weights",
+        "--mesh.data", "1", "--mesh.fsdp", "4", "--mesh.tensor", "2", "--result", scored,
+    ]  # fmt: skip
+    subprocess.run(command, env=on_devices(folder, 8), check=True, capture_output=True, timeout=600, cwd=folder.parent)
+    row = json.loads(scored.read_text())["deliveries"]["compiled"]
+    for name in ("success", "steps", "tokens_per_step"):
+        assert row[name] == expected["deliveries"]["compiled"][name]
+    trained = load_bundle(folder / "weights").model.decoder
+    save_peft(trained, folder / "adapter", prefix="model.language_model.")  # its base sees, and it has no tower
+    again = load_peft(load_qwen_vl(folder.parent / "weights" / "compiler").decoder, folder / "adapter")
+    came_back, adapters = (nnx.state(one, LoraParam) for one in (again, trained))
+    jax.tree.map(np.testing.assert_array_equal, came_back, adapters)
+    assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(adapters))
 
 
 def test_shared_environments_are_those_of_the_processes_one_behind_the_other(monkeypatch):
