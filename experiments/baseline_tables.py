@@ -158,5 +158,6 @@ BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "baseline_agents_eb_habitat": again_table,
     "baselines_alfworld": deliveries_table,
     "baselines_alfworld_read": deliveries_table,
+    "memgen_alfworld": deliveries_table,
 }
 """Table by result."""
