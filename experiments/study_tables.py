@@ -238,6 +238,7 @@ STUDIES = {
     "life": life_table,
     "alfworld_judging_seed0": controls_table,
     "alfworld_qwen15": served_table,
+    "alfworld_smollm2": served_table,
     "scienceworld_control": scienceworld_control_table,
 }
 """What writes the table of a result, by the result's name."""
