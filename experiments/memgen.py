@@ -22,7 +22,7 @@ HELD_OUT = 512
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    from embodied_mem.training.memgen import MemGenSettings
+    from embodied_mem.training.memgen_settings import MemGenSettings
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", required=True, help="folder that train.py wrote")

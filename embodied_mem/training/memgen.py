@@ -19,7 +19,6 @@ per batch of episodes, of a drawn part of its decisions.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +37,7 @@ from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
 from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import ONE_DEVICE
+from embodied_mem.training.memgen_settings import MemGenSettings
 from embodied_mem.training.objectives.batches import Batch, HostBatch, Row, batches, pad_rows, spots_of
 from embodied_mem.training.objectives.losses import masked_mean
 from embodied_mem.training.objectives.sft import (
@@ -56,39 +56,6 @@ from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 
 LENGTH_MULTIPLE = 128
-
-
-@dataclasses.dataclass(frozen=True)
-class MemGenSettings:
-    """How both are trained; a trigger that is not trained says INVOKE everywhere.
-
-    Attributes:
-        steps: of the weaver.
-        batch_size: samples per step.
-        learning_rate: of the weaver, peak.
-        trigger_steps: batches of episodes.
-        trigger_learning_rate: of the trigger.
-        num_tasks: training games per batch of episodes.
-        group_size: episodes of each.
-        max_steps: of such an episode.
-        decisions: the most that an update reads.
-        penalty: w.
-        temperature: of the executor while the trigger is trained.
-        seed: of everything that is drawn.
-    """
-
-    steps: int = 500
-    batch_size: int = 32
-    learning_rate: float = 2e-3
-    trigger_steps: int = 12
-    trigger_learning_rate: float = 5e-3
-    num_tasks: int = 8
-    group_size: int = 4
-    max_steps: int = 25
-    decisions: int = 128
-    penalty: float = 0.1
-    temperature: float = 0.5
-    seed: int = 0
 
 
 class WeaverBatch(NamedTuple):

@@ -27,7 +27,6 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.training.bundle import Bundle, save_bundle
 from embodied_mem.training.memgen import (
-    MemGenSettings,
     command_scores,
     decisions_of,
     held_out_losses,
@@ -36,6 +35,7 @@ from embodied_mem.training.memgen import (
     train_weaver,
     weaver_batch,
 )
+from embodied_mem.training.memgen_settings import MemGenSettings
 from embodied_mem.training.objectives.sft import CompilerModel
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.games import Games
