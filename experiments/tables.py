@@ -370,7 +370,7 @@ def benchmarks() -> str:
     alfworld, science = _read("alfworld_judging_seed2"), _read("scienceworld")["agents"]
     rows = [
         [
-            f"ALFWorld, {alfworld['tasks']}, best of three training seeds",
+            f"ALFWorld, {alfworld['tasks']}, the training seed that won most of dev",
             f"{alfworld['num_tasks']} x {alfworld['num_seeds']} seeds",
             *(_success(alfworld["deliveries"][name]) for name in delivered),
             _success(_read("planner_critic")["agents"]["full"][0]),
