@@ -318,6 +318,18 @@ def test_of_two_where_memory_found_it_the_other_one_needs_no_look(start):
         assert reply.action == "DescribeObjectTool[vase_3]"
 
 
+@pytest.mark.parametrize("description", ["A black plastic box.", ""])
+def test_the_other_of_two_is_a_guess_where_the_first_has_no_description(description):
+    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
+    seen = "vase_2: bed_6 in bedroom_1\nvase_3: bed_6 in bedroom_1"
+    view.observe("Explore[bedroom_1]", SUCCESS + seen)
+    looked = f"Result: The description of the object 'vase_2' is:\n{description}\nObjects: "
+    view.observe("DescribeObjectTool[vase_2]", looked + seen)
+    thing = Thing("the vase", captions=("A white vase with dots.",), kind="vase", start="bed_6", start_room="bedroom_1")
+    assert Search(view, PlaceWords(view)).look_for(Move(thing, None), set(), spare=10) is None
+    assert (thing.name, thing.known) == ("vase_3", bool(description))
+
+
 @pytest.mark.parametrize("spare", [10, 0])
 def test_one_that_is_only_like_it_does_not_spare_the_look_at_the_other(spare):
     view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")

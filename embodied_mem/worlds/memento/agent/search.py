@@ -155,6 +155,7 @@ class Search:
             thing.name = top
         elif len(open_) == 1 and len(pool) > 1 and likeness[top] < least:
             thing.name = open_[0]
+            thing.known = all(view.objects[name].caption for name in pool if name != thing.name)  # else it is a guess
         elif open_:
             name = self._best(thing, move, open_)
             return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
