@@ -211,7 +211,7 @@ def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGen
     full_turns, seen = bundle.config.memory.full_turns, []
     optimizer = make_optimizer(lambda _: settings.trigger_learning_rate, 0.0, 1.0, b2=0.95, eps=1e-8)
     step, state, frozen = make_trigger_step(model, optimizer)
-    with Progress("trigger", settings.trigger_steps, unit="batch") as progress:
+    with Progress("trigger", settings.trigger_steps, unit="update") as progress:
         for number in range(settings.trigger_steps):
             random = np.random.default_rng((settings.seed, 11, number))
             drawn = random.choice(games.tasks.num_train, settings.num_tasks, replace=False)
