@@ -17,21 +17,21 @@ import sys
 import time
 from typing import Any
 
+from embodied_mem.training.config import MemGenConfig
+
 HELD_OUT = 512
 """Samples of the last games, on which the weaver is not trained; at most a quarter."""
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    from embodied_mem.training.memgen_settings import MemGenSettings
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", required=True, help="folder that train.py wrote")
     parser.add_argument("--num_games", type=int, default=0, help="training games; default: the weights' own")
-    for field in dataclasses.fields(MemGenSettings):
+    for field in dataclasses.fields(MemGenConfig):
         parser.add_argument(f"--{field.name}", type=type(field.default), default=field.default)
     given = vars(parser.parse_args(arguments))
     folder, num_games = given.pop("weights"), given.pop("num_games")
-    settings, started = MemGenSettings(**given), time.perf_counter()
+    settings, started = MemGenConfig(**given), time.perf_counter()
 
     from flax import nnx
 

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.baselines import METHODS, make_method
-from embodied_mem.agents.baselines.memgen import MemGen
 from embodied_mem.agents.baselines.method import MemoryMethod, num_tokens
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
@@ -43,6 +42,7 @@ from embodied_mem.types import Episode
 if TYPE_CHECKING:
     import jax
 
+    from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
     from embodied_mem.language.chat import ChatModel

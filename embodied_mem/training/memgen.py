@@ -1,8 +1,8 @@
 """Trains MemGen's weaver and trigger for an executor, which stays as it is.
 
     model = Weaving(bundle.executor, rngs=nnx.Rngs(0))
-    train_weaver(model, bundle, samples, MemGenSettings())
-    train_trigger(model, bundle, games, MemGenSettings())
+    train_weaver(model, bundle, samples, MemGenConfig())
+    train_trigger(model, bundle, games, MemGenConfig())
 
 The weaver first, by the teacher's commands on the training games: cross-entropy of the frozen executor's command with
 the weaver's soft tokens in its prompt. Then the trigger, by groups of episodes that the executor plays with its drawn
@@ -36,8 +36,7 @@ from embodied_mem.compiler.weaver import Weaving, trigger_only, weaver_only
 from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
 from embodied_mem.training.bundle import Bundle
-from embodied_mem.training.config import ONE_DEVICE
-from embodied_mem.training.memgen_settings import MemGenSettings
+from embodied_mem.training.config import ONE_DEVICE, MemGenConfig
 from embodied_mem.training.objectives.batches import Batch, HostBatch, Row, batches, pad_rows, spots_of
 from embodied_mem.training.objectives.losses import masked_mean
 from embodied_mem.training.objectives.sft import (
@@ -88,7 +87,7 @@ def command_scores(
     return score_completion(executor, hidden, rows, jnp.asarray(batch.spots), ONE_DEVICE)
 
 
-def train_weaver(model: Weaving, bundle: Bundle, samples: Sequence[Sample], settings: MemGenSettings) -> list[float]:
+def train_weaver(model: Weaving, bundle: Bundle, samples: Sequence[Sample], settings: MemGenConfig) -> list[float]:
     """Trains the weaver of `model` in place; returns the loss of each step."""
     graph, trained, *others = nnx.split(model, weaver_only, ...)
     [frozen] = others
@@ -162,7 +161,7 @@ def shaped_rewards(rewards: np.ndarray, invoked: Sequence[np.ndarray], penalty: 
     return rewards - penalty * np.array(excess)
 
 
-def decisions_of(trajectories: Sequence[Trajectory], memgen: MemGen, settings: MemGenSettings) -> list[Decision]:
+def decisions_of(trajectories: Sequence[Trajectory], memgen: MemGen, settings: MemGenConfig) -> list[Decision]:
     """All decisions of a batch of episodes; groups stand together."""
     invoked = [np.array([d.soft is not None for d in one.delivered[1:]], float) for one in trajectories]
     rewards = shaped_rewards(np.array([float(one.won) for one in trajectories]), invoked, settings.penalty)
@@ -200,7 +199,7 @@ def make_trigger_step(model: Weaving, optimizer: optax.GradientTransformation) -
     return step, TrainState(trained, optimizer.init(trained)), frozen
 
 
-def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGenSettings) -> list[dict[str, float]]:
+def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGenConfig) -> list[dict[str, float]]:
     """Trains the trigger of `model` in place; returns won games and share of INVOKE of each batch of episodes.
 
     `games.tasks.rollout` plays `num_tasks * group_size` episodes of `max_steps` side by side.

@@ -4,7 +4,8 @@ As `alfworld_judging`, but that half of the executor's rows with experiences hav
 place. So a method's row tells what its memory is worth, and not that its wording is new. Free settings of the methods
 are those of `baseline_trials`, chosen on dev.
 
-Not run yet: some 70 minutes of one core, if it takes as long as `alfworld_judging`.
+Result: `results/baselines_alfworld_read.json`, of the executor's stages alone (some 25 minutes of one core); the whole
+configuration was not run.
 
     python experiments/train.py --config=baselines
 """

@@ -5,7 +5,7 @@ adapters, and what enters these kept for the batches that come again. Guidance i
 compiler may give it: `evaluate.py --executor FILE.gguf --adapters FOLDER` plays with that of other weights. Memory and
 banks are those of `alfworld_judging`.
 
-Result: `results/alfworld_smollm2.json`, of the executor's stage alone (7 minutes of one core): 1 of 8 games with
+Result: `results/alfworld_smollm2.json`, of the executor's stage alone (7 minutes of one core): 3 of 8 games with
 guidance, none without, most commands refused.
 """
 

@@ -26,6 +26,7 @@ from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.training.bundle import Bundle, save_bundle
+from embodied_mem.training.config import MemGenConfig
 from embodied_mem.training.memgen import (
     command_scores,
     decisions_of,
@@ -35,7 +36,6 @@ from embodied_mem.training.memgen import (
     train_weaver,
     weaver_batch,
 )
-from embodied_mem.training.memgen_settings import MemGenSettings
 from embodied_mem.training.objectives.sft import CompilerModel
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.games import Games
@@ -127,7 +127,7 @@ def test_the_weaver_learns_and_the_executor_and_the_trigger_stay(bundle):
     model = Weaving(bundle.executor, rngs=nnx.Rngs(1))
     executor, trigger, weaver = arrays(bundle.executor), arrays(model, trigger_only), arrays(model, weaver_only)
     base = arrays(model.weaver, nnx.Not(LoraParam))
-    settings = MemGenSettings(steps=25, batch_size=4, learning_rate=0.02)
+    settings = MemGenConfig(steps=25, batch_size=4, learning_rate=0.02)
     losses = train_weaver(model, bundle, samples()[:4], settings)
     assert np.mean(losses[-5:]) < losses[0] - 0.1  # of an executor that was never trained
     assert all(same(executor, arrays(bundle.executor)))
@@ -161,7 +161,7 @@ def test_what_an_episode_earned_is_told_against_its_group():
 
     played = [trajectory(True, True), trajectory(False, False), trajectory(True, True), trajectory(True, False)]
     memgen = types.SimpleNamespace(prefixes=lambda steps: asked.extend(steps) or [[1]] * len(steps))
-    found = decisions_of(played, memgen, MemGenSettings(group_size=2))
+    found = decisions_of(played, memgen, MemGenConfig(group_size=2))
     assert [one.invoked for one in found] == [True, False, True, False]
     half = 0.1 / 3 / 2
     np.testing.assert_allclose([one.advantage for one in found], [0.5 - half, half - 0.5, -half, half])
@@ -225,6 +225,8 @@ def test_a_file_holds_what_was_trained_and_fits_its_executor_alone(bundle, model
         load_weaving(path, wider)
     with pytest.raises(InvalidInputError, match=r"experiments/memgen.py --weights nowhere"):
         Models("nowhere").memgen(None, 2)
+    with pytest.raises(InvalidInputError, match=r"memgen\.group_size: expected >= 2, got 1"):
+        main(["--weights", "nowhere", "--group_size", "1"])
     with pytest.raises(InvalidInputError, match="trained weaver"):
         make_delivery("memgen")
 

@@ -303,13 +303,19 @@ def test_a_walk_that_a_memory_shows_to_be_needless_is_left_out(tmp_path, monkeyp
     assert ("Navigate[table_4]" in known) is not near
 
 
+def one_looked_at(kind: str, description: str) -> HouseView:
+    """The small house with its bedroom explored, two of a kind on the bed, and the first of them looked at."""
+    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
+    seen = f"{kind}_2: bed_6 in bedroom_1\n{kind}_3: bed_6 in bedroom_1"
+    view.observe("Explore[bedroom_1]", SUCCESS + seen)
+    looked = f"Result: The description of the object '{kind}_2' is:\n{description}\nObjects: "
+    view.observe(f"DescribeObjectTool[{kind}_2]", looked + seen)
+    return view
+
+
 @pytest.mark.parametrize("start", ["bed_6", "table_4"])
 def test_of_two_where_memory_found_it_the_other_one_needs_no_look(start):
-    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
-    seen = "vase_2: bed_6 in bedroom_1\nvase_3: bed_6 in bedroom_1"
-    view.observe("Explore[bedroom_1]", SUCCESS + seen)
-    looked = "Result: The description of the object 'vase_2' is:\nA black plastic box.\nObjects: "
-    view.observe("DescribeObjectTool[vase_2]", looked + seen)
+    view = one_looked_at("vase", "A black plastic box.")
     thing = Thing("the vase", captions=("A white vase with dots.",), kind="vase", start=start, start_room="bedroom_1")
     reply = Search(view, PlaceWords(view)).look_for(Move(thing, None), set(), spare=10)
     if start == "bed_6":
@@ -320,11 +326,7 @@ def test_of_two_where_memory_found_it_the_other_one_needs_no_look(start):
 
 @pytest.mark.parametrize("description", ["A black plastic box.", ""])
 def test_the_other_of_two_is_a_guess_where_the_first_has_no_description(description):
-    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
-    seen = "vase_2: bed_6 in bedroom_1\nvase_3: bed_6 in bedroom_1"
-    view.observe("Explore[bedroom_1]", SUCCESS + seen)
-    looked = f"Result: The description of the object 'vase_2' is:\n{description}\nObjects: "
-    view.observe("DescribeObjectTool[vase_2]", looked + seen)
+    view = one_looked_at("vase", description)
     thing = Thing("the vase", captions=("A white vase with dots.",), kind="vase", start="bed_6", start_room="bedroom_1")
     assert Search(view, PlaceWords(view)).look_for(Move(thing, None), set(), spare=10) is None
     assert (thing.name, thing.known) == ("vase_3", bool(description))
@@ -332,11 +334,7 @@ def test_the_other_of_two_is_a_guess_where_the_first_has_no_description(descript
 
 @pytest.mark.parametrize("spare", [10, 0])
 def test_one_that_is_only_like_it_does_not_spare_the_look_at_the_other(spare):
-    view = HouseView("Furniture:\nkitchen_1: floor_kitchen_1, table_4\nbedroom_1: floor_bedroom_1, bed_6\n\n")
-    seen = "laptop_2: bed_6 in bedroom_1\nlaptop_3: bed_6 in bedroom_1"
-    view.observe("Explore[bedroom_1]", SUCCESS + seen)
-    looked = "Result: The description of the object 'laptop_2' is:\nA black laptop with a touchpad.\nObjects: "
-    view.observe("DescribeObjectTool[laptop_2]", looked + seen)
+    view = one_looked_at("laptop", "A black laptop with a touchpad.")
     thing = Thing("the laptop", captions=("A gray laptop with a black touchpad.",), kind="laptop", start="bed_6")
     search = Search(view, PlaceWords(view))
     assert 0.6 < search.likeness(thing, "laptop_2") < 0.9
