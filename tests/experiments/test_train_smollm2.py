@@ -26,10 +26,11 @@ LAYERS = 1
 FIELDS = {
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 1,
     "world.num_scenes": 2, "world.max_steps": 8, "memory.top_k": 1, "memory.num_soft": 4, "mesh.logits_chunk": 0,
-    "model.executor_lora": LAYERS, "model.max_compiler_tokens": 4, "model.max_action_tokens": 3,
+    "model.max_compiler_tokens": 4, "model.max_action_tokens": 3,
     "executor_sft.steps": 2, "executor_sft.batch_size": 2, "compiler_sft.steps": 2, "compiler_sft.batch_size": 2,
     "grpo.steps": 1, "grpo.num_tasks": 1, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 2,
 }  # fmt: skip
+TAUGHT_EXECUTOR = {**FIELDS, "model.executor_lora": LAYERS}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +55,9 @@ def short_model(smollm2_gguf, tmp_path_factory):
     return path
 
 
-def prepared(name, weights, folder):
+def prepared(name, fields, weights, folder):
     """(config, tasks, bank, samples, tokenizer) of a configuration with the weights in that file."""
-    arguments = [f"--{field}={value}" for field, value in FIELDS.items()]
+    arguments = [f"--{field}={value}" for field, value in fields.items()]
     _, config = cli([f"--config={name}", f"--model.weights={weights}", *arguments], "")
     tasks = make_tasks(config)
     bank = teach_bank(config, tasks=tasks)
@@ -69,7 +70,7 @@ def prepared(name, weights, folder):
 def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatch):
     """SFT of both roles, then GRPO. Nobody wins a game here, and equal rewards give no gradient: of two trajectories
     one is called won."""
-    config, tasks, bank, samples, tokenizer = prepared("smollm2", short_model, tmp_path)
+    config, tasks, bank, samples, tokenizer = prepared("smollm2", FIELDS, short_model, tmp_path)
     run = stages.Run(config, tokenizer, tmp_path)
     executor = stages.train_executor(run, samples)
     assert (executor.config.width, executor.config.vocab_size) == (96, 49_152)
@@ -88,7 +89,7 @@ def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatc
 
 
 def test_as_executor_it_learns_by_its_adapters(short_model, tmp_path):
-    config, _, _, samples, tokenizer = prepared("smollm2_executor", short_model, tmp_path)
+    config, _, _, samples, tokenizer = prepared("smollm2_executor", TAUGHT_EXECUTOR, short_model, tmp_path)
     executor = stages.train_executor(stages.Run(config, tokenizer, tmp_path), samples)
     published = load_gguf(short_model)
     for name in ("query", "down"):
@@ -100,7 +101,7 @@ def test_as_executor_it_learns_by_its_adapters(short_model, tmp_path):
 
 def test_a_frozen_executor_that_cannot_act_stops_the_run(short_model, tmp_path):
     frozen = {"executor_sft.steps": 0, "executor_correction.num_games": 0}
-    arguments = [f"--{field}={value}" for field, value in {**FIELDS, **frozen}.items()]
+    arguments = [f"--{field}={value}" for field, value in {**TAUGHT_EXECUTOR, **frozen}.items()]
     told = r"of its commands had an effect.*--executor-sft\.steps.*--unchecked"
     with pytest.raises(InvalidInputError, match=rf"model\.executor: .*won 0 of 4 training games.*{told}"):
         train.main(
