@@ -68,21 +68,34 @@ def soft_probe_table(data: dict[str, Any], source: str) -> str:
 
 
 def controls_table(data: dict[str, Any], source: str) -> str:
-    """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name."""
+    """Deliveries with their controls: what each row has that the first of its delivery has not stands in its name.
+
+    Where the teacher's guidance was played, too, each row has its share of what can be won: (row - none) / (teacher -
+    none).
+    """
+    played = data["deliveries"]
+    shared = {"none", "teacher"} <= played.keys()
+    none, ceiling = (played[name]["success"] if shared else 0.0 for name in ("none", "teacher"))
+
+    def share(row: dict[str, Any]) -> list[str]:
+        return [f"{100 * (row['success'] - none) / (ceiling - none):.0f} %"] if shared else []
+
     head = (
-        "delivery", "success", "95 % interval", "against none, paired", "steps", "guided steps", "NOACTION",
+        "delivery", "success", "95 % interval", "against none, paired", *(["of what can be won"] * shared), "steps",
+        "guided steps", "NOACTION",
         "its precision", "tokens saved/step", "hallucinations per 100 steps", "of these said by no experience",
         "executor tokens/step",
         "in + out", "prefill + decode, ms/step",
     )  # fmt: skip
     rows = [
         [
-            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
-            percent(row["guided"]), *_noaction_cells(row), f"{row['hallucinations_per_100_steps']:.1f}",
+            delivery, percent(row["success"]), between(row["interval"]), versus(row), *share(row),
+            f"{row['steps']:.1f}", percent(row["guided"]), *_noaction_cells(row),
+            f"{row['hallucinations_per_100_steps']:.1f}",
             f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
             f"{row['executor_tokens_per_step']:.0f}", *_executor_cells(row),
         ]
-        for delivery, row in data["deliveries"].items()
+        for delivery, row in played.items()
     ]  # fmt: skip
     return markdown(head, rows, f"{_games(data)}; {source}")
 
@@ -231,6 +244,8 @@ def scienceworld_control_table(data: dict[str, Any], source: str) -> str:
 
 STUDIES = {
     "habits": controls_table,
+    "procedures": controls_table,
+    "change": controls_table,
     "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
     "soft_budget": soft_budget_table,
