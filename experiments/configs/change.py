@@ -19,8 +19,6 @@ def config() -> Config:
     base = habits.config()
     return dataclasses.replace(
         base,
-        data=dataclasses.replace(base.data, passes=2),
-        compiler_sft=dataclasses.replace(base.compiler_sft, steps=4800, latent=0.3),
         world=dataclasses.replace(base.world, changes=(0.5, 0.2), max_steps=9),
         memory=dataclasses.replace(base.memory, newest_first=True),
     )

@@ -20,8 +20,7 @@ def config() -> Config:
     return dataclasses.replace(
         base,
         world=world,
-        data=dataclasses.replace(base.data, passes=2),
-        compiler_sft=dataclasses.replace(base.compiler_sft, steps=4800, latent=0.3),
+        executor_sft=dataclasses.replace(base.executor_sft, steps=3000),
         executor_correction=dataclasses.replace(base.executor_correction, max_steps=world.max_steps),
         correction=dataclasses.replace(base.correction, max_steps=world.max_steps),
     )
