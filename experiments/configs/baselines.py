@@ -1,6 +1,6 @@
 """ALFWorld's own games, for memory methods of other papers: their texts are among the executor's formats.
 
-As `alfworld_judging`, but that half of the executor's rows with experiences have what a method recalled in their
+As `alfworld`, but that half of the executor's rows with experiences have what a method recalled in their
 place. So a method's row tells what its memory is worth, and not that its wording is new. Free settings of the methods
 are those of `baseline_trials`, chosen on dev.
 
@@ -14,13 +14,13 @@ import dataclasses
 
 from embodied_mem.training.config import Config
 
-from . import alfworld_judging
+from . import alfworld
 
 METHODS = ("mem0_1", "mem0_2", "a_mem", "g_memory", "langmem")
 
 
 def config() -> Config:
-    like = alfworld_judging.config()
+    like = alfworld.config()
     return dataclasses.replace(
         like,
         data=dataclasses.replace(like.data, methods=METHODS),

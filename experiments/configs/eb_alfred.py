@@ -18,7 +18,7 @@ from . import alfworld
 
 
 def config() -> Config:
-    like = alfworld.config()
+    like = alfworld.own_bank()
     return dataclasses.replace(
         like,
         world=WorldConfig(name="eb_alfred", train="train", valid="held_out", max_steps=30),

@@ -17,7 +17,7 @@ from . import alfworld
 
 
 def config() -> Config:
-    like = alfworld.config()
+    like = alfworld.own_bank()
     return dataclasses.replace(
         like,
         world=WorldConfig(name="eb_habitat", train="train", valid="held_out", max_steps=30),

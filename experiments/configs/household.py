@@ -1,7 +1,7 @@
 """One model for ALFWorld, EB-ALFRED and EB-Habitat: their training games together.
 
-About 5,000 games, of which ALFWorld's are 71 %. As `alfworld` otherwise, with two thirds of the compiler's steps, one
-round of the executor's correction and none of the compiler's, where rounds were never seen to help. Scored by
+About 5,000 games, of which ALFWorld's are 71 %. As `alfworld.own_bank` otherwise, with two thirds of the compiler's
+steps, one round of the executor's correction and none of the compiler's, where rounds were never seen to help. Scored by
 `evaluate.py` (ALFWorld) and `evaluate.py --config=eb_alfred` or `eb_habitat` with `--agents --deliveries none static
 compiled --weights RUN/weights`.
 
@@ -18,7 +18,7 @@ from . import alfworld, eb_habitat
 
 
 def config() -> Config:
-    like, habitat = alfworld.config(), eb_habitat.config()
+    like, habitat = alfworld.own_bank(), eb_habitat.config()
     return dataclasses.replace(
         like,
         world=dataclasses.replace(like.world, name="all"),

