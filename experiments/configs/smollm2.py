@@ -5,7 +5,8 @@ with `--model.weights FILE.gguf`, or a folder with `compiler/` in Hugging Face's
 tokenizer, whose `<empty_output>` stands for soft tokens; prompts are plain texts, without the chat template.
 
 Differs from the paper's settings as `alfworld.own_bank` does; the learning rate of adapters of a model of this size
-has not been tuned. For a GPU: a step of the compiler's training (32 rows) is some 7 TFLOP, which two cores need 40 s for.
+has not been tuned. For a GPU: a step of the compiler's training (32 rows) is some 7 TFLOP, which two cores need 40 s
+for.
 
 Not run yet: no result.
 """
