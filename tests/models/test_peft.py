@@ -1,5 +1,6 @@
 """Adapters in PEFT's layout: names and orientation by hand, round trip, refusal of what would be read wrongly."""
 
+import dataclasses
 import json
 
 import jax
@@ -13,8 +14,9 @@ from small_seeing import seeing
 
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig
+from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.peft import load_peft, save_peft
-from embodied_mem.models.lora import add_lora, add_tower_lora, merge_lora
+from embodied_mem.models.lora import LoraParam, add_lora, add_tower_lora, merge_lora
 from embodied_mem.models.vision.qwen_vl import QwenVL, save_qwen_vl
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -83,6 +85,15 @@ def test_adapters_of_a_vision_tower_stand_beside_the_decoder_s(tmp_path):
     decoder.vision.lora = LoraConfig(rank=2, alpha=4.0)
     with pytest.raises(InvalidInputError, match=r"with rank 2 and alpha 8\.0, as the decoder's, got 2 and 4\.0"):
         save_peft(decoder, tmp_path)
+
+
+def test_a_decoder_whose_tower_was_left_out_is_still_part_of_a_model_that_sees(tmp_path):
+    blind = Decoder(dataclasses.replace(seeing(0).config, vision=None), rngs=nnx.Rngs(0))
+    save_peft(add_lora(blind, LoraConfig(rank=2, alpha=8.0), rngs=nnx.Rngs(3)), tmp_path)
+    names = load_file(tmp_path / "adapter_model.safetensors")
+    assert all(name.startswith("base_model.model.model.language_model.layers.") for name in names)
+    again = load_peft(seeing(0), tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(again.layers, LoraParam), nnx.state(blind.layers, LoraParam))
 
 
 def test_adapters_that_do_something_else_are_refused(tmp_path):

@@ -4,8 +4,9 @@
     load_peft(decoder, "adapter")                                      # replaces adapters that the decoder has
 
 There A is [rank, in] and B [out, rank], one pair per layer and projection. A setting that asks for more than LoRA on
-query, key and value projections is refused by its name, settings that PEFT will have one day included. Adapters of a
-vision tower stand beside the decoder's, under the names of Qwen2.5-VL in transformers, with the same rank and scale.
+query, key and value projections is refused by its name, settings that PEFT will have one day included. Names are those
+of transformers, which has the decoder of Qwen2.5-VL as a part of the whole model: one with `mrope_sections` is written
+as such, even where its tower was left out. Adapters of the tower stand beside it, with the same rank and scale.
 """
 
 from __future__ import annotations
@@ -40,12 +41,11 @@ _PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True,
 
 
 def _adapters(
-    decoder: Decoder, lora: LoraConfig, in_tower: bool, prefix: str | None
+    decoder: Decoder, lora: LoraConfig, in_tower: bool
 ) -> Iterator[tuple[nnx.Module, str, tuple[int, ...], list[str]]]:
     """(what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
     config = decoder.config
-    if prefix is None:
-        prefix = "model." if config.vision is None else "model.language_model."
+    prefix = "model.language_model." if config.mrope_sections else "model."
 
     def published(modules: list[str], letter: str) -> list[str]:
         return [f"base_model.model.{module}.lora_{letter.upper()}.weight" for module in modules]
@@ -61,15 +61,13 @@ def _adapters(
             yield decoder.vision.blocks, name, shape, published(modules, name[-1])
 
 
-def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "", prefix: str | None = None) -> None:
+def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "") -> None:
     """Writes the adapters of a decoder as adapter_config.json and adapter_model.safetensors.
 
     Args:
         decoder: has adapters.
         folder: made if needed.
         base: name or folder of the model that the adapters belong to; PEFT looks there when it is not given a model.
-        prefix: of the decoder within the model, see `name_in_hf`; None for that of transformers, "model.", and
-            "model.language_model." with a vision tower.
 
     Raises:
         InvalidInputError: the decoder has no adapters, or its vision tower has some of another rank or scale.
@@ -86,7 +84,7 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "
             f"decoder's, got {tower.rank} and {tower.alpha}"
         )
     arrays = {}
-    for holder, ours, _, published in _adapters(decoder, lora, tower is not None, prefix):
+    for holder, ours, _, published in _adapters(decoder, lora, tower is not None):
         for name, array in zip(published, np.asarray(getattr(holder, ours)[...]), strict=True):
             arrays[name] = np.ascontiguousarray(array.reshape(len(array), -1).T)
     described = {
@@ -125,9 +123,9 @@ def _lora_config(path: pathlib.Path, sees: bool) -> tuple[LoraConfig, bool]:
     return lora, _TOWER_MODULE in modules
 
 
-def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str | None = None) -> Decoder:
+def load_peft(decoder: Decoder, folder: str | os.PathLike[str]) -> Decoder:
     """Returns the decoder, changed in place, with the adapters of a PEFT folder; those that it had are replaced, its
-    vision tower's too. `prefix` as for `save_peft`.
+    vision tower's too.
 
     Raises:
         CheckpointError: a file or array is missing, of another shape, or left over.
@@ -144,7 +142,7 @@ def load_peft(decoder: Decoder, folder: str | os.PathLike[str], *, prefix: str |
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: expected a safetensors file: {error}") from error
     read = []
-    for holder, name, shape, published in _adapters(decoder, lora, in_tower, prefix):
+    for holder, name, shape, published in _adapters(decoder, lora, in_tower):
         merged = (shape[0], int(np.prod(shape[1:])))[::-1]
         layers: list[np.ndarray] = []
         for key in published:
