@@ -259,6 +259,7 @@ def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data
     calls.write_bytes(gzip.decompress(RESULT.with_suffix(".calls.jsonl.gz").read_bytes()))
     few = ["--tasks", "valid_seen", "--num_tasks", "2", "--max_steps", "30", "--seeds", "0", "--temperature", "0"]
     few += ["--deliveries", "none", "--bank_file", bank, "--model", "qwen2.5-coder-1.5b-instruct"]
+    few += ["--spread"] * result["spread"]
     again = main([*few, "--record", str(calls), "--out", str(tmp_path / "out")])
     first = [episode for episode in played(result) if episode.agent == "none"][:2]
     assert played(again) == first
