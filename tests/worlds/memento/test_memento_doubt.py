@@ -242,12 +242,12 @@ def test_actions_that_moves_need_are_counted_one_by_one():
     agent._reach = Reach(agent.view)
     vase, cup = Thing("the vase", name="vase_2"), Thing("the cup", start="table_4", start_room="kitchen_1")
     there, back = Move(vase, None, piece="table_4"), Move(cup, None, piece="bed_6")
-    assert agent._needed([there]) == 4
-    assert agent._needed([there, back]) == 7  # the cup stands where the vase is put
+    assert agent._reach.needed([there], agent._goal) == 4
+    assert agent._reach.needed([there, back], agent._goal) == 7  # the cup stands where the vase is put
     agent._reach.take("Navigate[bed_6]", f"{SUCCESS}vase_2: bed_6 in bedroom_1")
-    assert agent._needed([there, back]) == 6
+    assert agent._reach.needed([there, back], agent._goal) == 6
     agent.view.observe("Pick[vase_2]", f"{SUCCESS}vase_2: held by the agent")
-    assert agent._needed([there, back]) == 5
+    assert agent._reach.needed([there, back], agent._goal) == 5
 
 
 FAR = "Result: Unexpected failure! - Failed to pick! Not close enough to the object.\nObjects: "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from embodied_mem.worlds.memento.agent.goals import kind_score, moves_of
+from embodied_mem.worlds.memento.agent.goals import moves_of
 from embodied_mem.worlds.memento.agent.grammar import is_description, things_in
 from embodied_mem.worlds.memento.agent.house import HouseView
 from embodied_mem.worlds.memento.agent.instruction import read_instruction
 from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
+from embodied_mem.worlds.memento.agent.phrases import core_of, is_plural, kind_score
 from embodied_mem.worlds.memento.agent.requests import request_in
 from embodied_mem.worlds.memento.evaluation.rewordings import HALVES, bare, reworded, templates
 
@@ -212,3 +213,58 @@ def test_a_category_fits_the_noun_of_a_phrase_and_no_part_of_another():
     assert kind_score("the laptop stand", "laptop stand") == 3
     assert kind_score("the laptop stand", "laptop") < 2
     assert kind_score("the laptop", "laptop stand") < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Help me move these objects around. Place the jug on the stand and the book on the couch.",
+         [(["the jug"], ("stand", ""), False), (["the book"], ("couch", ""), False)]),
+        ("Help me set up a tea party in the bedroom. First, move the jug to the table. Then, move the cup to the bed.",
+         [(["the jug"], ("table", "bedroom"), False), (["the cup"], ("bed", "bedroom"), False)]),
+        ("Help me tidy up the living room. Place the jug and cup on the table. Make sure they are next to each other.",
+         [(["the jug", "cup"], ("table", "living room"), True)]),
+        ("Set up my tea party in the bedroom. Then, move the jug to the table.",
+         [(["my tea party"], ("", "bedroom"), False), (["the jug"], ("table", ""), False)]),
+        ("Make sure that the jug is on the kitchen counter.", [(["the jug"], ("counter", "kitchen"), False)]),
+        ("Place the jug on the stand. Next, move the cup to the bed. Lastly, move all these objects to the couch.",
+         [(["the jug"], ("stand", ""), False), (["the cup"], ("bed", ""), False),
+          (["the jug", "the cup"], ("couch", ""), False)]),
+        ("Move the jug to the stand. Can you move the book there, too?",
+         [(["the jug"], ("stand", ""), False), (["the book"], ("stand", ""), False)]),
+        ("Put the toy_vehicle on the bed.", [(["the toy vehicle"], ("bed", ""), False)]),
+        ("Put the jug on the stand. The tea set has always been my favorite.", [(["the jug"], ("stand", ""), False)]),
+    ],
+)  # fmt: skip
+def test_what_is_announced_is_told_in_the_next_sentence(words, text, expected):
+    assert read(text, words) == expected
+
+
+def test_each_of_two_things_has_its_place_or_its_neighbour(words):
+    asked = read_instruction("Place the bear on the shelves and the doll next to the bear.", words)
+    assert [(p.things, p.beside) for p in asked.placements] == [(("the bear",), ""), (("the doll",), "the bear")]
+    asked = read_instruction("Move the vase next to the statue so we don't lose it.", words)
+    assert [(p.things, p.beside) for p in asked.placements] == [(("the vase",), "the statue")]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("The train is blue, and the jug is green.", {"the toy vehicle": 1, "jug": 1}),
+        ("The toy is a blue train. It's my jug.", {"the toy vehicle": 1, "jug": 1}),
+        ("They are part of my collection.", {"the toy vehicle": 1, "jug": 1}),
+        ("The jug is green. The weather is fine, and the guests are hungry.", {"the toy vehicle": 0, "jug": 1}),
+        ("The guests are hungry.", {"the toy vehicle": 0, "jug": 0}),
+        ("The room is dark. The jug is green, and the vehicle is blue.", {"the toy vehicle": 1, "jug": 1}),
+    ],
+)
+def test_a_thing_may_be_described_by_another_name(words, told, expected):
+    moves = moves_of(read_instruction(f"Move the toy vehicle and jug to the couch. {told}", words))
+    assert {move.thing.phrase: len(move.thing.said) for move in moves} == expected
+
+
+def test_a_verb_before_a_noun_ends_no_name():
+    assert core_of("my frequently used hand towel") == "frequently used hand towel"
+    assert core_of("the lamp used for reading") == "lamp"
+    assert kind_score("the baseball bat", "baseballbat") == 3
+    assert [is_plural(text) for text in ("my toys", "my tea set", "the glass", "my gift lamp")] == [1, 1, 0, 0]

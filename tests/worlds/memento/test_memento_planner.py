@@ -217,6 +217,31 @@ def test_a_memory_whose_object_is_gone_gives_way_to_the_next(tmp_path):
     assert any("not where I remember it" in turn.thought for turn in turns)
 
 
+def test_what_a_thing_goes_next_to_comes_along(tmp_path):
+    turns, won = run(tmp_path, "Put the book next to the cup on the bed.", [on("Cup", "bed_6"), on("Book", "bed_6")])
+    assert won
+    assert "Place[book_1, on, bed_6, next_to, cup_0]" in actions(turns)
+
+
+@pytest.mark.parametrize(
+    "asked", ["Place my chosen decor on the bed where I like it.", "Put my collection on the bed."]
+)
+def test_a_name_that_only_memory_understands_means_all_of_its_things(tmp_path, asked):
+    text = "Move the cup and the book to the bed. They are part of my collection. I like my treasures there."
+    turns, won = run(tmp_path, text, [on("Cup", "bed_6"), on("Book", "bed_6")])
+    assert won
+    memory = Trace("1", "small", text, turns)
+    _, won = run(tmp_path, asked, [on("Cup", "bed_6"), on("Book", "bed_6")], [memory])
+    assert won
+
+
+def test_where_the_words_say_where_it_is_the_likeliest_there_is_taken(tmp_path, two_cups):
+    text = "Move the cup from the kitchen table to the bed. The cup is square, made of tin. I love its engraving."
+    turns, _ = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)
+    assert "Explore[bedroom_1]" not in actions(turns)
+    assert any(action.startswith("Pick[cup_") for action in actions(turns))
+
+
 def test_steps_of_another_house_and_a_wrong_order_do_no_harm(tmp_path):
     memory = acquired(tmp_path)
     noise = TraceStep("", "Place[vase_2, on, piano_99, None, None]", SUCCESS + "vase_2: piano_99 in hall_1")

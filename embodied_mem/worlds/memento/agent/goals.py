@@ -9,15 +9,10 @@ A `Thing` is what words and memory say of one object; which object of the house 
 from __future__ import annotations
 
 import dataclasses
-import re
 
 from .instruction import Asked
-from .lexicon import PlaceMention, content, stem
-
-_CORE_END = re.compile(
-    r"\s*(?:,|\b(?:with|from|of|which|that|who|called|titled|named|featuring|gifted|given|on|in|by|for|as|used)\b).*\Z",
-    re.IGNORECASE | re.DOTALL,
-)
+from .lexicon import PlaceMention, content
+from .phrases import core_of, kind_score, same_thing
 
 
 @dataclasses.dataclass(eq=False)
@@ -75,41 +70,12 @@ class Move:
     part: int = 0
 
 
-def core_of(phrase: str) -> str:
-    """A phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
-    phrase = re.sub(
-        r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower()
-    )
-    return _CORE_END.sub("", phrase).strip() or phrase
-
-
-def kind_score(phrase: str, kind: str) -> float:
-    """How well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
-    core, words = [stem(w) for w in re.findall(r"\w+", core_of(phrase))], [stem(w) for w in kind.split()]
-    if not core or not words:
-        return 0.0
-    if core[-len(words) :] == words:
-        return 3.0
-    if words[-1] == core[-1] or words == core[: len(words)]:
-        return 1.5 if words[-1] == core[-1] and len(words) > 1 else 1.0
-    joined = " ".join(core)
-    if any(" ".join(words) == joined[i : i + len(" ".join(words))] for i in range(len(joined))):
-        return 0.8
-    return 0.6 if set(core) & set(words) else 0.0
-
-
 def fit(thing: Thing, other: Thing) -> float:
     """How well a phrase fits a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
     kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
     own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
     has = set(content(other.text()))
     return kind + (len(own & has) / len(own) if own else 0.0)
-
-
-def same_thing(a: str, b: str) -> bool:
-    """Whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
-    x, y = (" ".join(stem(w) for w in re.findall(r"\w+", core_of(p))) for p in (a, b))
-    return bool(x) and bool(y) and (x == y or x.endswith(f" {y}") or y.endswith(f" {x}"))
 
 
 def moves_of(asked: Asked) -> list[Move]:

@@ -55,17 +55,44 @@ TOGETHER = re.compile(
 BESIDE = re.compile(
     r"\b(?:right\s+)?(?:next\s+to|beside|alongside|close\s+to|near|next)\s+(?=(?:the|a|an|my|it|them)\b)", re.IGNORECASE
 )
-PRONOUN = re.compile(
-    r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|these items|"
-    r"the items|both items|all items|the objects|each)\s*(?:all|both|back|neatly|there)?\s*\Z",
+BY_PRONOUN = re.compile(r"(?:it|this|that|they|these|those|both|all)(?:'s|'re|\s+(?:is|are|was|were)\b)", re.IGNORECASE)
+_VAGUE_NOUN = r"(?:items|objects|things|belongings|stuff)"
+AND_ANOTHER = re.compile(r"(?:,\s*(?:and\s+)?|\s+and\s+)(?:then\s+)?(?=(?:the|a|an|my|our)\b)", re.IGNORECASE)
+FIRST_BESIDE = re.compile(
+    r"(?:(?!\b(?:and|on|onto|to|in|into|from|at)\b)[\w'-]+\s+)+?(?:right\s+)?(?:next\s+to|beside|close\s+to)\s+"
+    r"(?:the|a|an|my|our|it)\b",
     re.IGNORECASE,
 )
+"""Another thing that is to go somewhere else, and one that goes next to something."""
+PRONOUN = re.compile(
+    r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|each|"
+    rf"(?:(?:these|the|both|all)\s+)+{_VAGUE_NOUN})\s*(?:all|both|back|neatly|there)?\s*\Z",
+    re.IGNORECASE,
+)
+ALL_OF_THEM = re.compile(rf"\s*all\s+(?:of\s+)?(?:these|those|the)\s+{_VAGUE_NOUN}\b", re.IGNORECASE)
 _NAMED_BEFORE = re.compile(r"\s*(?:(?:both|all|each|any)\s+(?:of\s+)?)?(?:it|them)\b", re.IGNORECASE)
+REASON = re.compile(r"\s+(?:so(?:\s+that)?\s+(?:we|i|it|they|you)|because|since)\b.*\Z", re.IGNORECASE | re.DOTALL)
+_PLURAL = re.compile(rf"\s*(?:they|both|these|those|all|{_VAGUE_NOUN})\b", re.IGNORECASE)
 NOUN = re.compile(
     r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE
 )
-VAGUE = re.compile(r"(?:some|a few|things|items|something)\b", re.IGNORECASE)
+VAGUE = re.compile(
+    rf"(?:(?:some|a few|things|items|something)\b|(?:the|these|those|my|our|all|\s)*\b(?:\w+\s+)?{_VAGUE_NOUN}\b)",
+    re.IGNORECASE,
+)
+"""What names no thing, and is told by what comes after."""
+_ASSURED = re.compile(
+    r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]*?)\s+(?:is|are)\s+"
+    r"(?:placed\s+|put\s+)?(?=(?:next|close|beside|on|in|at|by|together|side)\b)",
+    re.IGNORECASE,
+)
+_COMPOUND = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b", re.IGNORECASE)
 AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
+CONNECTED = re.compile(
+    r"(?:(?:after that|additionally|afterwards)\b|(?:then|next|finally),?\s+(?!\w+\s+(?:it|them|both|these|those)\b))",
+    re.IGNORECASE,
+)
+"""A sentence that may begin another task: one that goes on with another thing than the last."""
 _ADJECTIVES = frozenset(TABLES["adjectives"].split())
 _LIST_COMMA = re.compile(r",\s*(?:and\s+|or\s+)?(?:then\s+|finally\s+|also\s+|lastly\s+)*", re.IGNORECASE)
 _FUNCTION = frozenset(
@@ -94,7 +121,8 @@ def bare(phrase: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text."""
+    """The sentences of a text, with "make sure that the jug is on the table" as "place the jug on the table"."""
+    text = _ASSURED.sub(lambda match: f"place {match['what']} ", _COMPOUND.sub(lambda m: m[0].replace("_", " "), text))
     return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
 
@@ -111,7 +139,7 @@ def says_more(sentence: str) -> bool:
 
 
 def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
-    """(thing, what is said of it) for each thing that a sentence describes; "it" is the last of `last`."""
+    """(thing, what is said of it) for each thing that a sentence describes; "it" is `last`'s last, "they" are all."""
     found = []
     before = ""
     for piece in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
@@ -120,11 +148,12 @@ def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
         before = "" if match else part  # "the can | the egg are mine" is one part
         if not match:
             continue
-        subject = re.sub(
-            r"\A(?:the|this|these|those|that|my|both|all)\s+", "", match["thing"].strip(), flags=re.IGNORECASE
-        )
+        subject = re.sub(r"\A(?:the|this|that|my)\s+", "", match["thing"].strip(), flags=re.IGNORECASE)
+        if not PRONOUN.match(subject):
+            subject = re.sub(r"\A(?:these|those|both|all)\s+", "", subject, flags=re.IGNORECASE)
         named = [] if PRONOUN.match(subject) or subject.lower() in ("this", "that", "") else things_in(subject)
-        found += [(name.lower(), part) for name in named or last[-1:]]
+        meant = last if _PLURAL.match(subject) else last[-1:]
+        found += [(name.lower(), part) for name in named or meant]
     return found
 
 

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from . import grammar
 from .lexicon import PlaceMention, PlaceWords, content
+from .phrases import called
 from .requests import HABIT, request_in
+
+_FIRST = re.compile(r"(?:first(?:ly)?|start)\b", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +79,7 @@ class _Reader:
         self.source: PlaceMention | None = None
         self.then = False
         self.number = -1
+        self.headers: dict[int, PlaceMention] = {}
 
     def names(self, phrase: str) -> bool:
         """Whether a phrase shares a word with a thing that was asked for, where something was."""
@@ -96,15 +101,27 @@ class _Reader:
             body = text[match.end() : end].strip(" ,;.!?")
             before = text[(matches[k - 1].end() if k else 0) : match.start("verb")]
             self.then = self.then or (k > 0 and bool(re.search(r"\bthen\b", before, re.IGNORECASE)))
-            self.clause(verb, body)
-            self.then = False
+            for part in self._parts(body):
+                self.clause(verb, part)
+                self.then = False
+
+    def _parts(self, body: str) -> list[str]:
+        """The parts of "the doll on the bed, and the bear next to the doll", each with a place of its own."""
+        for match in grammar.AND_ANOTHER.finditer(body):
+            left, right = body[: match.start()], body[match.end() :]
+            if any(m.relation != "from" for m in self.words.find(left)) and grammar.FIRST_BESIDE.match(right):
+                return [left, *self._parts(right)]
+        return [body]
 
     def clause(self, verb: str, body: str) -> None:
+        body = grammar.REASON.sub("", body)
         together = bool(grammar.TOGETHER.search(body))
         marked = grammar.TOGETHER.sub(lambda m: " " * len(m[0]), body)
         mentions = self.words.find(marked)
         if verb in grammar.HEADERS and not any(m.relation != "from" for m in mentions if m.relation):
             self.context = next(iter(self.words.find(body, bare=True)), self.context)
+            if self.context is not None:
+                self.headers[self.number] = self.context
             if verb.startswith(("clean", "tidy")):
                 self.source = self.context
             if verb != "put away":
@@ -165,13 +182,17 @@ class _Reader:
         beside_place: PlaceMention | None,
     ) -> None:
         there = bool(re.search(r"\b(?:there|here)\b", text, re.IGNORECASE))
+        text = re.sub(r"(?:,?\s*\b(?:too|as well|also))\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
         text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
         text = text.strip(" ,")
         pronoun = not grammar.NOUN.search(text) or bool(grammar.PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
             text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
         text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
-        things = [self._as_before(thing) for thing in (self.last if pronoun else self._things(text))]
+        meant = self.last if pronoun else self._things(text)
+        if grammar.ALL_OF_THEM.match(text):
+            meant = list(dict.fromkeys(thing for one in self.placements for thing in one.things)) or meant
+        things = [self._as_before(thing) for thing in meant]
         beside = self._as_before(beside)
         sources = [place for place in places if place.relation == "from"]
         goals = [place for place in places if place.relation != "from"]
@@ -190,6 +211,8 @@ class _Reader:
             self._add(asked, pronoun)
             both = [beside] if beside and beside_place is None and not grammar.PRONOUN.match(beside) else []
             self.last = [*things, *(b for b in both if b not in things)]
+        elif not things and place is not None:
+            self.headers[self.number] = place
         self.context = place or self.context
 
     def _as_before(self, phrase: str) -> str:
@@ -290,6 +313,63 @@ class _Reader:
             things = tuple(thing for one in tail for thing in one.things)
             self.placements = [*kept, dataclasses.replace(tail[0], things=things, together=True)]
 
+    def assigned(self, descriptions: Sequence[tuple[str, str]], told: bool) -> list[tuple[str, str]]:
+        """Descriptions, each with the name that its thing was asked for by.
+
+        What is called otherwise ("the train" for a toy vehicle) is one of the things that no other description is of,
+        where it shares a word with it, or where as many are left of both. It is passed over where the user tells
+        nothing else (`told`), since it may be about something else altogether.
+        """
+        things = list(dict.fromkeys(thing for one in self.placements for thing in one.things))
+        known = [(name, what) for name, what in descriptions if any(called(name, thing) for thing in things)]
+        others = list(dict.fromkeys(name for name, what in descriptions if (name, what) not in known))
+        others = [name for name in others if not self._is_place(name)]
+        named = [name for name, what in known if not grammar.BY_PRONOUN.match(what)]
+        left = [thing for thing in things if not any(called(name, thing) for name in named)]
+        names: dict[str, str] = {}
+        for name in others:
+            alike = [thing for thing in left if set(content(name)) & set(content(thing))]
+            if len(alike) == 1:
+                names[name] = alike[0]
+        rest = [name for name in others if name not in names]
+        left = [thing for thing in left if thing not in names.values()]
+        if (known or names or told) and len(left) == len(rest):
+            names |= dict(zip(rest, left))
+        told_of = [(names.get(name, name), what) for name, what in descriptions]
+        return [(name, what) for name, what in told_of if self.names(name)]
+
+    def in_detail(self, commands: Sequence[str]) -> tuple[Placement, ...]:
+        """The placements without those that only announce what the next sentence says ("set up a party in the hall").
+
+        What is announced for a room happens in it.
+        """
+        said: list[Placement] = []
+        for one in self.placements:
+            number = one.sentence + 1
+            told = any(other.sentence == number for other in self.placements)
+            vague = grammar.VAGUE.match(one.things[0]) or (one.arrange and not (one.place and one.place.piece))
+            if vague and told and not grammar.CONNECTED.match(commands[number]):
+                if one.place is not None:
+                    self.headers[one.sentence] = one.place
+            else:
+                said.append(one)
+        return tuple(self._at_home(one, commands) for one in said)
+
+    def _at_home(self, one: Placement, commands: Sequence[str]) -> Placement:
+        """A placement on furniture of no room, in the room that was announced for it."""
+        number = one.sentence
+        while number not in self.headers and number > 0:
+            if grammar.CONNECTED.match(commands[number]) and not _FIRST.match(commands[number - 1]):
+                return one
+            number -= 1
+        home, place = self.headers.get(number), one.place
+        if home is None or not home.room or place is None or not place.piece or place.room:
+            return one
+        place = dataclasses.replace(place, room=home.room, hint=place.hint or home.hint * (home.piece == place.piece))
+        rooms = self.words.rooms(place)
+        there = any(self.words.view.room_of(piece) in rooms for piece in self.words.pieces(place))
+        return dataclasses.replace(one, place=place) if there else one
+
 
 def read_instruction(text: str, words: PlaceWords) -> Asked:
     """What an instruction asks and says, in the words of one house."""
@@ -313,5 +393,5 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
             tells or all(map(grammar.VAGUE.match, reader.last))
         ):  # "get things ready": for what, is to come
             requests[-1] += f" {sentence}"
-    descriptions = [(name, what) for name, what in descriptions if reader.names(name)]
-    return Asked(tuple(reader.placements), tuple(descriptions), tuple(preferences), tuple(commands), tuple(requests))
+    descriptions = reader.assigned(descriptions, bool(preferences))
+    return Asked(reader.in_detail(commands), tuple(descriptions), tuple(preferences), tuple(commands), tuple(requests))

@@ -18,11 +18,12 @@ A walk that a memory shows to be needless is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from ..traces.trace import HELD, Trace, parse_action, parse_objects, parse_result
 from .agent import Reply
+from .goals import Move
 from .house import HouseView, kind_of
 from .lexicon import NEAR, PlaceMention
 
@@ -131,6 +132,35 @@ class Reach:
             return self._known[fact]
         known = self._known.get(other)
         return known if known is fact.toward else None
+
+    def needed(
+        self, moves: Sequence[Move], goal_of: Callable[[Move], str], goal: str = "", assumed: Collection[Fact] = ()
+    ) -> int:
+        """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
+
+        The first thing is put on `goal`, or else where `goal_of` says; `assumed` is taken to be within reach.
+        """
+        stand = self.stand
+        held = next((m.thing for m in moves if m.thing.name and m.thing.name == self._view.held), None)
+        places: dict[int, str] = {}
+        count = 0
+        for move in moves:
+            thing, goal = move.thing, goal or goal_of(move)
+            steps = [("Place", goal)]
+            if thing is not held:
+                seen = self._view.objects.get(thing.name)
+                source = places.get(id(thing), "") or (seen.place if seen is not None else thing.start)
+                steps.insert(0, ("Pick", source))
+            for tool, place in steps:
+                if move.carry and tool == "Place":
+                    stand = self.moved(place, stand)
+                elif not (place and self.within(tool, place, stand, assumed)):
+                    stand, count = self.moved(place, stand), count + 1
+                count += 1
+            held, goal = (thing, "") if move.carry else (None, "")
+            if not move.carry:
+                places[id(thing)] = steps[-1][1]
+        return count
 
 
 class Nearby:

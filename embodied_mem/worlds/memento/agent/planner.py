@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import HELD, Trace, parse_action
 from .agent import Reply
-from .goals import Move, Thing, core_of, with_carries
+from .goals import Move, Thing, with_carries
 from .house import HouseView, kind_of
 from .instruction import read_instruction
 from .lexicon import PlaceMention, PlaceWords
-from .nearby import Fact, Nearby, Reach
+from .nearby import Nearby, Reach
+from .phrases import core_of
 from .recall import Part, recall, unified
 from .search import Search
 
@@ -113,34 +114,7 @@ class MemoryPlanner:
         rooms = {room for move in left if (room := self._search.unseen_home(move.thing, self._taken(move.thing)))}
         sought = {move.thing for move in left if not move.thing.name}
         looks = sum(self._search.described(thing, thing.kind) for thing in sought)
-        return self._max_actions - self._used - 1 - self._needed(left) - len(rooms) - looks
-
-    def _needed(self, moves: Sequence[Move], goal: str = "", assumed: Collection[Fact] = ()) -> int:
-        """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
-
-        The first thing is put on `goal`, or else on the likely piece; `assumed` is taken to be within reach.
-        """
-        reach, stand = self._reach, self._reach.stand
-        held = next((m.thing for m in moves if m.thing.name and m.thing.name == self.view.held), None)
-        places: dict[int, str] = {}
-        count = 0
-        for move in moves:
-            thing, goal = move.thing, goal or self._goal(move)
-            steps = [("Place", goal)]
-            if thing is not held:
-                seen = self.view.objects.get(thing.name)
-                source = places.get(id(thing), "") or (seen.place if seen is not None else thing.start)
-                steps.insert(0, ("Pick", source))
-            for tool, place in steps:
-                if move.carry and tool == "Place":
-                    stand = reach.moved(place, stand)
-                elif not (place and reach.within(tool, place, stand, assumed)):
-                    stand, count = reach.moved(place, stand), count + 1
-                count += 1
-            held, goal = (thing, "") if move.carry else (None, "")
-            if not move.carry:
-                places[id(thing)] = steps[-1][1]
-        return count
+        return self._max_actions - self._used - 1 - self._reach.needed(left, self._goal) - len(rooms) - looks
 
     def _reaches(self, tool: str, piece: str, goal: str = "") -> bool:
         """Whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
@@ -153,7 +127,7 @@ class MemoryPlanner:
         if known is not None:
             return known
         fact = reach.fact(tool, piece, reach.stand)
-        saved = self._needed(moves, goal) - self._needed(moves, goal, {fact})
+        saved = reach.needed(moves, self._goal, goal) - reach.needed(moves, self._goal, goal, {fact})
         return saved * _NEAR > 1 - _NEAR or (self._told and self._spare() > _TRY_NEXT)
 
     def _goal(self, move: Move) -> str:
@@ -212,6 +186,18 @@ class MemoryPlanner:
             self._notes.append(f"I do not find {beside.phrase}.")
             move.beside = None
         return reply or self._step(move) or Verdict.DONE
+
+    def gather(self, move: Move) -> Reply | Verdict:
+        """What it goes beside is not where both shall be: that is brought there first."""
+        beside, place = move.beside, move.place
+        if beside is None or not beside.name or place is None or not place.piece:
+            return Verdict.NEXT
+        seen = self.view.objects[beside.name]
+        there = seen.place == HELD or seen.place in (*self.words.pieces(place), move.piece)
+        if there or seen.place != seen.start or any(m.thing is beside for m in self.moves[: self._current]):
+            return Verdict.NEXT
+        self.moves.insert(self._current, dataclasses.replace(move, thing=beside, beside=None, source=None, carry=False))
+        return self._step(self.moves[self._current]) or Verdict.DONE
 
     def bring(self, move: Move) -> Reply | Verdict:
         """It is in the hand."""
@@ -494,7 +480,7 @@ class MemoryPlanner:
 
 
 RULES = (
-    MemoryPlanner.unsaid, MemoryPlanner.find, MemoryPlanner.find_neighbour, MemoryPlanner.bring,
+    MemoryPlanner.unsaid, MemoryPlanner.find, MemoryPlanner.find_neighbour, MemoryPlanner.gather, MemoryPlanner.bring,
     MemoryPlanner.free_hand, MemoryPlanner.there, MemoryPlanner.nowhere, MemoryPlanner.pick, MemoryPlanner.approach,
 )  # fmt: skip
 """What decides about a move, in order: (agent, move) -> the next action, or `Verdict`."""

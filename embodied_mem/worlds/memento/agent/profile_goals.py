@@ -21,9 +21,10 @@ from embodied_mem.memory.profile.profile import UserProfile
 from embodied_mem.memory.profile.text import OBJECT_SEMANTICS
 
 from ..traces.trace import Trace
-from .goals import Thing, core_of, fit, moves_of
+from .goals import Thing, fit, moves_of
 from .instruction import Asked, read_instruction
 from .lexicon import PlaceWords, content
+from .phrases import core_of
 from .trace_goals import Remembered
 
 _MOST = 5

@@ -24,9 +24,10 @@ from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import Trace
 from . import grammar
-from .goals import Move, Thing, core_of, fit, kind_score, moves_of
+from .goals import Move, Thing, fit, moves_of
 from .instruction import Asked
 from .lexicon import PlaceMention, PlaceWords, content, stem
+from .phrases import core_of, is_plural, kind_score
 from .profile_goals import SURE, Told, told_of
 from .trace_goals import Remembered, remembered
 
@@ -35,12 +36,6 @@ _OPEN = re.compile(
     r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
     re.IGNORECASE,
 )
-_CONNECTED = re.compile(
-    r"(?:(?:after that|additionally|afterwards)\b|(?:then|next|finally),?\s+(?!\w+\s+(?:it|them|both|these|those)\b))",
-    re.IGNORECASE,
-)
-"""A sentence that may begin another task: one that goes on with another thing than the last."""
-
 _PERSONAL = re.compile(
     r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
 )
@@ -139,7 +134,7 @@ def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
         (j, frozenset([j])): (score, [j]) for j, score in enumerate(scores[0])
     }
     for row, sentence in zip(scores[1:], commands[1:]):
-        announced, more = bool(_CONNECTED.match(sentence)), grammar.says_more(sentence)
+        announced, more = bool(grammar.CONNECTED.match(sentence)), grammar.says_more(sentence)
         longer: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {}
         for (last, taken), (total, path) in rows.items():
             for j, score in enumerate(row):
@@ -252,7 +247,9 @@ class _Request:
         named = {move.thing for move in placed}
         strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
         if placed and strange and not any(found for _, found in pairs):
-            return self.by_words()
+            if not _OPEN.search(self.text):
+                return self.by_words()
+            strange = []  # "my decorations, where I like them": what they are, memory says
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
             return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
@@ -272,8 +269,10 @@ class _Request:
 
     def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
         """The remembered moves, only those of the things named where all that are meant are named."""
+        said = set(content(self.text))
         meant = {found for _, group in pairs for found in group}
-        named = bool(pairs) and all(len(group) == 1 for _, group in pairs)
+        meant |= {thing for thing in one.things() if thing.kind and stem(thing.kind.split()[-1]) in said}
+        named = bool(pairs) and all(len(group) == 1 and not is_plural(thing.phrase) for thing, group in pairs)
         placed = all(move.place is not None for move in self.moves)
         if named and placed and self.mentions and not _OPEN.search(self.text) and len(meant) < len(one.things()):
             return [move for move in one.moves if move.thing in meant]

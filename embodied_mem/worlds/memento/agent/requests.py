@@ -48,7 +48,7 @@ _CONDITION = re.compile(
 )
 _OBJECT = (
     r"(?:\s+(?:up|away|out|down|over|aside|off|back|in))?\s+"
-    r"(?!(?:your|sure|to|and|or|by|for(?!\s+(?:my|our|the)\b)|as|is|are|was|be|been|late|early|home|ready|done|in|on|at|of|with|from|into)\b)[\w'\"(-]"
+    r"(?!(?:your|sure|to|and|or|by|for(?!\s+(?:my|our|the)\b)|as|is|are|was|were|has|have|had|i|we|be|been|late|early|home|ready|done|in|on|at|of|with|from|into)\b)[\w'\"(-]"
 )
 
 
@@ -75,7 +75,7 @@ _UNKNOWN = re.compile(
 )
 """What may be a verb that no table has: a word before a determiner."""
 _CONNECTIVE = re.compile(
-    r"\s*(?:(?:then|also|and|after that|next|finally|now|once[^,]*|afterwards|lastly|additionally)\b,?\s+)*",
+    r"\s*(?:(?:first|then|also|and|after that|next|finally|now|once[^,]*|afterwards|lastly|additionally)\b,?\s+)*",
     re.IGNORECASE,
 )
 _TAIL = re.compile(

@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 
 from .agent import Reply
 from .descriptions import alike
-from .goals import Move, Thing, core_of, kind_score
+from .goals import Move, Thing
 from .house import HouseView, kind_of
 from .lexicon import TABLES, PlaceWords, content, listed
+from .phrases import core_of, kind_score
 
 _KITCHEN = frozenset(TABLES["kitchen"].split())
 _LIKELY = listed("likely rooms")
@@ -163,7 +164,16 @@ class Search:
             return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
         elif likeness[top] >= _UNLIKE or spare < 1:
             thing.name = top
+        elif self._at_source(move, top):
+            thing.name, thing.known = top, False
         return None
+
+    def _at_source(self, move: Move, name: str) -> bool:
+        """Whether an object stands where the words say that the thing is."""
+        source, seen = move.source, self.view.objects[name]
+        if source is None:
+            return False
+        return seen.start in self.words.pieces(source) if source.piece else seen.start_room in self.words.rooms(source)
 
     @staticmethod
     def _leads(top: str, likeness: Mapping[str, float]) -> bool:

@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..traces.trace import HELD, Trace, parse_action, parse_description, parse_objects, succeeded
-from .goals import Move, Thing, core_of, kind_score, moves_of, with_carries
+from .goals import Move, Thing, moves_of, with_carries
 from .grammar import sentences
 from .house import kind_of
 from .instruction import Asked, read_instruction
 from .lexicon import PlaceMention, PlaceWords, content
+from .phrases import core_of, kind_score
 
 
 @dataclasses.dataclass(eq=False)
