@@ -235,6 +235,23 @@ def test_a_name_that_only_memory_understands_means_all_of_its_things(tmp_path, a
     assert won
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Put my tea set, the cup and the book, on the bed.",
+        "Put the cup, the novel and the gadget from my aunt on the bed.",
+        "Put my cup and my paperback on the bed.",
+    ],
+)
+def test_for_what_no_memory_knows_no_room_is_explored(tmp_path, asked):
+    text = "Move the cup and the book to the bed. I like to have my cup and my book on the bed for a calm day."
+    turns, won = run(tmp_path, text, [on("Cup", "bed_6"), on("Book", "bed_6")])
+    memory = Trace("1", "small", text, turns)
+    again, won = run(tmp_path, asked, [on("Cup", "bed_6"), on("Book", "bed_6")], [memory])
+    assert won
+    assert [action for action in actions(again) if action.startswith("Explore")] == ["Explore[kitchen_1]"]
+
+
 def test_where_the_words_say_where_it_is_the_likeliest_there_is_taken(tmp_path, two_cups):
     text = "Move the cup from the kitchen table to the bed. The cup is square, made of tin. I love its engraving."
     turns, _ = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)

@@ -28,6 +28,7 @@ class Thing:
         start_room: room it was found in in a memory.
         name: its name here, once the agent has decided.
         known: whether what is meant is clear from words or memory.
+        sought: whether rooms are explored for it of which neither words nor memory speak.
     """
 
     phrase: str
@@ -38,6 +39,7 @@ class Thing:
     start_room: str = ""
     name: str = ""
     known: bool = True
+    sought: bool = True
 
     def text(self) -> str:
         """All words about it."""

@@ -250,6 +250,11 @@ class _Request:
             if not _OPEN.search(self.text):
                 return self.by_words()
             strange = []  # "my decorations, where I like them": what they are, memory says
+        known = {thing for _, found in pairs for thing in found}
+        if known:  # "my tea set, the jug and the cup" is no third thing, nor is what may be the one left
+            rest = set(one.things()) - known
+            strange = [thing for thing in strange if not is_plural(thing.phrase)]
+            strange = [] if len(strange) == len(rest) else strange
         note = f"I remember the task '{one.label}...' and do it as then."
         if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
             return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
@@ -279,9 +284,10 @@ class _Request:
         return list(one.moves)
 
     def _extra(self, strange: list[Thing]) -> list[Move]:
+        """Moves of things that the memory does not know; what none knows is taken where it is seen by the way."""
         extra = [move for move in self.moves if move.thing in strange and move.place is not None]
         for move in extra:
-            self._look_up(move.thing)
+            move.thing.sought = self._look_up(move.thing)
         return extra
 
     def _look_up(self, thing: Thing) -> bool:

@@ -59,10 +59,10 @@ class Search:
             reply = self._choose(thing, move, pool, taken, spare)
             if reply is not None or thing.name:
                 return reply
-        room = next(iter(unseen), None) or self._next_room(thing, taken)
+        room = next(iter(unseen), None) or (self._next_room(thing, taken) if thing.sought else None)
         if room is not None:
             return self.explore(thing, room, "is not found yet" if not fits else "may not be what I have seen")
-        rest = fits or self._fitting(thing, taken, 0.5)
+        rest = fits or (self._fitting(thing, taken, 0.5) if thing.sought else [])
         if rest:
             thing.name = self._best(thing, move, rest)
             thing.known = False
