@@ -14,6 +14,13 @@ from embodied_mem.language.chat import Prices
 PRICES = Prices(prompt=0.15, completion=0.60)
 """Dollars of a million tokens for the dollar equivalents: the list price of gpt-4o-mini. Nobody was paid."""
 
+PAPERS = {
+    "none": (46.27, 61.19), "g_memory": (67.16, 74.62), "mem0": (12.69, 62.69), "langmem": (36.57, 62.69),
+    "a_mem": (11.19, 88.81), "memgen": (42.54, 41.04), "compiled": (82.16, 91.45),
+}  # fmt: skip
+"""Success on ALFWorld in percent with Qwen-2.5-14B and Qwen-3.5-27B: MemCompiler, table 2, which names no release of
+Mem0. Other models and other games."""
+
 
 def trials_table(data: dict[str, Any], source: str) -> str:
     """What each setting of each method tells."""
@@ -111,16 +118,18 @@ def again_table(data: dict[str, Any], source: str) -> str:
 def deliveries_table(data: dict[str, Any], source: str) -> str:
     """Memory methods beside the deliveries of this package, played by one executor.
 
-    What recalls at every step is compared to what recalls once, and another bank to the committed one.
+    What recalls at every step is compared to what recalls once, and another bank to the committed one. Dollars count
+    all of a memory's tokens as sent ones.
     """
     head = ["delivery", "success", "95 % interval", "against none, paired", "steps", "tokens of memories/step"]
-    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "ms/step"]
+    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "dollars per 1,000 steps", "ms/step"]
+    head += ["the paper's: Qwen-2.5-14B, Qwen-3.5-27B"]
     rows = [
         [
             name, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
             f"{row['memory_tokens_per_step']:.0f}", f"{row['executor_tokens_per_step']:.0f}",
             f"{row.get('calls_per_step', 0):.2f}", f"{row['compiler_tokens_per_step']:.0f}",
-            f"{row['latency_ms_per_step']:.1f}",
+            _dollars(name, row), f"{row['latency_ms_per_step']:.1f}", _papers(name),
         ]
         for name, row in data["deliveries"].items()
     ]  # fmt: skip
@@ -135,6 +144,17 @@ def deliveries_table(data: dict[str, Any], source: str) -> str:
             row.insert(4, _against(won[row[0]], won[pairs[row[0]]]) if row[0] in pairs else "-")
     games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
     return markdown(head, rows, f"{games}; {source}")
+
+
+def _dollars(name: str, row: dict[str, Any]) -> str:
+    """What a model would cost that answered a method's calls; "-" for rows that call none."""
+    return f"{PRICES.cost(1000 * row['compiler_tokens_per_step'], 0):.3f}" if "(rule" in name else "-"
+
+
+def _papers(name: str) -> str:
+    method, _, setting = name.partition(" ")
+    found = PAPERS.get(method.removesuffix("_1").removesuffix("_2"), ())
+    return "-" if "bank=" in setting or not found else ", ".join(map(str, found))
 
 
 def _plainer(name: str) -> str:

@@ -249,6 +249,7 @@ STUDIES = {
     "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
     "soft_budget": soft_budget_table,
+    "soft_budget_procedures": soft_budget_table,
     "soft_probe": soft_probe_table,
     "life": life_table,
     "alfworld_judging_seed0": controls_table,
