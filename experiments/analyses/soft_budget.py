@@ -198,10 +198,13 @@ def draw(path: pathlib.Path, rows: Mapping[str, Sequence[Mapping[str, Any]]]) ->
 
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     for key, label, colour in (("text", "text only", "tab:blue"), ("both", "soft tokens and text", "tab:red")):
-        _points(axis, sorted(rows[key], key=lambda point: point["tokens"]), label, colour, "o-")
+        _points(axis, rows[key], label, colour, "o-")
+        names: dict[tuple[float, float], list[str]] = {}
         for point in rows[key]:
             name = "full" if point["budget"] is None else str(point["budget"])
-            axis.annotate(name, (point["tokens"], 100 * point["success"]), (4, 4), textcoords="offset points", size=8)
+            names.setdefault((point["tokens"], 100 * point["success"]), []).append(name)
+        for place, same in names.items():
+            axis.annotate(", ".join(same), place, (4, 4), textcoords="offset points", size=8)
     _points(axis, rows["text_at_equal_tokens"], "text, as many tokens more", "tab:blue", "x")
     for point, colour in zip(rows["controls"], ("black", "tab:green", "tab:purple", "tab:orange")):
         _points(axis, [point], point["row"].replace("compiled soft=only+", "soft only: "), colour, "s")

@@ -1,11 +1,10 @@
 """ALFWorld's own games, for memory methods of other papers: their texts are among the executor's formats.
 
-As `alfworld`, but that half of the executor's rows with experiences have what a method recalled in their
-place. So a method's row tells what its memory is worth, and not that its wording is new. Free settings of the methods
-are those of `baseline_trials`, chosen on dev.
+As `alfworld`, but that half of the executor's rows with experiences have what a method recalled in their place. So a
+method's row tells what its memory is worth, and not that its wording is new. Free settings of the methods are those of
+`baseline_trials`, chosen on dev.
 
-Result: `results/baselines_alfworld_read.json`, of the executor's stages alone (some 25 minutes of one core); the whole
-configuration was not run.
+Result: `results/baselines_alfworld_read.json`; some 70 minutes of one core.
 
     python experiments/train.py --config=baselines
 """
