@@ -8,8 +8,7 @@ from embodied_mem.worlds.memento.agent.goals import moves_of
 from embodied_mem.worlds.memento.agent.grammar import is_description, things_in
 from embodied_mem.worlds.memento.agent.house import HouseView
 from embodied_mem.worlds.memento.agent.instruction import read_instruction
-from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
-from embodied_mem.worlds.memento.agent.phrases import core_of, is_plural, kind_score
+from embodied_mem.worlds.memento.agent.lexicon import PlaceWords, core_of, is_plural, kind_score
 from embodied_mem.worlds.memento.agent.requests import request_in
 from embodied_mem.worlds.memento.evaluation.rewordings import HALVES, bare, reworded, templates
 

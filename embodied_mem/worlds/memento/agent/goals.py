@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 
 from .instruction import Asked
-from .lexicon import PlaceMention, content
-from .phrases import core_of, kind_score, same_thing
+from .lexicon import PlaceMention, content, core_of, kind_score, same_thing
 
 
 @dataclasses.dataclass(eq=False)

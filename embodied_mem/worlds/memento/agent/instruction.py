@@ -16,8 +16,7 @@ import re
 from collections.abc import Sequence
 
 from . import grammar
-from .lexicon import PlaceMention, PlaceWords, content
-from .phrases import called
+from .lexicon import PlaceMention, PlaceWords, called, content
 from .requests import HABIT, request_in
 
 _FIRST = re.compile(r"(?:first(?:ly)?|start)\b", re.IGNORECASE)

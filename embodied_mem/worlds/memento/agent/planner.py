@@ -23,9 +23,8 @@ from .agent import Reply
 from .goals import Move, Thing, with_carries
 from .house import HouseView, kind_of
 from .instruction import read_instruction
-from .lexicon import PlaceMention, PlaceWords
+from .lexicon import PlaceMention, PlaceWords, core_of
 from .nearby import Nearby, Reach
-from .phrases import core_of
 from .recall import Part, recall, unified
 from .search import Search
 

@@ -23,8 +23,7 @@ from embodied_mem.memory.profile.text import OBJECT_SEMANTICS
 from ..traces.trace import Trace
 from .goals import Thing, fit, moves_of
 from .instruction import Asked, read_instruction
-from .lexicon import PlaceWords, content
-from .phrases import core_of
+from .lexicon import PlaceWords, content, core_of
 from .trace_goals import Remembered
 
 _MOST = 5

@@ -26,8 +26,7 @@ from ..traces.trace import Trace
 from . import grammar
 from .goals import Move, Thing, fit, moves_of
 from .instruction import Asked
-from .lexicon import PlaceMention, PlaceWords, content, stem
-from .phrases import core_of, is_plural, kind_score
+from .lexicon import PlaceMention, PlaceWords, content, core_of, is_plural, kind_score, stem
 from .profile_goals import SURE, Told, told_of
 from .trace_goals import Remembered, remembered
 

@@ -10,8 +10,7 @@ from .agent import Reply
 from .descriptions import alike
 from .goals import Move, Thing
 from .house import HouseView, kind_of
-from .lexicon import TABLES, PlaceWords, content, listed
-from .phrases import core_of, kind_score
+from .lexicon import TABLES, PlaceWords, content, core_of, kind_score, listed
 
 _KITCHEN = frozenset(TABLES["kitchen"].split())
 _LIKELY = listed("likely rooms")

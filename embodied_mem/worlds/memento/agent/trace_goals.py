@@ -19,8 +19,7 @@ from .goals import Move, Thing, moves_of, with_carries
 from .grammar import sentences
 from .house import kind_of
 from .instruction import Asked, read_instruction
-from .lexicon import PlaceMention, PlaceWords, content
-from .phrases import core_of, kind_score
+from .lexicon import PlaceMention, PlaceWords, content, core_of, kind_score
 
 
 @dataclasses.dataclass(eq=False)
