@@ -28,10 +28,10 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }  
 namespace embodied_mem {
 namespace {
 
-// The sanitizers of GCC 12 are not made for a fork beside other threads, and a child may hang whatever the program: that of
-// addresses leaves its allocator's locks taken, that of threads leaves the parent's threads in its tables (a program of 20
-// lines that starts and joins threads loses every second child). So a hang says nothing under them. They look for wrong
-// answers and wrong memory, the release build for hangs.
+// The sanitizers of GCC 12 are not made for a fork beside other threads: that of addresses leaves its allocator's locks
+// taken, so that the child may hang whatever the program; that of threads leaves the parent's threads in its tables, and
+// ends every second child of a program of 20 lines that starts and joins threads. So a hang counts in neither of them.
+// They look for wrong answers and wrong memory, the release build for hangs.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kHangCounts = false;
 #else
