@@ -21,8 +21,8 @@ import numpy as np
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered, Delivery
-from embodied_mem.agents.view import View, place_of, start_view
-from embodied_mem.compiler.prompts import executor_prompt
+from embodied_mem.agents.view import View, executor_text, start_view
+from embodied_mem.compiler.prompts import SHOWN, Shown
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import observation
 from embodied_mem.memory import Experience
@@ -379,7 +379,7 @@ def play(
     tasks: Sequence[int],
     seeds: Sequence[int] | np.ndarray,
     top_k: int,
-    full_turns: int = 2,
+    shown: Shown = SHOWN,
     max_steps: int | None = None,
     on_step: Callable[[int, int], None] | None = None,
     constrained: bool = False,
@@ -391,7 +391,7 @@ def play(
         executor: acts.
         delivery: gives memory; `begin` is called once.
         seeds: per row, for sampling.
-        full_turns: see `executor_prompt`.
+        shown: as the executor was trained with.
         max_steps: stop earlier than the environments do.
         on_step: called after each step with (episodes running, episodes won).
         constrained: the executor gives one of the world's `admissible_commands` and nothing else.
@@ -414,9 +414,9 @@ def play(
         delivered = delivery.deliver(views, step_keys)
         compiled = time.perf_counter()
         prompts = [
-            executor_prompt(
-                view.goal, view.room, view.turns, here=place_of(view.turns),
-                memory=d.memory, hint=d.hint, num_soft=0 if d.soft is None else len(d.soft), full_turns=full_turns,
+            executor_text(
+                view.goal, view.room, view.turns, shown,
+                memory=d.memory, hint=d.hint, num_soft=0 if d.soft is None else len(d.soft),
             )
             for view, d in zip(views, delivered)
         ]  # fmt: skip

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from embodied_mem.compiler.brief_state import BriefState, Create, apply_all
-from embodied_mem.compiler.prompts import action_history, compact_room, compiler_prompt, plain_goal
+from embodied_mem.compiler.prompts import (
+    Shown,
+    action_history,
+    compact_room,
+    compiler_prompt,
+    executor_prompt,
+    plain_goal,
+)
 from embodied_mem.memory import Experience
 from embodied_mem.memory.readers import DEFAULT, Reader
 
@@ -104,6 +111,36 @@ def place_of(turns: Sequence[tuple[str, str]], reader: Reader = DEFAULT) -> str:
     return next((place for _, answer in reversed(turns) if (place := reader.read(answer).arrived_at)), "")
 
 
+def _counts(room: str) -> dict[str, int]:
+    """Kinds of places in `compact_room` -> how many there are."""
+    return {kind: int(count) for kind, _, count in (item.rpartition(" ") for item in room.split("; ") if item)}
+
+
+def _left(room: str, searched: Container[str]) -> str:
+    """The first place of every kind in `compact_room` that was not searched."""
+    firsts = (next((p for n in range(count) if (p := f"{kind} {n + 1}") not in searched), "")
+              for kind, count in _counts(room).items())  # fmt: skip
+    return "; ".join(filter(None, firsts))
+
+
+def executor_text(
+    goal: str,
+    room: str,
+    turns: Sequence[tuple[str, str]],
+    shown: Shown,
+    *,
+    memory: str = "",
+    hint: str = "",
+    num_soft: int = 0,
+) -> str:
+    """What the executor reads at this step of an episode (`executor_prompt`)."""
+    left = _left(room, {DEFAULT.read(answer).looked_into for _, answer in turns}) if shown.marks else ""
+    return executor_prompt(
+        goal, room, turns, here=place_of(turns), left=left, memory=memory, hint=hint, num_soft=num_soft,
+        full_turns=shown.full_turns,
+    )  # fmt: skip
+
+
 def compile_prompt(view: View, brief: bool = True) -> str:
     """What the compiler reads at this step of an episode; without `brief`, the action history for the Brief State.
 
@@ -118,15 +155,14 @@ def compile_prompt(view: View, brief: bool = True) -> str:
         history = action_history(view.goal, view.room, [action for action, _ in view.turns])
         return compiler_prompt(memory, history, action, observation, plain_goal(view.goal))
     searched = {*view.state.fact("searched"), view.reader.read(observation).looked_into}
-    counts = {kind: int(count) for kind, _, count in (item.rpartition(" ") for item in view.room.split("; ") if item)}
+    counts = _counts(view.room)
 
     def marked(found: re.Match[str]) -> str:
         kind, number = found[2], int(found[3])
         place = f"{kind} {number if number <= counts.get(kind, 0) else 1}"
         return f"{found[1]}{place}{' x' if kind not in counts or place in searched else ''}"
 
-    left = (next((p for n in range(count) if (p := f"{k} {n + 1}") not in searched), "") for k, count in counts.items())
     return compiler_prompt(
         _FOUND_IN.sub(marked, memory), view.state.render(), action, observation,
-        view.state.current or plain_goal(view.goal), left="; ".join(filter(None, left)),
+        view.state.current or plain_goal(view.goal), left=_left(view.room, searched),
     )  # fmt: skip

@@ -11,6 +11,7 @@ memory). Everything else is identical, so a difference in success comes from the
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -36,12 +37,29 @@ def plain_goal(goal: str) -> str:
     return " ".join(goal.split()).rstrip(".")
 
 
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What an executor's prompt shows of the episode so far, for every delivery alike.
+
+    Attributes:
+        full_turns: the latest turns that are shown with their answers; older ones show the action only.
+        marks: also the first place of every kind that no answer has shown the contents of.
+    """
+
+    full_turns: int = 2
+    marks: bool = False
+
+
+SHOWN = Shown()
+
+
 def executor_prompt(
     goal: str,
     room: str,
     turns: Sequence[tuple[str, str]],
     *,
     here: str = "",
+    left: str = "",
     memory: str = "",
     hint: str = "",
     num_soft: int = 0,
@@ -55,10 +73,11 @@ def executor_prompt(
         room: `compact_room` of the first observation.
         turns: (action, answer) pairs of the episode so far, oldest first.
         here: the place reached last, said again before the hint: whether one is there already decides the command.
+        left: where nobody has looked yet, or empty.
         memory: experiences injected at the start of the episode (static delivery), or empty.
         hint: guidance compiled for this step, or empty.
         num_soft: number of placeholder positions for soft tokens.
-        full_turns: the latest turns that are shown with their answers; older ones show the action only.
+        full_turns: see `Shown`.
         max_actions: the latest older actions that are shown at all.
     """
     older, recent = (turns[:-full_turns], turns[-full_turns:]) if full_turns else (turns, ())
@@ -69,6 +88,8 @@ def executor_prompt(
         lines.append("did: " + "; ".join(action for action, _ in older[-max_actions:]))
     for action, answer in recent:
         lines.append(f"> {action}\n{' '.join(answer.split())}")
+    if left:
+        lines.append(f"left: {left}")
     if here:
         lines.append(f"at: {here}")
     if hint:

@@ -20,6 +20,7 @@ from embodied_mem.errors import EmbodiedMemError, InternalError, InvalidInputErr
 if TYPE_CHECKING:
     from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.prompts import Shown
     from embodied_mem.training.bundle import Bundle
 
 _AGAIN = (
@@ -131,7 +132,7 @@ class Models:
 
         return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
 
-    def memgen(self, executor: Executor, full_turns: int) -> MemGen:
+    def memgen(self, executor: Executor, shown: Shown) -> MemGen:
         """MemGen by the weaver beside the weights.
 
         Raises:
@@ -147,7 +148,7 @@ class Models:
                 f"delivery 'memgen': expected {path}, which is not there; train it with: "
                 f"python experiments/memgen.py --weights {self.folder}"
             )
-        return MemGen(executor, load_weaving(path, executor.decoder), full_turns)
+        return MemGen(executor, load_weaving(path, executor.decoder), shown)
 
 
 def weights_folder(name: str) -> pathlib.Path:

@@ -40,7 +40,7 @@ def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, b
     """
     row = score_deliveries(
         envs, executor, None, bank, deliveries=("none",), tasks=range(min(GAMES, num_tasks)), seeds=(0,),
-        top_k=config.memory.top_k, full_turns=config.memory.full_turns,
+        top_k=config.memory.top_k, shown=config.memory.shown,
     )["none"]  # fmt: skip
     accepted = 1 - row.refused
     if not row.won.any() and accepted < MIN_ACCEPTED:

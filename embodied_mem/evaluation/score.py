@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.compiler.prompts import Shown
     from embodied_mem.language.chat import ChatModel
     from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
@@ -247,7 +248,7 @@ def score_deliveries(
     tasks: Sequence[int],
     seeds: Sequence[int],
     top_k: int,
-    full_turns: int,
+    shown: Shown,
     finished: Mapping[tuple[str, str, str], EpisodeNumbers] = types.MappingProxyType({}),
     on_episode: Callable[[str, str, str, EpisodeNumbers], None] | None = None,
     numbered: bool = False,
@@ -292,7 +293,7 @@ def score_deliveries(
             else:
                 played = play(
                     envs, acting, delivery, view,
-                    tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, full_turns=full_turns,
+                    tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, shown=shown,
                     constrained=setting.decoding == "admissible" and setting.delivery != "guidance_only",
                 )  # fmt: skip
                 if on_played:
@@ -395,7 +396,7 @@ def score(
 
         return score_deliveries(
             envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns, finished=earlier, on_episode=on_episode,
+            top_k=config.memory.top_k, shown=config.memory.shown, finished=earlier, on_episode=on_episode,
             numbered=config.memory.numbered, newest_first=config.memory.newest_first,
             source=sources_of(config.world, config.seed)[0], on_played=on_played, chat=chat,
             memgen=memgen,

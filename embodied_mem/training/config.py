@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from embodied_mem import registry
+from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
 
 
@@ -165,6 +166,7 @@ class MemoryConfig(_Part, part="memory"):
         num_soft: soft tokens N per step, one of 0, 4, 8, 16, 32 (Table 4).
         projection: `gaussian` (eq. 5) or `linear` (Table 4's ablation).
         full_turns: latest turns that the executor sees with their answers.
+        marks: the executor also sees, of every kind of place, one that nobody has looked into, as the compiler does.
         numbered: experiences have numbers, and guidance that comes from one says its number as reason.
         newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
@@ -175,10 +177,16 @@ class MemoryConfig(_Part, part="memory"):
     num_soft: int = bounded(16, "one of 0, 4, 8, 16, 32")
     projection: str = bounded("gaussian", "gaussian or linear")
     full_turns: int = bounded(2, ">= 0")
+    marks: bool = False
     numbered: bool = False
     newest_first: bool = False
     hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
     max_sigma: float = bounded(0.0, "0 or > 0.6")
+
+    @property
+    def shown(self) -> Shown:
+        """What the executor's prompt shows of an episode."""
+        return Shown(self.full_turns, self.marks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -419,7 +427,7 @@ ONE_DEVICE = MeshConfig()
 
 _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
-    ("memory", "numbered", False), ("memory", "newest_first", False),
+    ("memory", "marks", False), ("memory", "numbered", False), ("memory", "newest_first", False),
     ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
     ("data", "methods", ()),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),

@@ -135,7 +135,7 @@ class GRPOStage:
             games.tasks.rollout, make_executor(config, self._executor, run.tokenizer),
             make_delivery("compiled", compiler), games.seen(0), tasks=tasks.tolist(),
             seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns, max_steps=rl.max_steps,
+            top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
         )  # fmt: skip
 
 

@@ -68,8 +68,8 @@ class WeaverBatch(NamedTuple):
 def weaver_batch(bundle: Bundle, samples: Sequence[Sample], num_soft: int = NUM_SOFT) -> WeaverBatch:
     """Rows with places and the teacher's commands; `rows.suffix` marks the places."""
     format, ids = executor_format(bundle.config, bundle.tokenizer), special_ids(bundle.tokenizer)
-    full_turns = bundle.config.memory.full_turns
-    prompts = format.prompts([place_prompt(*sample.view, full_turns, num_soft) for sample in samples])
+    shown = bundle.config.memory.shown
+    prompts = format.prompts([place_prompt(*sample.view, shown, num_soft) for sample in samples])
     rows = [Row(*row) for row in zip(prompts, format.commands([sample.action for sample in samples]))]
     batch = pad_rows(rows, ids.pad, LENGTH_MULTIPLE)
     batch = batch._replace(suffix=(batch.tokens == ids.soft) & batch.mask)
@@ -207,7 +207,7 @@ def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGen
     executor, _ = bundle.acting(
         temperature=settings.temperature, batch_buckets=(settings.num_tasks * settings.group_size,)
     )
-    full_turns, seen = bundle.config.memory.full_turns, []
+    shown, seen = bundle.config.memory.shown, []
     optimizer = make_optimizer(lambda _: settings.trigger_learning_rate, 0.0, 1.0, b2=0.95, eps=1e-8)
     step, state, frozen = make_trigger_step(model, optimizer)
     with Progress("trigger", settings.trigger_steps, unit="update") as progress:
@@ -215,11 +215,11 @@ def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGen
             random = np.random.default_rng((settings.seed, 11, number))
             drawn = random.choice(games.tasks.num_train, settings.num_tasks, replace=False)
             tasks = np.repeat(drawn, settings.group_size).tolist()
-            memgen = MemGen(executor, model, full_turns, sampled=True)
+            memgen = MemGen(executor, model, shown, sampled=True)
             played = play(
                 games.tasks.rollout, executor, WovenMemory(memgen), games.seen(0), tasks=tasks,
                 seeds=settings.seed * 1_000_003 + number * len(tasks) + np.arange(len(tasks)),
-                top_k=1, full_turns=full_turns, max_steps=settings.max_steps,
+                top_k=1, shown=shown, max_steps=settings.max_steps,
             )  # fmt: skip
             asked = [d.soft is not None for one in played for d in one.delivered[1:]]
             seen.append({"won": float(np.mean([one.won for one in played])), "invoked": float(np.mean(asked))})

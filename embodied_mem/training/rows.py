@@ -57,9 +57,7 @@ def executor_batch(
     format, reader = executor_format(config, tokenizer), reader or PictureReader(None, tokenizer)
     prompts = format.prompts(
         [
-            s.executor_text(
-                memory=kind == "static", hint=hint_of(s), num_soft=num_soft, full_turns=config.memory.full_turns
-            )
+            s.executor_text(memory=kind == "static", hint=hint_of(s), num_soft=num_soft, shown=config.memory.shown)
             for s in samples
         ],
         pictures=[reader.tokens(s.images) for s in samples],

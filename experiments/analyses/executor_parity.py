@@ -93,7 +93,7 @@ def compare(options: Options) -> dict[str, Any]:
     world = envs.make("alfworld", tasks=games, num_envs=min(8, len(games)), max_steps=options.max_steps)
     score_deliveries(
         world, both, None, MemoryBank(), deliveries=[Setting("teacher", guidance="command", name="teacher")],
-        tasks=range(len(games)), seeds=(0,), top_k=1, full_turns=2,
+        tasks=range(len(games)), seeds=(0,), top_k=1,
         source=sources_of(WorldConfig(num_train=1, num_valid=1), 0)[0],
     )  # fmt: skip
     different = [pair for pair in both.pairs if pair[0] != pair[1]]

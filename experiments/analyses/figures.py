@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> dict:
         listener = Listener(executor)
         played[name] = play(
             world_envs, listener, make_delivery(name, compiler), bank, tasks=range(len(games)), seeds=[0] * len(games),
-            top_k=config.memory.top_k, full_turns=config.memory.full_turns,
+            top_k=config.memory.top_k, shown=config.memory.shown,
         )  # fmt: skip
         attention[name] = attention_by_step(executor, listener.asked, by_step(played[name]))
         won[name] = sum(one.won for one in played[name])

@@ -66,7 +66,7 @@ def main() -> None:
     [source] = sources_of(world, seed)
     orders = np.arange(len(games)).reshape(options.lives, options.num_tasks).T
     lives = Lives(
-        source.envs(games, options.lives, world.max_steps), orders, memory.top_k, memory.full_turns,
+        source.envs(games, options.lives, world.max_steps), orders, memory.top_k, memory.shown,
         functools.partial(BankView, numbered=memory.numbered, newest_first=memory.newest_first),
         getattr(source, "object_weight", MemoryBank().object_weight),
     )  # fmt: skip

@@ -14,6 +14,8 @@ import itertools
 import time
 from typing import Any
 
+from embodied_mem.compiler.prompts import Shown
+
 TRAIN_GAMES, GAMES, TIMED, NEW = 60, 4, 2, 8
 
 
@@ -42,8 +44,8 @@ LAYOUTS = {
     "compiler": lambda sample: sample.compiler_prompt,
     "executor, static": lambda sample: sample.executor_text(memory=True),
     "executor, compiled": lambda sample: sample.executor_text(hint=sample.hint),
-    "executor, all turns": lambda sample: sample.executor_text(hint=sample.hint, full_turns=1000),
-    "executor, static, all turns": lambda sample: sample.executor_text(memory=True, full_turns=1000),
+    "executor, all turns": lambda sample: sample.executor_text(hint=sample.hint, shown=Shown(1000)),
+    "executor, static, all turns": lambda sample: sample.executor_text(memory=True, shown=Shown(1000)),
 }
 
 

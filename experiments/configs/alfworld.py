@@ -29,7 +29,7 @@ def config() -> Config:
         like,
         world=dataclasses.replace(like.world, valid="dev", num_valid=140),
         model=judging.model,
-        memory=dataclasses.replace(judging.memory, top_k=like.memory.top_k),
+        memory=dataclasses.replace(judging.memory, top_k=like.memory.top_k, marks=False),
         data=dataclasses.replace(like.data, banks=judging.data.banks),
         compiler_sft=compiling(like.compiler_sft, 2e-3, 7200),
         correction=dataclasses.replace(like.correction, sft=compiling(like.correction.sft, 5e-4, 400)),

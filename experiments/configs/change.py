@@ -22,6 +22,6 @@ def config() -> Config:
     return dataclasses.replace(
         base,
         world=dataclasses.replace(base.world, changes=(0.5, 0.2), max_steps=9),
-        memory=dataclasses.replace(base.memory, newest_first=True),
+        memory=dataclasses.replace(base.memory, marks=False, newest_first=True),
         executor_sft=dataclasses.replace(base.executor_sft, steps=3000),
     )

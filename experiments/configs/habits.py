@@ -30,7 +30,7 @@ def config() -> Config:
             num_train=4800, num_valid=200, num_scenes=192, habit=1.0, own_habits=True, homes=24, max_steps=10
         ),
         model=dataclasses.replace(small.model, compiler="mini", executor="mini"),
-        memory=MemoryConfig(top_k=4, numbered=True, hint_budgets=(0, 4, 8, 16), max_sigma=0.7),
+        memory=MemoryConfig(top_k=4, marks=True, numbered=True, hint_budgets=(0, 4, 8, 16), max_sigma=0.7),
         data=dataclasses.replace(small.data, passes=2, banks=BANKS),
         executor_sft=dataclasses.replace(small.executor_sft, steps=6000),
         executor_correction=rounds(small.executor_correction, 2),

@@ -16,7 +16,7 @@ from embodied_mem.compiler.executor import Executor, Turn
 from embodied_mem.compiler.executor_format import encode_prompts
 from embodied_mem.compiler.memory_compiler import Compiled, buckets_within, fit
 from embodied_mem.compiler.output_grammar import parse_output
-from embodied_mem.compiler.prompts import executor_prompt, split_soft
+from embodied_mem.compiler.prompts import Shown, executor_prompt, split_soft
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
@@ -202,7 +202,7 @@ def prompts_of(name, text=lambda *_: "noaction", steps=("go to desk 1", "examine
     executor, compiler = Scripted(steps), ScriptedCompiler(text)
     play(
         world(1), executor, make_delivery(name, compiler), PAST,
-        tasks=[0], seeds=[0], top_k=2, full_turns=full_turns, max_steps=len(steps),
+        tasks=[0], seeds=[0], top_k=2, shown=Shown(full_turns), max_steps=len(steps),
     )  # fmt: skip
     return [p[0] for p in executor.prompts], [p[0] for p in compiler.prompts], executor
 

@@ -13,6 +13,7 @@ from embodied_mem.agents.deliveries import DELIVERIES, Delivered, check_names, m
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
+from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
 from embodied_mem.evaluation.intervals import paired_difference, wilson
@@ -89,7 +90,8 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     def run():
         finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeNumbers)
         return score_deliveries(
-            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1, full_turns=1,
+            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1,
+            shown=Shown(1),
             finished=dict(finished.rows), on_episode=finished.add,
         )  # fmt: skip
 

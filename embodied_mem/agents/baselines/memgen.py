@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from embodied_mem.agents.view import View, place_of
-from embodied_mem.compiler.prompts import executor_prompt
+from embodied_mem.agents.view import View, executor_text
+from embodied_mem.compiler.prompts import SHOWN, Shown
 
 if TYPE_CHECKING:
     import jax
@@ -41,11 +41,9 @@ class Woven(NamedTuple):
     tokens: int
 
 
-def place_prompt(
-    goal: str, room: str, turns: Sequence[tuple[str, str]], full_turns: int, num_soft: int = NUM_SOFT
-) -> str:
+def place_prompt(goal: str, room: str, turns: Sequence[tuple[str, str]], shown: Shown, num_soft: int = NUM_SOFT) -> str:
     """The executor's prompt with places for soft tokens and no other memory."""
-    return executor_prompt(goal, room, turns, here=place_of(turns), num_soft=num_soft, full_turns=full_turns)
+    return executor_text(goal, room, turns, shown, num_soft=num_soft)
 
 
 class MemGen:
@@ -54,14 +52,14 @@ class MemGen:
     Args:
         executor: that reads the soft tokens.
         model: trained with it.
-        full_turns: see `executor_prompt`.
+        shown: as the executor was trained with.
         sampled: the trigger's decisions are drawn, as in its training; else INVOKE unless SKIP is likelier.
     """
 
-    def __init__(self, executor: Executor, model: Weaving, full_turns: int = 2, sampled: bool = False):
+    def __init__(self, executor: Executor, model: Weaving, shown: Shown = SHOWN, sampled: bool = False):
         from flax import nnx
 
-        self._executor, self._full_turns, self._sampled = executor, full_turns, sampled
+        self._executor, self._shown, self._sampled = executor, shown, sampled
         self._graph, self._state = nnx.split(model)
         self._rows = 0
 
@@ -79,7 +77,7 @@ class MemGen:
 
     def prefixes(self, steps: Sequence[tuple[str, str, Sequence[tuple[str, str]]]]) -> list[list[int]]:
         """The tokens before the places of steps (goal, room, turns)."""
-        encoded = self._executor.read([place_prompt(*step, self._full_turns) for step in steps])
+        encoded = self._executor.read([place_prompt(*step, self._shown) for step in steps])
         return [ids[: ids.index(self._soft_id)] for ids in encoded]
 
     def padded(self, prefixes: Sequence[Sequence[int]], places: int = NUM_SOFT) -> tuple[np.ndarray, np.ndarray]:

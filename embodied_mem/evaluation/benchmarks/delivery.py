@@ -105,7 +105,7 @@ def play_deliveries(
                 played = play(
                     envs, acting, delivery, view,
                     tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
-                    top_k=memory.top_k, full_turns=memory.full_turns,
+                    top_k=memory.top_k, shown=memory.shown,
                 )  # fmt: skip
                 for (number, seed), (won, share, steps), trajectory in zip(pairs, envs.outcomes(), played):
                     one = numbers_of(trajectory, teacher, tokenizer)

@@ -1,6 +1,6 @@
 """Learning over a life: the bank starts empty and is filled with what the agent itself lives through.
 
-    lives = Lives(envs, orders, top_k=4, full_turns=2, view=functools.partial(BankView, numbered=True))
+    lives = Lives(envs, orders, top_k=4, shown=Shown(), view=functools.partial(BankView, numbered=True))
     banks = lives.empty()
     won = lives.play(executor, delivery, banks, first=0, last=100, seed=0)         # bool[100, lives]
     banks = [forgotten(bank, 0.5, seed=life) for life, bank in enumerate(banks)]
@@ -27,6 +27,7 @@ from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
+    from embodied_mem.compiler.prompts import Shown
 
 
 def learned_from(episode: Episode, reader: Reader = DEFAULT) -> str:
@@ -74,7 +75,7 @@ class Lives:
     Attributes:
         envs: with a row per life.
         orders: task indices int[tasks, lives], the tasks of each life in order.
-        top_k, full_turns: as the models were trained with.
+        top_k, shown: as the models were trained with.
         view: what is retrieved from, made of a bank.
         object_weight: of the banks.
     """
@@ -82,7 +83,7 @@ class Lives:
     envs: Envs
     orders: np.ndarray
     top_k: int
-    full_turns: int
+    shown: Shown
     view: Callable[[MemoryBank], Bank]
     object_weight: float = OBJECT_WEIGHT
 
@@ -110,7 +111,7 @@ class Lives:
         for tasks in self.orders[first:last]:
             played = play(
                 self.envs, executor, delivery, views, tasks=tasks.tolist(), seeds=[seed] * len(banks),
-                top_k=self.top_k, full_turns=self.full_turns,
+                top_k=self.top_k, shown=self.shown,
             )  # fmt: skip
             for bank, trajectory in zip(banks, played, strict=True):
                 remember(bank, trajectory.episode)

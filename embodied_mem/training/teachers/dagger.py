@@ -97,7 +97,7 @@ def own_episodes(
             played = play(
                 envs, executor, make_delivery("compiled", compiler), bank,
                 tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
-                full_turns=config.memory.full_turns, max_steps=config.correction.max_steps,
+                shown=config.memory.shown, max_steps=config.correction.max_steps,
             )  # fmt: skip
 
             def labels(trajectory: Trajectory) -> list[Sample]:
@@ -160,7 +160,7 @@ class _Player:
             sample.executor_text(
                 memory=self.formats[task] == "static",
                 hint=sample.hint if self.formats[task].startswith("compiled") else "",
-                full_turns=self.config.memory.full_turns,
+                shown=self.config.memory.shown,
             )
             for task, sample in zip(tasks, samples)
         ]

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.rollout import Bank, Envs, Lockstep, Row
-from embodied_mem.agents.view import View, compile_prompt, place_of, render_experiences
+from embodied_mem.agents.view import View, compile_prompt, executor_text, render_experiences
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import render_output
-from embodied_mem.compiler.prompts import executor_prompt
+from embodied_mem.compiler.prompts import SHOWN, Shown
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
 
@@ -78,15 +78,10 @@ class Sample:
     images: tuple[bytes, ...] = ()
     remembered: tuple[bytes, ...] = ()
 
-    def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, full_turns: int = 2) -> str:
+    def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, shown: Shown = SHOWN) -> str:
         """The executor's prompt at this step in one of its formats; `hint` is as much of the guidance as it gets."""
-        return executor_prompt(
-            *self.view,
-            here=place_of(self.view[2]),
-            memory=self.memory if memory else "",
-            hint=hint,
-            num_soft=num_soft if self.hint else 0,
-            full_turns=full_turns,
+        return executor_text(
+            *self.view, shown, memory=self.memory if memory else "", hint=hint, num_soft=num_soft if self.hint else 0
         )
 
 

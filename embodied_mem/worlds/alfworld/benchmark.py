@@ -308,7 +308,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
             finished=finished, executor=acting, chat=memory,
-            memgen=functools.partial(models.memgen, full_turns=trained.memory.full_turns),
+            memgen=functools.partial(models.memgen, shown=trained.memory.shown),
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [

@@ -358,7 +358,7 @@ def play_delivery(
                 brief = BriefScienceWorld(world)
                 played = play(
                     brief, executor, make_delivery(name, compiler), bank, tasks=numbers, seeds=[0] * len(numbers),
-                    top_k=trained.memory.top_k, full_turns=trained.memory.full_turns,
+                    top_k=trained.memory.top_k, shown=trained.memory.shown,
                 )  # fmt: skip
                 for number, outcome, trajectory in zip(numbers, brief.outcomes, played):
                     if outcome is None:

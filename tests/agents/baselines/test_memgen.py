@@ -17,6 +17,7 @@ from embodied_mem.agents.baselines.memgen import MemGen
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play, row_keys
 from embodied_mem.agents.view import View
+from embodied_mem.compiler.prompts import Shown
 from embodied_mem.compiler.weaver import NUM_QUERIES, Weaving, load_weaving, save_weaving, trigger_only, weaver_only
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation.command import WEAVER, Models
@@ -191,7 +192,7 @@ def test_it_plays_and_the_trigger_decides_at_later_steps(bundle, model, bias, la
     save_weaving(tmp_path / WEAVER, model)
     executor, _ = bundle.acting(batch_buckets=(2,))
     delivery = make_delivery(
-        "memgen", executor=executor, memgen=lambda acting: Models(str(tmp_path)).memgen(acting, full_turns=2)
+        "memgen", executor=executor, memgen=lambda acting: Models(str(tmp_path)).memgen(acting, shown=Shown())
     )
     world = envs.make(
         "alfworld", tasks=[game.load() for game in generate(2, seed=0, num_scenes=4, prove=False)], num_envs=2,

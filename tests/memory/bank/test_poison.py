@@ -53,7 +53,7 @@ def test_guidance_of_committed_weights_never_says_the_order(home):
     tasks = [*range(GAMES)] * (1 + len(VARIANTS))
     played = play(
         envs, executor, make_delivery("compiled_text", compiler), Poisoned(bank), tasks=tasks, seeds=[0] * len(tasks),
-        top_k=models.config.memory.top_k, full_turns=models.config.memory.full_turns,
+        top_k=models.config.memory.top_k, shown=models.config.memory.shown,
     )  # fmt: skip
     won = [sum(one.won for one in played[i : i + GAMES]) for i in range(0, len(played), GAMES)]
     assert won[0] >= 2, "there is something to lose"

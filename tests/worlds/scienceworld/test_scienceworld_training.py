@@ -15,6 +15,7 @@ from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
+from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training import bundle, stages
 from embodied_mem.worlds.scienceworld import jvm as scienceworld_jvm
@@ -230,7 +231,7 @@ def test_what_is_taught_is_what_is_asked_when_playing(name, monkeypatch):
     delivery = CompiledMemory(compiler) if name == "compiled" else make_delivery(name)
     world = BriefScienceWorld(Worlds([0, 1]))
     bank = PathBank([solution_of(recording) for recording in recordings])
-    trajectories = play(world, Obedient(), delivery, bank, tasks=range(2), seeds=[0, 0], top_k=1, full_turns=1)
+    trajectories = play(world, Obedient(), delivery, bank, tasks=range(2), seeds=[0, 0], top_k=1, shown=Shown(1))
     assert [t.won for t in trajectories] == [name == "compiled"] * 2
     lost, won = Outcome(0, 0, 0.0, 12, 0), Outcome(1, 100, 1.0, 6, 0)
     assert world.outcomes == [won if name == "compiled" else lost] * 2
