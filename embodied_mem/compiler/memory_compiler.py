@@ -27,6 +27,7 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
+from embodied_mem.compiler.prompts import unmarked
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder, mean_attention
@@ -104,6 +105,7 @@ class MemoryCompiler:
         batch_buckets: numbers of rows that are compiled.
         placement: where the parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
         reader: of pictures; None for a compiler that reads texts alone.
+        marks: prompts are read with what is computed for them; False takes it out (`compiler.prompts.unmarked`).
     """
 
     def __init__(
@@ -120,7 +122,9 @@ class MemoryCompiler:
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
         reader: PictureReader | None = None,
+        marks: bool = True,
     ):
+        self._marks = marks
         self.decoder = decoder
         self.soft_mem = soft_mem
         self._reader = reader or PictureReader(None, tokenizer)
@@ -159,6 +163,7 @@ class MemoryCompiler:
             pictures: of each prompt, files of which its reader takes the last ones.
         """
         shown = pictures or [()] * len(prompts)
+        prompts = prompts if self._marks else [unmarked(prompt) for prompt in prompts]
         encoded = self._reader.prompts(self.tokenizer.encode_batch, prompts, shown)
         encoded = fit(encoded, self.length_buckets[-1], "compiler")
         self._reader.check(encoded, shown)

@@ -17,6 +17,9 @@ from collections.abc import Sequence
 
 SOFT_TOKEN = "<soft>"
 _SOFT_LINE = re.compile(rf"\n((?:{SOFT_TOKEN})+)(\n>)\Z")
+_USED_UP = re.compile(r"((?:was|\bused \w+) in [a-z]+ \d+) x\b")
+"""Where an experience found something, marked as used up."""
+_LEFT_LINE = re.compile(r"\nleft: [^\n]*(?=\n[^\n]*\n=\Z)")
 PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
 
 
@@ -124,6 +127,12 @@ def compiler_prompt(memory: str, state: str, last_action: str, observation: str,
     """
     seen = f"{' '.join(observation.split())}\nleft: {left}" if left else " ".join(observation.split())
     return f"memory:\n{memory}\n{state}\n> {last_action}\n{seen}\n{aim}\n="
+
+
+def unmarked(prompt: str) -> str:
+    """The compiler's prompt without what is computed for it: marks of memories that are used up, and what is left."""
+    memory, found, rest = prompt.partition("\ngoal: ")
+    return _USED_UP.sub(r"\1", memory) + found + _LEFT_LINE.sub("", rest)
 
 
 def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:

@@ -167,6 +167,7 @@ class MemoryConfig(_Part, part="memory"):
         projection: `gaussian` (eq. 5) or `linear` (Table 4's ablation).
         full_turns: latest turns that the executor sees with their answers.
         marks: the executor also sees, of every kind of place, one that nobody has looked into, as the compiler does.
+        compiler_marks: the compiler sees that, and which memories are used up; False is an ablation.
         numbered: experiences have numbers, and guidance that comes from one says its number as reason.
         newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
@@ -178,6 +179,7 @@ class MemoryConfig(_Part, part="memory"):
     projection: str = bounded("gaussian", "gaussian or linear")
     full_turns: int = bounded(2, ">= 0")
     marks: bool = False
+    compiler_marks: bool = True
     numbered: bool = False
     newest_first: bool = False
     hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
@@ -427,8 +429,9 @@ ONE_DEVICE = MeshConfig()
 
 _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
-    ("memory", "marks", False), ("memory", "numbered", False), ("memory", "newest_first", False),
-    ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0), ("data", "banks", ()), ("data", "teacher", "rules"),
+    ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
+    ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
+    ("data", "banks", ()), ("data", "teacher", "rules"),
     ("data", "methods", ()),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from embodied_mem.compiler.prompts import unmarked
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.training.config import Config
@@ -88,6 +89,8 @@ def compiler_batch(
     num_soft, reader = config.memory.num_soft, readers[0]
     bare = random.random(len(samples)) < config.data.no_brief
     texts = [s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(samples, bare)]
+    if not config.memory.compiler_marks:
+        texts = [unmarked(text) for text in texts]
     shown = [(*s.remembered, *s.images) for s in samples]
     prompts = reader.prompts(tokenizer.encode_batch, texts, shown)
     outputs = tokenizer.encode_batch([s.output for s in samples])

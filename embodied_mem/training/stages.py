@@ -462,7 +462,7 @@ def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **
     acting = moved(model, place)
     return MemoryCompiler(
         acting.decoder, acting.soft_mem, tokenizer,
-        max_tokens=config.model.max_compiler_tokens, placement=place,
+        max_tokens=config.model.max_compiler_tokens, placement=place, marks=config.memory.compiler_marks,
         reader=picture_reader(config, "compiler", model.decoder, tokenizer), **settings,
     )  # fmt: skip
 

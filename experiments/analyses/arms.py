@@ -1,16 +1,22 @@
-"""What further training of a finished run's compiler is worth: GRPO and its controls, or one that never saw a bank.
+"""What a part of training is worth, by compilers trained beside a finished run's: GRPO and its controls, and ablations.
 
     python experiments/analyses/arms.py --run runs/habits-... --arms grpo shuffled sft --seeds 0 1 2 \\
         --grpo.steps 40 --out experiments/results/grpo_habits.json
     python experiments/analyses/arms.py --run runs/habits-... --arms no_bank --out experiments/results/no_bank.json
+    python experiments/analyses/arms.py --run runs/grpo_cpu-... --arms ablations --grpo.steps 0 \\
+        --out experiments/results/ablations.json
 
-Arms, trained once per seed, all with the run's executor as it is:
+Arms, trained once per seed, all with the run's executor as it is; `ablations` is all from `no_brief` on:
 
     grpo      the run's compiler after GRPO
     shuffled  the same with rewards dealt out among all episodes of a batch: no signal, all else equal
     sft       the run's compiler after another round of correction, on its own episodes and as many of the teacher's,
               with as many tokens as the forward and backward passes of GRPO under this seed had
     no_bank   a new compiler, trained as the run's was but with an empty bank; scored with an empty one and the run's
+    no_brief  a new compiler that reads goal and action history in place of the Brief State (Table 3 of the paper)
+    no_marks  one whose prompt does not mark which memories are used up, nor list where nobody has looked
+    soft_N    one with N soft tokens, 0, 4, 8 or 32 (Tables 3 and 4); the executor learned to read with the run's number
+    linear    one whose soft tokens are a linear projection and no Gaussian (Table 4)
 
 `--run` is the folder of a run or of weights; of a run with GRPO, the compiler before it is taken. Fields of `grpo` and
 `evaluation` can be set as in `train.py`; all else is the run's. Every arm is scored on the same tasks and seeds of play
@@ -56,7 +62,16 @@ from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 
-ARMS = ("grpo", "shuffled", "sft", "no_bank")
+ABLATIONS: dict[str, dict[str, dict[str, object]]] = {
+    "no_brief": {"data": {"no_brief": 1.0}},
+    "no_marks": {"memory": {"compiler_marks": False}},
+    **{f"soft_{count}": {"memory": {"num_soft": count}} for count in (0, 4, 8, 32)},
+    "linear": {"memory": {"projection": "linear"}},
+}
+"""Arm -> part of the configuration -> what differs from the run's."""
+
+FURTHER = ("grpo", "shuffled", "sft")
+ARMS = (*FURTHER, "no_bank", *ABLATIONS)
 CURVES = ("won", "equal_share", "text_entropy", "soft_entropy", "text_kl_to_start", "soft_kl_to_start", "grad_norm")
 """Metrics of GRPO that the result keeps, a value per step."""
 
@@ -110,7 +125,7 @@ class Study:
         elif arm == "sft":
             model = stages.correct_compiler(training, self._samples, executor, model, games)
         else:
-            samples = games.lessons().samples
+            samples = self._samples if arm in ABLATIONS else games.lessons().samples
             model = stages.train_compiler(training, samples, executor)
             if config.correction.num_games:
                 model = stages.correct_compiler(training, samples, executor, model, games)
@@ -144,6 +159,9 @@ def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
     if arm == "shuffled":
         return dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, rewards="shuffled"))
     config = dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0))
+    if arm in ABLATIONS:
+        parts = {part: dataclasses.replace(getattr(config, part), **fields) for part, fields in ABLATIONS[arm].items()}
+        return dataclasses.replace(config, **parts)
     if arm == "no_bank":
         return dataclasses.replace(config, data=dataclasses.replace(config.data, banks=("empty",)))
     sft = dataclasses.replace(config.correction.sft, steps=sft_steps)
@@ -163,7 +181,7 @@ def rows_of(arm: str, seed: int) -> list[Setting]:
     name = f"{arm} {seed}"
     if arm == "no_bank":
         return [Setting("compiled", bank="empty", name=name), Setting("compiled", name=f"{name} bank=committed")]
-    return [Setting("compiled", name=name)]
+    return [Setting("compiled_no_brief" if arm == "no_brief" else "compiled", name=name)]
 
 
 def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict[str, dict]:
@@ -189,13 +207,25 @@ def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict
 def table(report: dict) -> str:
     """The arms as a Markdown table."""
     arms, rows = report["arms"], report["rows"]
-    others = ["none", "before", *arms]
-    cells = [[name, percent(rows[name]["success"]), "", *[""] * len(others)] for name in ("none", "before")]
+    others = ["none", "before", *(arm for arm in arms if arm in FURTHER)]
+    first = report["seeds"][0]
+
+    def executor_cells(row: dict) -> list[str]:
+        return [
+            f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}",
+            f"{row['executor_prefill_ms_per_step']:.2f} + {row['executor_decode_ms_per_step']:.2f}",
+        ]
+
+    cells = [
+        [name, percent(rows[name]["success"]), "", *[""] * len(others), *executor_cells(rows[name])]
+        for name in ("none", "before")
+    ]
     for name, arm in arms.items():
         seeds = ", ".join(percent(one) for one in arm["success_per_seed"])
         differences = [difference(arm["difference_to"].get(other)) for other in others]
-        cells.append([name, percent(arm["success"]), seeds, *differences])
-    return markdown(["arm", "success", "per seed", *(f"minus {other}" for other in others)], cells)
+        cells.append([name, percent(arm["success"]), seeds, *differences, *executor_cells(rows[f"{name} {first}"])])
+    executor = "executor tokens/step, in + out", "its prefill + decode, ms/step"
+    return markdown(["arm", "success", "per seed", *(f"minus {other}" for other in others), *executor], cells)
 
 
 def read_run(folder: pathlib.Path) -> tuple[Bundle, str]:
@@ -212,10 +242,12 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
     """(options, models under the settings of the command line, SHA-256 of their weights)."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=pathlib.Path, required=True, help="folder of a finished run, or of weights")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["grpo", "shuffled", "sft"])
+    parser.add_argument("--arms", nargs="+", choices=(*ARMS, "ablations"), default=FURTHER)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of training")
     parser.add_argument("--out", type=output_file, required=True, help="JSON file of the result")
     options, rest = parser.parse_known_args(arguments)
+    if "ablations" in options.arms:
+        options.arms = [*options.arms, *ABLATIONS]
     options.arms = [arm for arm in ARMS if arm in options.arms]
     bundle, digest = read_run(options.run)
     config = tyro.cli(Config, args=rest, default=bundle.config, prog="arms.py")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from embodied_mem import envs
-from embodied_mem.agents.view import View, compile_prompt, render_trajectories, start_state
+from embodied_mem.agents.view import View, compile_prompt, executor_text, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import Create, apply_all
+from embodied_mem.compiler.prompts import Shown, unmarked
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
@@ -50,6 +51,34 @@ def test_without_a_brief_state_nothing_is_marked():
     lines = prompt(("go to drawer 1", "You arrive at drawer 1. On the drawer 1, you see nothing."), brief=False)
     assert lines[1].endswith(": book was in drawer 9; used desklamp in safe 1")
     assert not any(line.startswith("left") for line in lines)
+
+
+def test_the_executor_is_told_what_is_left_where_the_run_says_so():
+    """From the answers alone: a closed drawer was not looked into, and what was is not asked for again."""
+    turns = [
+        ("go to desk 1", "You arrive at desk 1. On the desk 1, you see nothing."),
+        ("go to drawer 1", "You arrive at drawer 1. The drawer 1 is closed."),
+        ("go to shelf 1", "You arrive at shelf 1. On the shelf 1, you see a book 1."),
+    ]
+    told = executor_text(GOAL, ROOM, turns, Shown(1, marks=True), hint="find book in desk 2").split("\n")
+    assert told[-4:] == ["left: desk 2; drawer 1", "at: shelf 1", "hint: find book in desk 2", ">"]
+    plain = executor_text(GOAL, ROOM, turns, Shown(1), hint="find book in desk 2").split("\n")
+    assert plain == [line for line in told if not line.startswith("left")]
+    assert "left: desk 1; drawer 1; shelf 1" in executor_text(GOAL, ROOM, [], Shown(marks=True))
+    assert "left" not in executor_text(GOAL, "", turns, Shown(marks=True))
+
+
+def test_marks_can_be_taken_out_of_the_compilers_prompt_and_nothing_else():
+    turn = ("go to drawer 1", "You arrive at drawer 1. On the drawer 1, you see a box x.")
+    marked = prompt(turn, searched=("desk 1",))
+    assert marked[1].endswith(": book was in drawer 1 x; used desklamp in safe 1 x")
+    bare = unmarked("\n".join(marked)).split("\n")
+    assert bare[1].endswith(": book was in drawer 1; used desklamp in safe 1")
+    assert bare[2:] == [line for line in marked[2:] if not line.startswith("left: ")]
+    history = "\n".join(prompt(turn, brief=False))
+    assert unmarked(history) == history
+    forged = [*marked[:-3], "left: said by the world", *marked[-2:]]
+    assert unmarked("\n".join([*forged[:-2], "left: desk 2", *forged[-2:]])).split("\n")[2:] == forged[2:]
 
 
 def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():

@@ -33,6 +33,23 @@ def test_a_token_that_the_tokenizer_does_not_have_is_kept_for_training_and_has_n
 
 
 @pytest.mark.usefixtures("unoptimised")
+def test_a_compiler_without_marks_reads_none():
+    text = "memory:\nmug was in fridge 1 x\ngoal: mug\n> \n\nleft: fridge 1\nmug\n="
+    tokenizer = train_bpe([text] * 4, 300)
+    shape = DecoderConfig(
+        vocab_size=tokenizer.vocab_size, width=16, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=8, mlp_width=16,
+        max_length=128,
+    )  # fmt: skip
+    sizes = {"max_tokens": 4, "length_buckets": (64,), "batch_buckets": (1,)}
+    read = []
+    for marks in (True, False):
+        compiler = MemoryCompiler(Decoder(shape, rngs=nnx.Rngs(0)), None, tokenizer, marks=marks, **sizes)
+        [one] = compiler.compile([text], jax.random.split(jax.random.key(0), 1))
+        read.append(tokenizer.decode(one.prompt))
+    assert read == [text, "memory:\nmug was in fridge 1\ngoal: mug\n> \n\nmug\n="]
+
+
+@pytest.mark.usefixtures("unoptimised")
 def test_attention_is_told_by_line_of_the_prompt_and_costs_one_program_only_where_it_is_asked_for():
     """Without keys, each of the first n positions gets 1/n of the n-th one's attention."""
     tokenizer = train_bpe(["memory:\nmug in fridge 1\n="] * 4, 300)

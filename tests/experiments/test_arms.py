@@ -26,6 +26,10 @@ def test_each_arm_differs_from_the_run_in_one_thing():
     correction = still["correction"]
     assert given["sft"] == still | {"correction": correction | {"rounds": 1, "sft": correction["sft"] | {"steps": 33}}}
     assert given["no_bank"] == still | {"data": plain["data"] | {"banks": ("empty",)}}
+    for arm, parts in arms.ABLATIONS.items():
+        assert given[arm] == still | {part: plain[part] | fields for part, fields in parts.items()}
+        assert given[arm] != still, f"{arm} is the run itself"
+    assert [arms.rows_of(arm, 0)[0].delivery for arm in ("no_brief", "soft_4")] == ["compiled_no_brief", "compiled"]
 
 
 def test_steps_with_as_many_tokens():
@@ -55,8 +59,13 @@ def test_arms_are_compared_seed_by_seed_on_the_same_tasks():
     assert means == {"none": 0.625, "before": 0.375, "shuffled": 0.125}
     mean, low, high = result["grpo"]["difference_to"]["before"]
     assert 0 <= low < mean < high <= 1
-    report = {"arms": result, "rows": {name: one.to_json() for name, one in scores.items()}}
+    report = {"arms": result, "rows": {name: one.to_json() for name, one in scores.items()}, "seeds": [0, 1]}
     assert "| grpo | 62.5 % | 75.0 %, 50.0 % | +62.5 [" in arms.table(report)
+
+
+def test_ablations_stands_for_all_of_them(tmp_path):
+    command = ["--run", str(ROOT / "experiments" / "weights" / "habits"), "--out", str(tmp_path / "x.json")]
+    assert arms.parse([*command, "--arms", "ablations"])[0].arms == list(arms.ABLATIONS)
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,14 @@ def own_episodes(
     config, envs, bank = games.config, games.tasks.train, games.seen(number)
     drawn = _drawn((config.seed, 5), number, config.correction.num_games, games.tasks.num_train)
     top_k = config.memory.top_k
+    delivery = "compiled_no_brief" if config.data.no_brief == 1 else "compiled"
     samples: list[Sample] = []
     won: list[bool] = []
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
         for start in range(0, len(drawn), envs.num_envs):
             chunk = drawn[start : start + envs.num_envs]
             played = play(
-                envs, executor, make_delivery("compiled", compiler), bank,
+                envs, executor, make_delivery(delivery, compiler), bank,
                 tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
                 shown=config.memory.shown, max_steps=config.correction.max_steps,
             )  # fmt: skip

@@ -137,8 +137,13 @@ def test_a_state_that_a_compilers_episode_comes_back_to_gives_one_sample(played,
         dataclasses.replace(episodes[0], steps=tuple(idle), final_observation="Nothing happens.", won=False),
         [CompilerOutput.make("", [], "")] * 10,
     )
-    monkeypatch.setattr(correction, "play", lambda *_, **__: [silent])
+    deliveries = []
+    monkeypatch.setattr(correction, "play", lambda *given, **_: deliveries.append(given[2].name) or [silent])
     games = Games(config, TrainingTasks(world_of(1), None, None, 1, 0, teacher_of), bank)
     own = correction.own_episodes(games, types.SimpleNamespace(num_soft=0), None, 0, tmp_path)
     assert [s.compiler_prompt for s in own] == list(dict.fromkeys(s.compiler_prompt for s in own))
     assert len(own) == 2
+    bare = dataclasses.replace(config, data=dataclasses.replace(config.data, no_brief=1.0))
+    games = dataclasses.replace(games, config=bare)
+    correction.own_episodes(games, types.SimpleNamespace(num_soft=0), None, 1, tmp_path)
+    assert deliveries == ["compiled", "compiled_no_brief"], "a compiler without a Brief State plays without one"
