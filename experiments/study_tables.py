@@ -154,6 +154,38 @@ def grpo_table(data: dict[str, Any], source: str) -> str:
     return markdown(head, lines, f"{games}; {source}")
 
 
+def ablation_table(data: dict[str, Any], source: str) -> str:
+    """Compilers that were each trained without a part, beside the whole one, all with the same executor."""
+    head = (
+        "compiler trained with", "success", "minus all of it, paired", "minus none, paired", "steps",
+        "compiler tokens/step", *_EXECUTOR_HEAD,
+    )  # fmt: skip
+    rows, lines = data["rows"], []
+    named = {"none": "", "before": "", **{f"{arm} {data['seeds'][0]}": arm for arm in data["arms"]}}
+    for name, arm in named.items():
+        row, other = rows[name], data["arms"].get(arm, {}).get("difference_to", {})
+        lines.append(
+            [
+                _ABLATED.get(arm or name, arm), rate(row["success"], row["interval"]), _points(other.get("before")),
+                _points(other.get("none")), f"{row['steps']:.1f}", f"{row['compiler_tokens_per_step']:.0f}",
+                *_executor_cells(row),
+            ]
+        )  # fmt: skip
+    return markdown(head, lines, f"{data['num_tasks']} games, one training seed; {source}")
+
+
+_EXECUTOR_HEAD = "executor tokens/step, in + out", "its prefill + decode, ms/step"
+_ABLATED = {
+    "none": "(no memory)",
+    "before": "all of it: Brief State, marks, 16 soft tokens",
+    "no_bank": "no bank, and none in play",
+    "no_brief": "the action history in place of the Brief State and its marks",
+    "no_marks": "no marks in its prompt",
+    "linear": "a linear projection and no Gaussian",
+    **{f"soft_{count}": f"{count or 'no'} soft tokens" for count in (0, 4, 8, 32)},
+}
+
+
 def _points(found: list[float] | None) -> str:
     """ "+4.0 [+0.5, +7.5]", in points."""
     return "-" if found is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in found))
@@ -248,6 +280,7 @@ STUDIES = {
     "change": controls_table,
     "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
+    "ablations": ablation_table,
     "soft_budget": soft_budget_table,
     "soft_budget_procedures": soft_budget_table,
     "soft_probe": soft_probe_table,

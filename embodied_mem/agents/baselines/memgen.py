@@ -1,6 +1,6 @@
 """MemGen: latent memory that an executor's own adapters write from what it reads, as soft tokens in its prompt.
 
-    memgen = MemGen(executor, model)                      # `compiler.weaver.load_weaving`
+    memgen = MemGen(executor, model, shown)               # `compiler.weaver.load_weaving`
     woven = memgen.weave(views, keys)                     # of each episode soft tokens, or None where it is skipped
 
 It observes no episodes: what it remembers of the training games is in its adapters (`training.memgen`). So it is no
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from embodied_mem.agents.view import View, executor_text
-from embodied_mem.compiler.prompts import SHOWN, Shown
+from embodied_mem.compiler.prompts import Shown
 
 if TYPE_CHECKING:
     import jax
@@ -56,7 +56,7 @@ class MemGen:
         sampled: the trigger's decisions are drawn, as in its training; else INVOKE unless SKIP is likelier.
     """
 
-    def __init__(self, executor: Executor, model: Weaving, shown: Shown = SHOWN, sampled: bool = False):
+    def __init__(self, executor: Executor, model: Weaving, shown: Shown, sampled: bool = False):
         from flax import nnx
 
         self._executor, self._shown, self._sampled = executor, shown, sampled

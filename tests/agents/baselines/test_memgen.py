@@ -108,7 +108,8 @@ def test_what_is_trained_is_what_is_played(bundle, model):
     rows = batch.rows.tokens, batch.rows.mask, batch.rows.suffix
     trained = weave(model, *rows, batch.later)
     executor, _ = bundle.acting(batch_buckets=(4,))
-    played = [woven.soft for woven in MemGen(executor, model).weave(views(chosen), row_keys([0] * 4, range(4)))]
+    memgen = MemGen(executor, model, bundle.config.memory.shown)
+    played = [woven.soft for woven in memgen.weave(views(chosen), row_keys([0] * 4, range(4)))]
     np.testing.assert_allclose(np.stack(played), trained, atol=1e-5)
     others = weave(model, *rows, ~batch.later)
     assert np.abs(others - trained).max() > 1e-3  # later steps have queries of their own
@@ -208,7 +209,7 @@ def test_it_plays_and_the_trigger_decides_at_later_steps(bundle, model, bias, la
 def test_a_drawn_decision_has_the_triggers_probability(bundle, model):
     model.bias[...] = jnp.asarray(1.0)
     executor, _ = bundle.acting(batch_buckets=(4,))
-    memgen = MemGen(executor, model, sampled=True)
+    memgen = MemGen(executor, model, bundle.config.memory.shown, sampled=True)
     later = next(sample for sample in samples() if sample.view[2])
     drawn = [one.soft is not None for one in memgen.weave(views([later] * 200), row_keys([0] * 200, range(200)))]
     assert np.mean(drawn) == pytest.approx(1 / (1 + np.exp(-1)), abs=0.08)  # the head is zero
