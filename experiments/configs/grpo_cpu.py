@@ -28,7 +28,6 @@ def config() -> Config:
             num_train=1200, num_valid=200, num_scenes=48, habit=1.0, own_habits=True, homes=12, max_steps=10
         ),
         model=dataclasses.replace(small.model, compiler="mini", executor="mini"),
-        memory=dataclasses.replace(small.memory, marks=True),
         data=dataclasses.replace(small.data, passes=2, banks=("committed", "committed", "empty")),
         executor_sft=dataclasses.replace(small.executor_sft, steps=900),
         executor_correction=shorter(small.executor_correction, 200, 100),
