@@ -3,7 +3,8 @@
 As `habits`, but half of the kinds of things in a home moved to another usual place at some time, and a fifth moved
 after the last experience. Memory holds 25 solved games of a home from before and as many from after the first change.
 A thing that is to be put where it usually is lies anywhere that day, so experiences contradict. What is retrieved
-stands in order of age, the newest first. Nine steps: in ten the teacher without memory wins more than half.
+stands in order of age, the newest first. Nine steps: in ten the teacher without memory wins more than half. The
+executor does not read what is left (`memory.marks`).
 
 Result: `results/change.json`, with every control; one training seed.
 

@@ -1,12 +1,12 @@
-"""Homes with habits of their own: what only memory tells, in homes that no training game is of; one core, 100 minutes.
+"""Homes with habits of their own: what only memory tells, in homes that no training game is of; one core, two hours.
 
 Each kind of thing has one usual place in a home, drawn evenly from all that can hold it, so household statistics do not
 help, and ten steps are too few for a search. Memory holds 25 solved games of each of the 24 homes that are scored. The
 models meet banks that are empty, irrelevant, noisy and stale in training. Guidance names its source, and reaches the
-executor in 0, 4, 8 or 16 tokens beside soft tokens whose sigma is at most 0.7 of the embeddings' spread.
+executor in 0, 4, 8 or 16 tokens beside soft tokens whose sigma is at most 0.7 of the embeddings' spread. The executor
+reads where nobody has looked yet, as the compiler does: without that, `none` goes where it has been.
 
-Result: `results/habits.json`, with every control, of one pass of samples, 3,000 and 3,200 steps of the executor and the
-compiler, and the latent term at 1.
+Result: `results/habits.json`, with every control; one training seed, two hours on one core beside other work.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Homes with names of their own for what is done there: `find a mug and do the copper round.`; one core, 50 minutes.
+"""Homes with names of their own for what is done there: `find a mug and do the copper round.`; one core, two hours.
 
 What a name means is drawn anew for each home, so it stands in that home's experiences only: 25 solved games of each of
 the 24 homes that are scored. No name means there what it means in a training home, and every second one is none of
