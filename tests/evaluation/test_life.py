@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.agents.deliveries import make_delivery
+from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, learned_from, remember, windows
 from embodied_mem.memory import MemoryBank
@@ -83,7 +84,7 @@ def test_lives_learn_from_what_they_lived_through_and_only_from_that():
     sources = [sources_of(world, seed)[0] for seed in (0, 3)]
     games = [game for source in sources for game in source.sides()[1]]
     lives = Lives(
-        sources[0].envs(games, 2), np.arange(80).reshape(2, 40).T, 4, 2, functools.partial(BankView, numbered=True)
+        sources[0].envs(games, 2), np.arange(80).reshape(2, 40).T, 4, Shown(), functools.partial(BankView, numbered=True)
     )
     teacher = make_delivery("teacher", teacher=sources[0].teacher)
     banks = lives.empty()
