@@ -84,7 +84,11 @@ def test_lives_learn_from_what_they_lived_through_and_only_from_that():
     sources = [sources_of(world, seed)[0] for seed in (0, 3)]
     games = [game for source in sources for game in source.sides()[1]]
     lives = Lives(
-        sources[0].envs(games, 2), np.arange(80).reshape(2, 40).T, 4, Shown(), functools.partial(BankView, numbered=True)
+        sources[0].envs(games, 2),
+        np.arange(80).reshape(2, 40).T,
+        4,
+        Shown(),
+        functools.partial(BankView, numbered=True),
     )
     teacher = make_delivery("teacher", teacher=sources[0].teacher)
     banks = lives.empty()
