@@ -10,7 +10,7 @@ import numpy as np
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import versus
-from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
+from embodied_mem.evaluation.tables import between, difference, executor_cells, markdown, percent, rate
 
 _PROBED = ("place", "kind", "number")
 
@@ -93,7 +93,7 @@ def controls_table(data: dict[str, Any], source: str) -> str:
             f"{row['steps']:.1f}", percent(row["guided"]), *_noaction_cells(row),
             f"{row['hallucinations_per_100_steps']:.1f}",
             f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
-            f"{row['executor_tokens_per_step']:.0f}", *_executor_cells(row),
+            f"{row['executor_tokens_per_step']:.0f}", *executor_cells(row),
         ]
         for delivery, row in played.items()
     ]  # fmt: skip
@@ -129,16 +129,6 @@ def _noaction_cells(row: dict) -> list[str]:
     return [percent(row["noaction"]), "-" if right is None else percent(right), f"{saved:.1f}"]
 
 
-def _executor_cells(row: dict) -> list[str]:
-    """Tokens and time of the executor, reading and writing apart; "-" in results from before."""
-    names = "executor_tokens_in", "executor_tokens_out", "executor_prefill_ms", "executor_decode_ms"
-    values = [row.get(f"{name}_per_step") for name in names]
-    if None in values:
-        return ["-"] * 2
-    tokens_in, tokens_out, prefill, decode = values
-    return [f"{tokens_in:.0f} + {tokens_out:.1f}", f"{prefill:.2f} + {decode:.2f}"]
-
-
 def grpo_table(data: dict[str, Any], source: str) -> str:
     """What GRPO adds to a trained compiler, beside its controls."""
     arms = list(data["arms"])
@@ -152,38 +142,6 @@ def grpo_table(data: dict[str, Any], source: str) -> str:
     seeds = f"each the mean of {len(data['seeds'])} training seeds"
     games = f"{data['num_tasks']} games; intervals are paired, over games, {seeds}"
     return markdown(head, lines, f"{games}; {source}")
-
-
-def ablation_table(data: dict[str, Any], source: str) -> str:
-    """Compilers that were each trained without a part, beside the whole one, all with the same executor."""
-    head = (
-        "compiler trained with", "success", "minus all of it, paired", "minus none, paired", "steps",
-        "compiler tokens/step", *_EXECUTOR_HEAD,
-    )  # fmt: skip
-    rows, lines = data["rows"], []
-    named = {"none": "", "before": "", **{f"{arm} {data['seeds'][0]}": arm for arm in data["arms"]}}
-    for name, arm in named.items():
-        row, other = rows[name], data["arms"].get(arm, {}).get("difference_to", {})
-        lines.append(
-            [
-                _ABLATED.get(arm or name, arm), rate(row["success"], row["interval"]), _points(other.get("before")),
-                _points(other.get("none")), f"{row['steps']:.1f}", f"{row['compiler_tokens_per_step']:.0f}",
-                *_executor_cells(row),
-            ]
-        )  # fmt: skip
-    return markdown(head, lines, f"{data['num_tasks']} games, one training seed; {source}")
-
-
-_EXECUTOR_HEAD = "executor tokens/step, in + out", "its prefill + decode, ms/step"
-_ABLATED = {
-    "none": "(no memory)",
-    "before": "all of it: Brief State, marks, 16 soft tokens",
-    "no_bank": "no bank, and none in play",
-    "no_brief": "the action history in place of the Brief State and its marks",
-    "no_marks": "no marks in its prompt",
-    "linear": "a linear projection and no Gaussian",
-    **{f"soft_{count}": f"{count or 'no'} soft tokens" for count in (0, 4, 8, 32)},
-}
 
 
 def _points(found: list[float] | None) -> str:
@@ -280,7 +238,6 @@ STUDIES = {
     "change": controls_table,
     "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
-    "ablations": ablation_table,
     "soft_budget": soft_budget_table,
     "soft_budget_procedures": soft_budget_table,
     "soft_probe": soft_probe_table,

@@ -5,7 +5,8 @@ markdown(["agent", "success"], [["full", rate(0.5, (0.2, 0.8))]])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *more: str) -> str:
@@ -38,3 +39,13 @@ def difference(values: Sequence[float] | None, scale: float = 100, digits: int =
         return "-"
     mean, low, high = (f"{scale * value:+.{digits}f}" for value in values)
     return f"{mean} [{low}, {high}]"
+
+
+def executor_cells(row: Mapping[str, Any]) -> list[str]:
+    """Tokens and time of the executor, reading and writing apart; "-" in results from before."""
+    names = "executor_tokens_in", "executor_tokens_out", "executor_prefill_ms", "executor_decode_ms"
+    values = [row.get(f"{name}_per_step") for name in names]
+    if None in values:
+        return ["-"] * 2
+    tokens_in, tokens_out, prefill, decode = values
+    return [f"{tokens_in:.0f} + {tokens_out:.1f}", f"{prefill:.2f} + {decode:.2f}"]

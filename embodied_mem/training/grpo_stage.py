@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from flax import nnx
 
-from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import Trajectory, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.decoder import Decoder
@@ -35,6 +34,7 @@ from embodied_mem.training.stages import (
     parameter_axes,
     split_model,
 )
+from embodied_mem.training.teachers.dagger import delivery_in_training
 from embodied_mem.training.teachers.games import Games
 
 
@@ -133,7 +133,7 @@ class GRPOStage:
         compiler = make_compiler(config, model, run.tokenizer, **sampling)
         return play(
             games.tasks.rollout, make_executor(config, self._executor, run.tokenizer),
-            make_delivery("compiled", compiler), games.seen(0), tasks=tasks.tolist(),
+            delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
             seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
             top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
         )  # fmt: skip

@@ -3,8 +3,7 @@
     python experiments/analyses/arms.py --run runs/habits-... --arms grpo shuffled sft --seeds 0 1 2 \\
         --grpo.steps 40 --out experiments/results/grpo_habits.json
     python experiments/analyses/arms.py --run runs/habits-... --arms no_bank --out experiments/results/no_bank.json
-    python experiments/analyses/arms.py --run runs/grpo_cpu-... --arms ablations --grpo.steps 0 \\
-        --out experiments/results/ablations.json
+    python experiments/analyses/arms.py --run runs/habits-... --arms ablations --out runs/ablations.json
 
 Arms, trained once per seed, all with the run's executor as it is; `ablations` is all from `no_brief` on:
 
@@ -49,7 +48,7 @@ from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import commit, manifest, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers, Score, score
-from embodied_mem.evaluation.tables import difference, markdown, percent
+from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.training import stages
 from embodied_mem.training.bank import scoring_bank, teach_bank
@@ -209,13 +208,6 @@ def table(report: dict) -> str:
     arms, rows = report["arms"], report["rows"]
     others = ["none", "before", *(arm for arm in arms if arm in FURTHER)]
     first = report["seeds"][0]
-
-    def executor_cells(row: dict) -> list[str]:
-        return [
-            f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}",
-            f"{row['executor_prefill_ms_per_step']:.2f} + {row['executor_decode_ms_per_step']:.2f}",
-        ]
-
     cells = [
         [name, percent(rows[name]["success"]), "", *[""] * len(others), *executor_cells(rows[name])]
         for name in ("none", "before")

@@ -83,13 +83,8 @@ def test_lives_learn_from_what_they_lived_through_and_only_from_that():
     world = WorldConfig(num_train=1, num_valid=40, num_scenes=4, habit=1.0, own_habits=True, homes=1, max_steps=10)
     sources = [sources_of(world, seed)[0] for seed in (0, 3)]
     games = [game for source in sources for game in source.sides()[1]]
-    lives = Lives(
-        sources[0].envs(games, 2),
-        np.arange(80).reshape(2, 40).T,
-        4,
-        Shown(),
-        functools.partial(BankView, numbered=True),
-    )
+    orders, view = np.arange(80).reshape(2, 40).T, functools.partial(BankView, numbered=True)
+    lives = Lives(sources[0].envs(games, 2), orders, 4, Shown(), view)
     teacher = make_delivery("teacher", teacher=sources[0].teacher)
     banks = lives.empty()
     won = lives.play(Beginner(), teacher, banks, first=0, last=40, seed=0)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.agents.deliveries import make_delivery
+from embodied_mem.agents.deliveries import Delivery, make_delivery
 from embodied_mem.agents.rollout import Trajectory, play, row_keys
 from embodied_mem.agents.view import start_view
 from embodied_mem.atomic_file import replacing
@@ -89,14 +89,13 @@ def own_episodes(
     config, envs, bank = games.config, games.tasks.train, games.seen(number)
     drawn = _drawn((config.seed, 5), number, config.correction.num_games, games.tasks.num_train)
     top_k = config.memory.top_k
-    delivery = "compiled_no_brief" if config.data.no_brief == 1 else "compiled"
     samples: list[Sample] = []
     won: list[bool] = []
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
         for start in range(0, len(drawn), envs.num_envs):
             chunk = drawn[start : start + envs.num_envs]
             played = play(
-                envs, executor, make_delivery(delivery, compiler), bank,
+                envs, executor, delivery_in_training(config, compiler), bank,
                 tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
                 shown=config.memory.shown, max_steps=config.correction.max_steps,
             )  # fmt: skip
@@ -112,6 +111,11 @@ def own_episodes(
             progress.update(len(chunk), won=float(np.mean(won)))
     _write(path, samples)
     return samples
+
+
+def delivery_in_training(config: Config, compiler: MemoryCompiler) -> Delivery:
+    """How a compiler plays its own episodes: as it reads, so without a Brief State if it never saw one."""
+    return make_delivery("compiled_no_brief" if config.data.no_brief == 1 else "compiled", compiler)
 
 
 def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.Path) -> list[Sample]:
