@@ -44,7 +44,8 @@ class OpenAIChatModel:
             is then noticed after `timeout_s` and not at the end. A call with `on_text` is always streamed.
         prices: price table {model: Prices or (prompt, completion) per million tokens}; None to count no cost.
         max_total_tokens, max_cost: budgets over all calls, checked before each; None for no limit.
-        extra_body: further fields of each request, e.g. `{"seed": 0}`.
+        extra_body: further fields of each request, e.g. `{"seed": 0}`; `stop` not where a `response_format` is asked
+            for, since JSON that ends with its first line may be none.
         **http: further arguments of `HttpJson`: `timeout_s`, `deadline_s`, `max_answer_bytes`, `max_retries`, ...
     """
 
@@ -106,7 +107,10 @@ class OpenAIChatModel:
     def _ask(
         self, body: Json, response_format: Json | None, on_text: Callable[[str], None] | None, since: float
     ) -> _Answer:
-        body = {**body, **({"response_format": response_format} if response_format else {}), **self._extra_body}
+        more = self._extra_body
+        if response_format:
+            more = {"response_format": response_format} | {name: more[name] for name in more if name != "stop"}
+        body = {**body, **more}
         if self._stream or on_text is not None:
             return self._streamed(body, on_text, since)
         answer = self._http.post("chat/completions", body, self.meter, since=since)

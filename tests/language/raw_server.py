@@ -49,10 +49,16 @@ class RawServer:
                 self.gone.set()
 
 
-def response(body: bytes, length: int | None = None, kind: str = "application/json") -> bytes:
-    """An HTTP answer; `length` None leaves its end to the closing of the connection."""
-    header = f"Content-Length: {length}\r\n" if length is not None else "Connection: close\r\n"
-    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{header}\r\n".encode() + body
+def response(
+    body: bytes, length: int | None = None, kind: str = "application/json", connection: str = "close"
+) -> bytes:
+    """An HTTP answer; `length` None leaves its end to the closing of the connection.
+
+    That the connection will be closed is said in the header: a client might ask on it again before it finds out.
+    """
+    header = f"Content-Length: {length}\r\n" if length is not None else ""
+    header += f"Content-Type: {kind}\r\nConnection: {connection}\r\n"
+    return f"HTTP/1.1 200 OK\r\n{header}\r\n".encode() + body
 
 
 def sends(*parts: bytes, pause_s: float = 0.0):

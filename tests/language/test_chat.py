@@ -41,6 +41,16 @@ def serve(monkeypatch):
         server.close()
 
 
+def test_a_stop_word_ends_free_text_alone(serve):
+    server = serve(reply(), reply())
+    model = OpenAIChatModel(server.url, "tiny", extra_body={"stop": ["\n"], "seed": 7})
+    model.complete(QUESTION)
+    model.complete(QUESTION, response_format={"type": "json_object"})
+    (_, _, free), (_, _, formed) = server.requests
+    assert (free["stop"], free["seed"]) == (["\n"], 7)
+    assert ("stop" in formed, formed["seed"], formed["response_format"]) == (False, 7, {"type": "json_object"})
+
+
 def test_request_and_reply(serve):
     server = serve(reply())
     model = OpenAIChatModel(server.url + "/", "tiny", api_key="secret", extra_body={"seed": 7})

@@ -280,7 +280,7 @@ def test_without_httpx_the_rest_works_and_the_client_says_what_to_install(missin
 def test_a_connection_is_kept(serve):
     def twice(connection):
         for _ in range(2):
-            connection.sendall(response(GOOD, len(GOOD)))
+            connection.sendall(response(GOOD, len(GOOD), connection="keep-alive"))
             while b"}" not in connection.recv(65536):
                 pass
 
