@@ -273,9 +273,11 @@ FOR_THE_REST = 384
 """Tokens of the longest prompt that whole trajectories leave for task, room, commands and answers. A running episode
 that needs more loses the end of the memory, as any prompt that is too long loses its middle (`compiler.executor`)."""
 
-GUIDANCE = ("subgoal", "place", "command")
+GUIDANCE = ("subgoal", "place", "short", "command")
 """How much guidance says: what is to be done; also where, as the compiler writes it; the next command, by the rules
-that carry out guidance. The first and the last are for executors that were not trained to read it."""
+that carry out guidance, without the place that a thing is taken from, cleaned, heated or cooled with (`take mug 1`);
+that command. All but the second are for executors that were not trained to read it. `guidance_only` carries out what
+is said."""
 
 SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
 """What becomes of soft tokens on their way: nothing; those of another row; noise of their own mean and spread; zeros;

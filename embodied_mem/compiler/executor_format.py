@@ -26,6 +26,8 @@ Pictures = Sequence[Sequence[int]]
 ASKED = "next command:"
 """Stands where the prompts of models trained here have `>`."""
 
+_EXAMPLE = "\n\nExample:\n"
+
 _MARKS = " \t`\"'*>."
 """What models put around a command."""
 
@@ -85,7 +87,7 @@ class PlainFormat:
 
 
 class ChatFormat:
-    """A conversation: the instruction as system, the prompt as user; the answer's first line is the command.
+    """A conversation (`conversation`), with the prompt as its last question; the answer's first line is the command.
 
     Args:
         tokenizer: of the model.
@@ -100,10 +102,12 @@ class ChatFormat:
         def signs(text: str) -> list[int]:
             return tokenizer.encode(text, special=True) if text else []
 
-        system, user, assistant = (signs(template.head.format(role=role)) for role in ("system", "user", "assistant"))
-        tail, told = signs(template.tail), tokenizer.encode(instruction.strip())
-        self._before = [*signs(template.begin), *system, *told, *tail, *user]
-        self._after = [*tail, *assistant]
+        heads = {role: signs(template.head.format(role=role)) for role in ("system", "user", "assistant")}
+        tail, self._before = signs(template.tail), signs(template.begin)
+        for role, text in conversation(instruction):
+            self._before += [*heads[role], *tokenizer.encode(text), *tail]
+        self._before += heads["user"]
+        self._after = [*tail, *heads["assistant"]]
         family = template.known_ends(tokenizer)
         self.ends = (*family, *(token for token in line_ends(tokenizer) if token not in family))
 
@@ -138,6 +142,29 @@ class ChatFormat:
     def command(self, written: str) -> str:
         """As `ExecutorFormat.command`."""
         return command_in(written)
+
+
+def conversation(instruction: str) -> list[tuple[str, str]]:
+    """(role, text) of what a published model is told before a prompt: the rules, then each example as if it had been
+    asked and answered, since a small model does as it did before rather than as it is told.
+
+    An example is a paragraph of the instruction that begins with the line `Example:` and ends with `ASKED` and, in a
+    line of its own, the command.
+
+    Raises:
+        InvalidInputError: an example that does not end so.
+    """
+    rules, *examples = instruction.strip().split(_EXAMPLE)
+    told = [("system", rules)]
+    for number, example in enumerate(examples, 1):
+        asked, _, command = example.strip().rpartition("\n")
+        if not asked.endswith(f"\n{ASKED}"):
+            raise InvalidInputError(
+                f"instruction: expected example {number} to end with the line {ASKED!r} and a line with the command, "
+                f"got {example.strip()[-80:]!r}"
+            )
+        told += [("user", asked), ("assistant", command)]
+    return told
 
 
 @functools.cache

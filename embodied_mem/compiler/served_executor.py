@@ -4,9 +4,9 @@
     executor = ServedExecutor(chat, instruction, max_parallel=8)
     executor.act(prompts, keys).actions                        # ["go to fridge 1", ...]
 
-It is told the world's instruction (what a command looks like), reads the same prompt as any executor, and its first
-line is the command. Deliveries are texts: it reads no soft tokens. A model that sees is also sent the pictures of the
-newest observation, as chat agents are.
+It is told the world's instruction (what a command looks like, with examples as turns of the conversation), reads the
+same prompt as any executor, and its first line is the command. Deliveries are texts: it reads no soft tokens. A model
+that sees is also sent the pictures of the newest observation, as chat agents are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ import jax
 import numpy as np
 
 from embodied_mem.compiler.executor import Turn
-from embodied_mem.compiler.executor_format import ASKED, command_in
+from embodied_mem.compiler.executor_format import ASKED, command_in, conversation
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language.chat import ChatModel, ChatReply
+from embodied_mem.language.chat import ChatModel, ChatReply, Message
 from embodied_mem.language.images import content
+
+_AROUND = 12
+"""Tokens that a server may write around JSON: quotation marks, and the lines of a block of code."""
 
 _Told = tuple[str, tuple[bytes, ...]]
 """A prompt with its pictures."""
@@ -51,7 +54,8 @@ class ServedExecutor:
         max_parallel: int = 8,
         sees: bool = False,
     ):
-        self._chat, self._instruction, self._sees = chat, instruction, sees
+        self._chat, self._sees = chat, sees
+        self._told: list[Message] = [{"role": role, "content": text} for role, text in conversation(instruction)]
         self._max_tokens, self._temperature, self._max_parallel = max_action_tokens, temperature, max_parallel
 
     def act(
@@ -65,8 +69,8 @@ class ServedExecutor:
         """As `Executor.act`.
 
         With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
-        it (llama.cpp did not always), the answer counts as it is. Rows with the same prompt and pictures are asked one
-        after the other, in their order, so that a recording gives each of them its own answer again.
+        it, the answer counts as it is. Rows with the same prompt and pictures are asked one after the other, in their
+        order, so that a recording gives each of them its own answer again.
 
         Raises:
             InvalidInputError: a row has soft tokens, or something that is no picture.
@@ -99,12 +103,12 @@ class ServedExecutor:
     def _ask(self, told: _Told, choices: Sequence[str] | None) -> ChatReply:
         prompt, pictures = told
         text = prompt.removesuffix("\n>")
-        messages: list[dict[str, object]] = [
-            {"role": "system", "content": self._instruction},
+        messages: list[Message] = [
+            *self._told,
             {"role": "user", "content": content(f"{text}\n{ASKED}", pictures)},
         ]
         return self._chat.complete(
-            messages, max_tokens=self._max_tokens, temperature=self._temperature,
+            messages, max_tokens=self._max_tokens + (_AROUND if choices else 0), temperature=self._temperature,
             response_format=None if choices is None else one_of(choices),
         )  # fmt: skip
 

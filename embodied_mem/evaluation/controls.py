@@ -119,9 +119,9 @@ def settings_of(
     """A row per delivery with the first value of everything, and for those that are studied one with each other value.
 
     These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
-    `compiled_text` with other hints and guidance, `teacher` with other guidance, and all that have an executor with
-    other decoding. The first row of a delivery has its name; the others say what differs, as `compiled bank=empty`.
-    That of a memory method says that rules answer its calls, unless a `memory_model` does.
+    `compiled_text` with other hints and guidance, `guidance_only` and `teacher` with other guidance, and all that have
+    an executor with other decoding. The first row of a delivery has its name; the others say what differs, as
+    `compiled bank=empty`. That of a memory method says that rules answer its calls, unless a `memory_model` does.
     """
     rows = []
     for delivery in deliveries:
@@ -135,7 +135,7 @@ def settings_of(
             changes += [{"soft": setting} for setting in soft[1:]]
         if delivery in ("compiled", "compiled_text"):
             changes += [{"hint_tokens": count} for count in hint_tokens[1:]]
-        if delivery in ("compiled", "compiled_text", "teacher"):
+        if delivery in ("compiled", "compiled_text", "guidance_only", "teacher"):
             changes += [{"guidance": level} for level in guidance[1:]]
         if delivery != "guidance_only":
             changes += [{"decoding": one} for one in decoding[1:]]
@@ -183,7 +183,10 @@ def under(
         follower = source.follower() if source is not None and hasattr(source, "follower") else None
         if follower is None:
             raise InvalidInputError(f"{setting.name!r}: nothing in this world carries out guidance by rule")
-        executor = follower if setting.delivery == "guidance_only" else _Reworded(executor, follower, setting.guidance)
+        if setting.delivery == "guidance_only":
+            executor = follower.at(setting.guidance)
+        else:
+            executor = _Reworded(executor, follower, setting.guidance)
     return delivery, view, executor
 
 

@@ -103,13 +103,13 @@ def test_choices_are_an_enumeration_and_the_quoted_answer_is_the_command():
 def test_pictures_are_sent_to_a_model_that_sees_and_make_another_request(tmp_path):
     pictures = [png(np.full((4, 4, 3), shade, np.uint8)) for shade in (0, 90, 200)]
     rows = [pictures[:1], pictures[1:], pictures[:1], ()]
-    server, path = Server(lambda body: reply(f"look {len(body['messages'][1]['content'])}")), tmp_path / "calls.jsonl"
+    server, path = Server(lambda body: reply(f"look {len(body['messages'][-1]['content'])}")), tmp_path / "calls.jsonl"
     try:
         chat = RecordedChatModel(OpenAIChatModel(server.url, "eye"), path)
         seen = ServedExecutor(chat, "the world", sees=True).act(["a\n>"] * 4, None, pictures=rows)
-        sent = [said_parts(body["messages"][1]["content"], "sent") for _, _, body in server.requests]
+        sent = [said_parts(body["messages"][-1]["content"], "sent") for _, _, body in server.requests]
         blind = ServedExecutor(OpenAIChatModel(server.url, "eye"), "the world").act(["a\n>"], None, pictures=rows[:1])
-        assert server.requests[-1][2]["messages"][1]["content"] == "a\nnext command:"
+        assert server.requests[-1][2]["messages"][-1]["content"] == "a\nnext command:"
     finally:
         server.close()
     assert sorted(map(len, sent)) == [1, 2, 2, 3]
@@ -138,7 +138,7 @@ def test_the_command_in_an_answer(answer, command):
 
 def obeys(body):
     """Gives its hint as command, and looks where there is none."""
-    lines = body["messages"][1]["content"].split("\n")
+    lines = body["messages"][-1]["content"].split("\n")
     return reply(next((line[6:] for line in lines if line.startswith("hint: ")), "look"), 100, 5)
 
 
@@ -153,7 +153,7 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     """Who does what the hint says is as good as carrying out guidance by rule, if the hint says the command."""
     few = ["--tasks", "generated", "--num_tasks", "4", "--max_steps", "12", "--seeds", "0", "--temperature", "0"]
     few += ["--deliveries", "none", "static", "compiled_text", "guidance_only", "teacher", "--bank_file", bank]
-    few += ["--guidance", "place", "command", "subgoal", "--model", "tiny", "--out", str(tmp_path / "out")]
+    few += ["--guidance", "place", "command", "short", "subgoal", "--model", "tiny", "--out", str(tmp_path / "out")]
     few += ["--record", str(tmp_path / "calls.jsonl"), "--prices", "1", "2"]
     server = Server(obeys)
     try:
@@ -161,23 +161,29 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     finally:
         server.close()
     rows = report["deliveries"]
-    assert list(rows) == [
-        "none", "static", "compiled_text", "compiled_text guidance=command", "compiled_text guidance=subgoal",
-        "guidance_only", "teacher", "teacher guidance=command", "teacher guidance=subgoal",
-    ]  # fmt: skip
+    levels = ("", " guidance=command", " guidance=short", " guidance=subgoal")
+    told = [f"{name}{level}" for name in ("compiled_text", "guidance_only", "teacher") for level in levels]
+    assert list(rows) == ["none", "static", *told]
     by = {name: [(e.task, e.won, e.progress, e.steps) for e in episodes_of(report) if e.agent == name] for name in rows}
-    assert by["compiled_text guidance=command"] == by["guidance_only"]
+    for level in levels[1:3]:
+        assert by[f"compiled_text{level}"] == by[f"guidance_only{level}"]
+    assert by["guidance_only guidance=command"] == by["guidance_only"]  # the rules know what to do at a place
     assert rows["guidance_only"]["success"] > rows["none"]["success"] == 0
+    for level in levels[2:]:  # a command without its place is none, and without any place nobody goes anywhere
+        assert rows[f"guidance_only{level}"]["success"] == 0
+    assert rows["guidance_only guidance=short"]["refused"] > 0
+    assert rows["guidance_only guidance=subgoal"]["refused"] == 0
     place, command = rows["compiled_text"], rows["compiled_text guidance=command"]
     assert place["refused"] > 0.9 * place["guided"] > 0  # a place is no command
     assert command["refused"] < 0.1 * command["guided"]
     assert rows["none"]["refused"] == 0  # it looks
     assert rows["none"]["executor_tokens_per_step"] == 105
-    told = [(b["messages"][0]["content"], b["messages"][1]["content"], b["stop"]) for _, _, b in server.requests]
+    told = [(b["messages"][0]["content"], b["messages"][-1]["content"], b["stop"]) for _, _, b in server.requests]
     assert all("move THING to PLACE" in system and stop == ["\n"] for system, _, stop in told)
     assert sum("memory:" in user for _, user, _ in told) == 48  # static, which wins nothing
     hints = {line for _, user, _ in told for line in user.split("\n") if line.startswith("hint: ")}
     assert any(line.startswith("hint: go to ") for line in hints)
+    assert any(line.startswith("hint: take ") and " from " not in line for line in hints)
     assert any(line.startswith("hint: find ") and " in " in line for line in hints)
     assert any(line.startswith("hint: find ") and " in " not in line for line in hints)
     assert report["usage"]["calls"] == len(server.requests)
@@ -209,7 +215,7 @@ def test_what_cannot_be_played_is_said(given, message, bank):
 
 def walks(body):
     """Goes to the places of the room one after the other."""
-    text = body["messages"][1]["content"][0]["text"]
+    text = body["messages"][-1]["content"][0]["text"]
     [room] = [line[6:].split("; ") for line in text.split("\n") if line.startswith("room: ")]
     return reply(f"go to {room[text.count('> go')]}")
 
@@ -229,7 +235,7 @@ def test_a_model_that_sees_is_shown_the_newest_picture_of_each_episode(bank, tmp
     finally:
         server.close()
     assert report["sees"]
-    sent = [said_parts(body["messages"][1]["content"], "sent") for _, _, body in server.requests]
+    sent = [said_parts(body["messages"][-1]["content"], "sent") for _, _, body in server.requests]
     assert [len(parts) for parts in sent] == [2] * 6  # the text, and one picture: no earlier one
     assert len({picture for _, picture in sent}) == 6  # each step's own, as the robot goes on
     assert played(main(few)) == played(report)

@@ -28,7 +28,7 @@ def said(config, tokenizer, executor, model) -> list:
     keys = jax.random.split(jax.random.key(6), 3)
     compiled = compiler.compile(["go to fridge 1", "take apple 1", "nothing"], keys)
     soft = [np.asarray(one.soft) for one in compiled]
-    acting = stages.make_executor(config, executor, tokenizer, length_buckets=(1400,), batch_buckets=(3,))
+    acting = stages.make_executor(config, executor, tokenizer, length_buckets=(2400,), batch_buckets=(3,))
     turn = acting.act([f"go to\n{SOFT_TOKEN * len(soft[0])}\n>"] * 3, keys, soft)
     return [
         [one.tokens.tolist(), one.log_probs.tolist(), one.soft.tolist(), action]

@@ -44,7 +44,7 @@ def published(tmp_path_factory) -> pathlib.Path:
     """A folder with `compiler` and `executor` as Hugging Face folders, of different widths."""
     folder = tmp_path_factory.mktemp("published")
     for seed, (role, width) in enumerate((("compiler", 32), ("executor", 16))):
-        shape = DecoderConfig(**SHAPE, width=width, vocab_size=TOKENIZER.vocab_size, scan_layers=True, max_length=2048)
+        shape = DecoderConfig(**SHAPE, width=width, vocab_size=TOKENIZER.vocab_size, scan_layers=True, max_length=2560)
         save_hf(Decoder(shape, rngs=nnx.Rngs(seed)), folder / role)
         TOKENIZER.save(folder / role / "tokenizer.json")
     return folder

@@ -9,7 +9,14 @@ import pytest
 import tokenizers
 
 from embodied_mem.compiler.executor import Executor
-from embodied_mem.compiler.executor_format import ChatFormat, PlainFormat, encode_prompts, line_ends
+from embodied_mem.compiler.executor_format import (
+    ASKED,
+    ChatFormat,
+    PlainFormat,
+    conversation,
+    encode_prompts,
+    line_ends,
+)
 from embodied_mem.compiler.prompts import executor_prompt
 from embodied_mem.compiler.served_executor import ServedExecutor
 from embodied_mem.errors import InvalidInputError
@@ -45,6 +52,28 @@ def test_a_published_model_reads_a_conversation_and_an_observation_cannot_end_it
     )
     end = chatml.id_of("<|im_end|>")
     assert plain.count(end) == tricked.count(end) == 2
+
+
+def test_examples_are_turns_of_the_conversation(chatml):
+    told = (
+        "Answer with a command.\n\nExample:\ntask: look\nnext command:\nlook\n\nExample:\n> look\nnext command:\nwait\n"
+    )
+    turns = [
+        ("system", "Answer with a command."), ("user", "task: look\nnext command:"), ("assistant", "look"),
+        ("user", "> look\nnext command:"), ("assistant", "wait"),
+    ]  # fmt: skip
+    assert conversation(told) == turns
+    (ids,) = ChatFormat(chatml, told).prompts(["task: wait\n>"])
+    turns.append(("user", "task: wait\nnext command:"))
+    said = "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns)
+    assert chatml.decode(ids) == f"{said}<|im_start|>assistant\n"
+    assert ids == chatml.encode(chatml.decode(ids), special=True)
+
+
+@pytest.mark.parametrize("example", ["task: look\nlook", "next command:\nlook", "task: look\nnext command:"])
+def test_an_example_without_its_question_or_command_is_refused(example):
+    with pytest.raises(InvalidInputError, match=r"expected example 2 to end with the line 'next command:'"):
+        conversation(f"Answer.\n\nExample:\ntask: look\nnext command:\nlook\n\nExample:\n{example}\n")
 
 
 def test_soft_tokens_stand_before_the_question(chatml):
@@ -129,11 +158,16 @@ def test_a_run_talks_to_its_executor_as_its_training_did(chatml):
 def test_every_world_that_is_trained_on_has_an_instruction():
     for name in ("alfworld", "eb_alfred", "eb_habitat", "scienceworld", EVERY_WORLD):
         told = instruction_of(frozen(name).world)
-        assert (told[:4], "{" in told, told.count("Example:")) == ("You ", False, 2), name
+        examples = conversation(told)[1:]
+        assert (told[:4], "{" in told, len(examples) > 2) == ("You ", False, True), name
+        asked, commands = [text for _, text in examples[::2]], [text for _, text in examples[1::2]]
+        assert all(text.startswith("task: ") and text.endswith(f"\n{ASKED}") for text in asked)
+        assert all("\n" not in text and text for text in commands)
     assert "move THING to PLACE" in instruction_of(frozen().world)
     old = dataclasses.replace(frozen().world, grammar="0.3")
     assert "put THING in/on PLACE" in instruction_of(old)
-    assert "move THING" not in instruction_of(old)
+    assert " move " not in instruction_of(old)
+    assert "\nmove" not in instruction_of(old)
 
 
 def test_a_world_without_one_is_named(monkeypatch):
@@ -151,7 +185,7 @@ def test_in_this_process_and_behind_a_server_it_reads_the_same_and_says_the_same
     told = instruction_of(frozen().world)
     tokenizer = published_tokenizer(pathlib.Path(smollm2_gguf))
     here = Executor(load_gguf(smollm2_gguf), tokenizer, format=ChatFormat(tokenizer, told), max_action_tokens=8,
-        length_buckets=(560,), batch_buckets=(4,))  # fmt: skip
+        length_buckets=(900,), batch_buckets=(4,))  # fmt: skip
     chat = OpenAIChatModel(f"{chat_server}/v1", "smollm2", extra_body={"stop": ["\n"]})
     there = ServedExecutor(chat, told, max_action_tokens=8, max_parallel=1)
     prompts = [
@@ -164,3 +198,13 @@ def test_in_this_process_and_behind_a_server_it_reads_the_same_and_says_the_same
     assert all("\n" not in action for action in ours.actions)
     equal = sum(a == b for a, b in zip(ours.actions, theirs.actions))
     assert equal >= 3, list(zip(ours.actions, theirs.actions))
+
+
+def test_a_server_keeps_to_the_choices(chat_server):
+    """Also where the model would begin a block of code, whose first line says nothing."""
+    chat = OpenAIChatModel(f"{chat_server}/v1", "smollm2", extra_body={"stop": ["\n"]})
+    told = "Answer with a block of code that begins with ```json."
+    choices = ["take alarmclock 1 from garbagecan 1", "go to sidetable 1"]
+    executor = ServedExecutor(chat, told, max_action_tokens=12)
+    turn = executor.act([PROMPT, PROMPT.replace("mug", "alarmclock")], None, choices=[choices, choices])
+    assert set(turn.actions) <= set(choices)

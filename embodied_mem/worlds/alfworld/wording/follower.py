@@ -1,6 +1,7 @@
 """An executor that does what the hint says, word by word, and reads nothing else but where it stands.
 
     turn = Follower().act(prompts, keys)
+    turn = Follower().at("short").act(prompts, keys)       # of a hint that says less, or other things
     prompt = Follower().reworded(prompt, "command")        # the hint says the next command
 
 A control: if a trained executor is not better than this one, it adds nothing to the guidance. The same rules reword
@@ -19,6 +20,7 @@ from embodied_mem.worlds.alfworld.wording.text import put_command
 _LINE = re.compile(r"^(at|hint): (.*)$", re.MULTILINE)
 _HINT = re.compile(r"^hint: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r" (?:in|from|with) [a-z]+ \d+$")
+_LEFT_OUT = re.compile(r" (?:from|with) [a-z]+ \d+$")
 _PLACED = re.compile(r"(?P<verb>\w+) (?P<thing>.+?) (?:in|from|with) (?P<place>[a-z]+ \d+)")
 
 
@@ -27,21 +29,36 @@ class Follower:
 
     Args:
         grammar: wording of commands.
+        level: of `agents.deliveries.GUIDANCE`, what the hint says.
     """
 
-    def __init__(self, grammar: str = "0.4"):
-        self._grammar = grammar
+    def __init__(self, grammar: str = "0.4", level: str = "place"):
+        self._grammar, self._level = grammar, level
+
+    def at(self, level: str) -> Follower:
+        """One that carries out what a hint says at a level; without a place it does not know where."""
+        return Follower(self._grammar, level)
 
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **ignored: Any) -> Turn:
         """One command per prompt; no tokens are counted."""
-        return Turn([self._command(prompt) for prompt in prompts], [0] * len(prompts), [0] * len(prompts))
+        said = [self.reworded(prompt, self._level) for prompt in prompts]
+        if self._level in ("short", "command"):
+            hints = [_HINT.search(prompt) for prompt in said]
+            commands = ["look" if hint is None else hint[1] for hint in hints]
+        else:
+            commands = [self._command(prompt) for prompt in said]
+        return Turn(commands, [0] * len(prompts), [0] * len(prompts))
 
     def reworded(self, prompt: str, level: str) -> str:
         """The prompt with as much of its hint as a level of `agents.deliveries.GUIDANCE` says."""
         found = _HINT.search(prompt)
         if found is None or level == "place":
             return prompt
-        said = self._command(prompt) if level == "command" else _PLACE.sub("", found[1])
+        if level == "subgoal":
+            said = _PLACE.sub("", found[1])
+        else:
+            said = self._command(prompt)
+            said = said if level == "command" else _LEFT_OUT.sub("", said)
         return f"{prompt[: found.start(1)]}{said}{prompt[found.end(1) :]}"
 
     def _command(self, prompt: str) -> str:
