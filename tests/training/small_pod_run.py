@@ -1,10 +1,12 @@
-"""Runs `--config=grpo_tpu`, but smaller: `python small_pod_run.py DIR WEIGHTS`, with `compiler/` and `executor/` there.
+"""Runs `--config=grpo_tpu`, but smaller: `python small_pod_run.py DIR WEIGHTS SECONDS`.
 
+WEIGHTS has `compiler/` and `executor/`. After so many seconds it writes to stderr where its threads stand, and goes on.
 The mesh is 1 x 8 x 1, so that it takes eight devices, of however many processes, and episodes are
 played with two copies of the weights. Random models win no game, so
 every group would be equal and give no gradient: half of the trajectories are called won.
 """
 
+import faulthandler
 import pathlib
 import sys
 
@@ -28,6 +30,7 @@ FIELDS = {
 }  # fmt: skip
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(float(sys.argv[3]))
     grpo.advantages_of = lambda trajectories, group_size: (np.resize(np.float32([1, -1]), len(trajectories)), 0)
     arguments = [f"--{name}={value}" for name, value in FIELDS.items()]
     given = ["--config=grpo_tpu", "--run_dir", sys.argv[1], f"--model.weights={sys.argv[2]}", "--unchecked"]
