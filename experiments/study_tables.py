@@ -144,6 +144,41 @@ def grpo_table(data: dict[str, Any], source: str) -> str:
     return markdown(head, lines, f"{games}; {source}")
 
 
+PAPERS = {
+    "before": "82.16; 54.67",
+    "no_brief": "73.94; -",
+    "soft_0": "78.93; 47.11",
+    "soft_4": "-; 51.09",
+    "soft_8": "-; 52.83",
+    "soft_32": "-; 53.17",
+    "linear": "-; 46.23",
+}
+"""Arm -> MemCompiler's own success, its Table 3 (ALFWorld) and Table 4 (mean over EB-Habitat)."""
+
+
+def ablations_table(data: dict[str, Any], source: str) -> str:
+    """A compiler trained for each row, the frozen executor the same in all, its tokens and latency beside them."""
+    shown = [("none", "none", None), ("before", "before", None)]
+    for name, arm in data["arms"].items():
+        for row in (key for key in data["rows"] if key.split()[0] == name):
+            rest = row.partition(" ")[2].partition(" ")[2]
+            shown.append((f"{name} {rest}".strip(), row, None if rest else arm["difference_to"]["before"]))
+    lines = [
+        [
+            name, rate(row["success"], row["interval"]), versus(row), _points(to_before), f"{row['steps']:.1f}",
+            *executor_cells(row), PAPERS.get(name, "-"),
+        ]
+        for name, key, to_before in shown
+        if (row := data["rows"][key])
+    ]  # fmt: skip
+    head = (
+        "compiler", "success", "minus none, paired", "minus before, paired", "steps", "executor tokens/step, in + out",
+        "its prefill + decode, ms/step", "the paper's: ALFWorld; EB-Habitat",
+    )  # fmt: skip
+    games = f"{data['num_tasks']} games, training seeds {', '.join(map(str, data['seeds']))}; intervals are over games"
+    return markdown(head, lines, f"{games}; {source}")
+
+
 def _points(found: list[float] | None) -> str:
     """ "+4.0 [+0.5, +7.5]", in points."""
     return "-" if found is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in found))
@@ -234,16 +269,23 @@ def scienceworld_control_table(data: dict[str, Any], source: str) -> str:
 
 STUDIES = {
     "habits": controls_table,
+    "habits_static_full": served_table,
     "procedures": controls_table,
     "change": controls_table,
-    "habits_grpo": controls_table,
     "grpo_habits": grpo_table,
+    "grpo_habits_sum": grpo_table,
+    "grpo_habits_group": grpo_table,
+    "grpo_habits_earlier": grpo_table,
+    "ablations": ablations_table,
+    "own_none": ablations_table,
+    "no_bank_procedures": ablations_table,
     "soft_budget": soft_budget_table,
     "soft_budget_procedures": soft_budget_table,
     "soft_probe": soft_probe_table,
     "life": life_table,
     "alfworld_judging_seed0": controls_table,
     "alfworld_qwen15": served_table,
+    "alfworld_qwen05": served_table,
     "alfworld_smollm2": served_table,
     "scienceworld_control": scienceworld_control_table,
 }

@@ -246,6 +246,7 @@ class DataConfig(_Part, part="data"):
         methods: memory methods of other papers whose recalled text half of the executor's rows with experiences have in
             their place (`teachers.recalled`).
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
+        without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
     """
 
     passes: int = bounded(1, ">= 1")
@@ -255,6 +256,7 @@ class DataConfig(_Part, part="data"):
     banks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     teacher: str = "rules"
+    without_memory: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -432,7 +434,7 @@ _NEWER = (
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("data", "banks", ()), ("data", "teacher", "rules"),
-    ("data", "methods", ()),
+    ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
 )  # fmt: skip

@@ -63,7 +63,7 @@ from embodied_mem.training.run.throughput import flops_per_token
 from embodied_mem.training.sources.format import executor_format, picture_reader
 from embodied_mem.training.sources.weights import is_published, is_taught, new_decoder
 from embodied_mem.training.teachers.dagger import own_commands, own_episodes
-from embodied_mem.training.teachers.episodes import EXECUTOR_FORMATS, Sample
+from embodied_mem.training.teachers.episodes import Sample, input_formats
 from embodied_mem.training.teachers.games import Games
 
 MEAN_LENGTH = 512
@@ -246,7 +246,8 @@ class ExecutorStage(SupervisedStage[Decoder]):
     def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
         """Rows in a drawn format, and the tokens that stand in the places of soft tokens."""
         config, tokenizer = self.run.config, self.run.tokenizer
-        kind = EXECUTOR_FORMATS[random.choice(len(EXECUTOR_FORMATS), p=[share for _, share in EXECUTOR_FORMATS])][0]
+        kinds, shares = input_formats(config.data.without_memory)
+        kind = kinds[random.choice(len(kinds), p=shares)]
         batch = executor_batch(tokenizer, samples, kind, config, random, reader=self._reader)
         references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
         read = batch, references, spots_of(batch, ACTION_MULTIPLE)

@@ -5,13 +5,15 @@
     python experiments/analyses/arms.py --run runs/habits-... --arms no_bank --out experiments/results/no_bank.json
     python experiments/analyses/arms.py --run runs/habits-... --arms ablations --out runs/ablations.json
 
-Arms, trained once per seed, all with the run's executor as it is; `ablations` is all from `no_brief` on:
+Arms, trained once per seed, all but `own_none` with the run's executor as it is; `ablations` is all from `no_brief` on:
 
     grpo      the run's compiler after GRPO
     shuffled  the same with rewards dealt out among all episodes of a batch: no signal, all else equal
     sft       the run's compiler after another round of correction, on its own episodes and as many of the teacher's,
               with as many tokens as the forward and backward passes of GRPO under this seed had
     no_bank   a new compiler, trained as the run's was but with an empty bank; scored with an empty one and the run's
+    again     a new compiler, trained as the run's was: under another seed it says what chance alone changes
+    own_none  a new executor, trained as the run's was but on prompts without memory alone; scored without any
     no_brief  a new compiler that reads goal and action history in place of the Brief State (Table 3 of the paper)
     no_marks  one whose prompt does not mark which memories are used up, nor list where nobody has looked
     soft_N    one with N soft tokens, 0, 4, 8 or 32 (Tables 3 and 4); the executor learned to read with the run's number
@@ -19,7 +21,8 @@ Arms, trained once per seed, all with the run's executor as it is; `ablations` i
 
 `--run` is the folder of a run or of weights; of a run with GRPO, the compiler before it is taken. Fields of `grpo` and
 `evaluation` can be set as in `train.py`; all else is the run's. Every arm is scored on the same tasks and seeds of play
-as `none` and as `before`, the run's own compiler. Intervals are paired, over tasks, each with its mean over all seeds.
+as `none` and as `before`, the run's own compiler. `--homes 1000` scores in homes that are neither trained in nor those
+of the published table: settings are chosen there. Intervals are paired, over tasks, each with its mean over all seeds.
 
 Arms lie in `runs/arms-<fingerprint>/<arm>-<seed>/` with checkpoints. A command that was stopped goes on when it is
 given again; one with more arms or seeds trains these alone. Ends with one JSON line.
@@ -67,10 +70,15 @@ ABLATIONS: dict[str, dict[str, dict[str, object]]] = {
     **{f"soft_{count}": {"memory": {"num_soft": count}} for count in (0, 4, 8, 32)},
     "linear": {"memory": {"projection": "linear"}},
 }
-"""Arm -> part of the configuration -> what differs from the run's."""
+CONTROLS: dict[str, dict[str, dict[str, object]]] = {
+    "no_bank": {"data": {"banks": ("empty",)}},
+    "again": {},
+    "own_none": {"data": {"without_memory": True}},
+}
+"""Arm -> part of the configuration -> what differs from the run's, in both."""
 
 FURTHER = ("grpo", "shuffled", "sft")
-ARMS = (*FURTHER, "no_bank", *ABLATIONS)
+ARMS = (*FURTHER, *CONTROLS, *ABLATIONS)
 CURVES = ("won", "equal_share", "text_entropy", "soft_entropy", "text_kl_to_start", "soft_kl_to_start", "grad_norm")
 """Metrics of GRPO that the result keeps, a value per step."""
 
@@ -85,9 +93,10 @@ class Study:
         bundle: executor and compiler that all arms begin with; its configuration has the settings of GRPO.
         folder: of all arms.
         bank_file: the run's bank; played anew, into `folder`, where there is none.
+        homes: seed of the homes that are scored; None: the run's held-out ones.
     """
 
-    def __init__(self, bundle: Bundle, folder: pathlib.Path, bank_file: pathlib.Path):
+    def __init__(self, bundle: Bundle, folder: pathlib.Path, bank_file: pathlib.Path, homes: int | None = None):
         self.bundle, self._folder = bundle, folder
         config = bundle.config
         self._seed = config.seed
@@ -95,7 +104,9 @@ class Study:
         path = bank_file if bank_file.exists() else folder / "bank.jsonl.gz"
         folder.mkdir(parents=True, exist_ok=True)
         self._bank = teach_bank(config, path, self.tasks)
-        self._scored_with = scoring_bank(config, "" if config.world.homes else path, self.tasks)
+        scored = config if homes is None else dataclasses.replace(config, seed=homes)
+        self.scored = self.tasks if homes is None else make_tasks(scored)
+        self.scored_with = scoring_bank(scored, "" if config.world.homes else path, self.tasks)
         self._started, self._trained = time.perf_counter(), 0
 
     def folder(self, arm: str, seed: int) -> pathlib.Path:
@@ -110,8 +121,12 @@ class Study:
         return Games(config, self.tasks, self._bank)
 
     def train(self, arm: str, seed: int) -> Bundle:
-        """The models of an arm, trained on from where they are."""
-        base, steps = self.bundle.config, 0
+        """The models of an arm, trained on from where they are; of a finished one its weights are enough."""
+        base, steps, weights = self.bundle.config, 0, self.folder(arm, seed) / "weights"
+        if (weights / "weights.safetensors").is_file():
+            finished = load_bundle(weights)
+            config = dataclasses.replace(finished.config, evaluation=base.evaluation)
+            return dataclasses.replace(finished, config=config)
         if arm == "sft":
             steps = steps_of(self.tokens("grpo", seed), self._samples, self.bundle.tokenizer, base)
         config = config_of(arm, seed, base, steps)
@@ -121,16 +136,21 @@ class Study:
         executor, model = self.bundle.executor, self.bundle.model
         if arm in ("grpo", "shuffled"):
             model = train_grpo(training, model, executor, games)
+        elif arm == "own_none":
+            executor = stages.train_executor(training, self._samples)
+            if config.executor_correction.num_games:
+                executor = stages.correct_executor(training, self._samples, executor, games)
         elif arm == "sft":
             model = stages.correct_compiler(training, self._samples, executor, model, games)
         else:
-            samples = self._samples if arm in ABLATIONS else games.lessons().samples
+            samples = games.lessons().samples if arm == "no_bank" else self._samples
             model = stages.train_compiler(training, samples, executor)
             if config.correction.num_games:
                 model = stages.correct_compiler(training, samples, executor, model, games)
         # Under the run's seed, which its tasks depend on.
-        bundle = dataclasses.replace(self.bundle, config=dataclasses.replace(config, seed=self._seed), model=model)
-        save_bundle(folder / "weights", bundle.config, bundle.tokenizer, executor, model)
+        kept = dataclasses.replace(config, seed=self._seed)
+        bundle = dataclasses.replace(self.bundle, config=kept, executor=executor, model=model)
+        save_bundle(weights, bundle.config, bundle.tokenizer, executor, model)
         return bundle
 
     def tokens(self, arm: str, seed: int) -> int:
@@ -143,9 +163,9 @@ class Study:
     def score(self, bundle: Bundle, rows: list[Setting], finished: Finished[EpisodeNumbers]) -> dict[str, Score]:
         """Scores of `rows` under these models."""
         ev = bundle.config.evaluation
-        num_tasks = len(range(self.tasks.num_valid)[: ev.num_tasks or None])
+        num_tasks = len(range(self.scored.num_valid)[: ev.num_tasks or None])
         return score(
-            bundle, self.tasks.valid, num_tasks, self._scored_with, deliveries=rows, seeds=ev.seeds,
+            bundle, self.scored.valid, num_tasks, self.scored_with, deliveries=rows, seeds=ev.seeds,
             temperature=ev.temperature, label=rows[0].name, finished=finished,
         )  # fmt: skip
 
@@ -158,11 +178,11 @@ def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
     if arm == "shuffled":
         return dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, rewards="shuffled"))
     config = dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0))
-    if arm in ABLATIONS:
-        parts = {part: dataclasses.replace(getattr(config, part), **fields) for part, fields in ABLATIONS[arm].items()}
-        return dataclasses.replace(config, **parts)
-    if arm == "no_bank":
-        return dataclasses.replace(config, data=dataclasses.replace(config.data, banks=("empty",)))
+    if arm in CONTROLS or arm in ABLATIONS:
+        changed = (CONTROLS | ABLATIONS)[arm].items()
+        return dataclasses.replace(
+            config, **{part: dataclasses.replace(getattr(config, part), **fields) for part, fields in changed}
+        )
     sft = dataclasses.replace(config.correction.sft, steps=sft_steps)
     return dataclasses.replace(config, correction=dataclasses.replace(config.correction, rounds=1, sft=sft))
 
@@ -180,7 +200,8 @@ def rows_of(arm: str, seed: int) -> list[Setting]:
     name = f"{arm} {seed}"
     if arm == "no_bank":
         return [Setting("compiled", bank="empty", name=name), Setting("compiled", name=f"{name} bank=committed")]
-    return [Setting("compiled_no_brief" if arm == "no_brief" else "compiled", name=name)]
+    played = {"no_brief": "compiled_no_brief", "own_none": "none"}.get(arm, "compiled")
+    return [Setting(played, name=name)]
 
 
 def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict[str, dict]:
@@ -236,6 +257,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
     parser.add_argument("--run", type=pathlib.Path, required=True, help="folder of a finished run, or of weights")
     parser.add_argument("--arms", nargs="+", choices=(*ARMS, "ablations"), default=FURTHER)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of training")
+    parser.add_argument("--homes", type=int, help="score in other homes, drawn with this seed, to choose settings by")
     parser.add_argument("--out", type=output_file, required=True, help="JSON file of the result")
     options, rest = parser.parse_known_args(arguments)
     if "ablations" in options.arms:
@@ -249,6 +271,8 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
         raise InvalidInputError("--arms sft: expected grpo too, whose tokens it is given")
     if "sft" in options.arms and not config.correction.num_games:
         raise InvalidInputError("--arms sft: expected a run with a correction, of which this arm is another round")
+    if options.homes is not None and not (config.world.homes and options.homes != config.seed):
+        raise InvalidInputError(f"--homes: expected a run with held-out homes and a seed other than {config.seed}")
     if {"grpo", "shuffled"} & set(options.arms) and not config.grpo.steps:
         raise InvalidInputError("--grpo.steps: expected the updates of grpo and shuffled, got none")
     return options, dataclasses.replace(bundle, config=config), digest
@@ -262,8 +286,8 @@ def main(arguments: list[str] | None = None) -> dict:
     fingerprint = hashlib.sha256(json.dumps([digest, config.parts()]).encode()).hexdigest()[:12]
     folder = pathlib.Path("runs") / f"arms-{fingerprint}"
     claim_run(folder, config)
-    study = Study(bundle, folder, options.run / "bank.jsonl.gz")
-    belongs_to = {"evaluation": dataclasses.asdict(config.evaluation), "commit": commit()}
+    study = Study(bundle, folder, options.run / "bank.jsonl.gz", options.homes)
+    belongs_to = {"evaluation": dataclasses.asdict(config.evaluation), "commit": commit(), "homes": options.homes}
     finished = Finished(folder / "episodes.jsonl", belongs_to, EpisodeNumbers)
     scores = study.score(bundle, [Setting("none"), Setting("compiled", name="before")], finished)
     pairs = [(arm, seed) for seed in options.seeds for arm in options.arms]

@@ -1,10 +1,9 @@
-"""Homes whose habits changed: older experiences say the old place, newer ones the new; one core, an hour.
+"""Homes whose habits changed: older experiences say the old place, newer ones the new; one core, two hours.
 
 As `habits`, but half of the kinds of things in a home moved to another usual place at some time, and a fifth moved
 after the last experience. Memory holds 25 solved games of a home from before and as many from after the first change.
 A thing that is to be put where it usually is lies anywhere that day, so experiences contradict. What is retrieved
-stands in order of age, the newest first. Nine steps: in ten the teacher without memory wins more than half. The
-executor does not read what is left (`memory.marks`).
+stands in order of age, the newest first. Nine steps: in ten the teacher without memory wins more than half.
 
 Result: `results/change.json`, with every control; one training seed.
 
@@ -23,6 +22,5 @@ def config() -> Config:
     return dataclasses.replace(
         base,
         world=dataclasses.replace(base.world, changes=(0.5, 0.2), max_steps=9),
-        memory=dataclasses.replace(base.memory, marks=False, newest_first=True),
-        executor_sft=dataclasses.replace(base.executor_sft, steps=3000),
+        memory=dataclasses.replace(base.memory, newest_first=True),
     )

@@ -8,7 +8,9 @@ import pytest
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.score import Score
 from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import MemoryConfig
+from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.episodes import Sample
 from experiments.analyses import arms
 from experiments.configs import load
@@ -29,7 +31,10 @@ def test_each_arm_differs_from_the_run_in_one_thing():
     for arm, parts in arms.ABLATIONS.items():
         assert given[arm] == still | {part: plain[part] | fields for part, fields in parts.items()}
         assert given[arm] != still, f"{arm} is the run itself"
-    assert [arms.rows_of(arm, 0)[0].delivery for arm in ("no_brief", "soft_4")] == ["compiled_no_brief", "compiled"]
+    assert given["again"] == still
+    assert given["own_none"] == still | {"data": plain["data"] | {"without_memory": True}}
+    played = {arm: arms.rows_of(arm, 0)[0].delivery for arm in ("no_brief", "soft_4", "own_none")}
+    assert played == {"no_brief": "compiled_no_brief", "soft_4": "compiled", "own_none": "none"}
 
 
 def test_steps_with_as_many_tokens():
@@ -71,12 +76,33 @@ def test_ablations_stands_for_all_of_them(tmp_path):
     assert arms.parse([*command, "--arms", "ablations"])[0].arms == list(arms.ABLATIONS)
 
 
+def test_settings_are_chosen_in_homes_that_are_neither_trained_in_nor_published(tmp_path):
+    base = load("habits")
+    world = dataclasses.replace(base.world, num_train=8, num_valid=8, num_scenes=4, homes=2)
+    grpo = dataclasses.replace(base.grpo, num_tasks=2, group_size=2)
+    evaluation = dataclasses.replace(base.evaluation, batch_size=8)
+    config = dataclasses.replace(base, world=world, grpo=grpo, evaluation=evaluation)
+    bundle = Bundle(config, None, None, None)
+
+    def seen(envs):
+        texts, _ = envs.reset(seed=0)
+        return {envs.task_id(number): text for number, text in enumerate(texts[: envs.num_tasks])}
+
+    own, other = arms.Study(bundle, tmp_path, tmp_path / "bank"), arms.Study(bundle, tmp_path, tmp_path / "bank", 1000)
+    assert seen(own.scored.valid) == seen(own.tasks.valid)
+    assert seen(other.scored.valid) == seen(make_tasks(dataclasses.replace(config, seed=1000)).valid)
+    assert not seen(other.scored.valid).keys() & (seen(own.tasks.valid).keys() | seen(own.tasks.train).keys())
+    assert len(other.scored_with) == 50  # 25 games of each of the two homes
+    assert other.scored_with.records[0][0] != own.scored_with.records[0][0]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (["--arms", "grpo"], "grpo.steps: expected the updates"),
         (["--arms", "sft"], "expected grpo too"),
         (["--arms", "no_bank", "--memory.top-k", "3"], "settings of grpo and evaluation only"),
+        (["--arms", "no_bank", "--homes", "0"], "a seed other than 0"),
     ],
 )
 def test_what_is_refused(given, message, tmp_path):

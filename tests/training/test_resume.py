@@ -6,14 +6,17 @@ Killed four times and started again each time, it ends as a run that was not; gi
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from quick_programs import flags
+from safetensors.numpy import load_file
 
 from embodied_mem.errors import CheckpointError
 from embodied_mem.models.config import PRESETS
@@ -182,7 +185,7 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
 
 
 def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, tmp_path):
-    command = ["--arms", "grpo", "shuffled", "--grpo.steps", "2", "--out", str(tmp_path / "result.json")]
+    command = ["--arms", "grpo", "shuffled", "own_none", "--grpo.steps", "2", "--out", str(tmp_path / "result.json")]
     process = straight.start(*command, cwd=tmp_path)
     output, errors = process.communicate()
     assert process.returncode == 0, errors[-3000:]
@@ -193,12 +196,24 @@ def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, 
     assert [arm.read_bytes() == own.read_bytes() for arm in arms] == [True, False]
     report = json.loads((tmp_path / "result.json").read_text())
     assert json.loads(output.splitlines()[-1])["arms"] == report["arms"]
-    assert set(report["rows"]) == {"none", "before", "grpo 0", "shuffled 0"}
+    assert set(report["rows"]) == {"none", "before", "grpo 0", "shuffled 0", "own_none 0"}
+    before, alone = (
+        load_file(weights / "weights.safetensors")
+        for weights in (straight.folder / "weights_before_grpo", folder / "own_none-0" / "weights")
+    )
+    changed = {name.partition(".")[0] for name, array in before.items() if not np.array_equal(array, alone[name])}
+    assert changed == {"executor"}, "an executor of its own, the run's compiler"
     lines = straight.metrics("grpo")
     assert report["curves"]["grpo 0"]["equal_share"] == [line["equal_share"] for line in lines]
     assert report["tokens"]["grpo 0"] == sum(line["tokens"] for line in lines) > 0
     assert len(report["curves"]["shuffled 0"]["won"]) == 2
     assert lines[0]["text_kl_to_start"] == 0 < lines[1]["text_kl_to_start"]
+    for checkpoints in folder.glob("*/grpo/checkpoints"):
+        shutil.rmtree(checkpoints)
+    again = straight.start(*command, cwd=tmp_path)
+    assert again.wait() == 0
+    assert not list(folder.glob("*/grpo/checkpoints")), "the weights of finished arms are enough, none is trained again"
+    assert json.loads((tmp_path / "result.json").read_text())["arms"] == report["arms"]
 
 
 def test_each_step_is_traced_once_per_shape(straight):

@@ -36,7 +36,7 @@ from embodied_mem.memory import Experience
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.teachers.episodes import EXECUTOR_FORMATS, Sample, play_teacher, sample_of
+from embodied_mem.training.teachers.episodes import Sample, input_formats, play_teacher, sample_of
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.training.teachers.lesson import Teacher
 
@@ -129,7 +129,7 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
         return _read(path)
     config, correction = games.config, games.config.executor_correction
     drawn = _drawn((config.seed, 8), number, correction.num_games, games.tasks.num_train)
-    names, shares = [name for name, _ in EXECUTOR_FORMATS], [share for _, share in EXECUTOR_FORMATS]
+    names, shares = input_formats(config.data.without_memory)
     formats: list[str] = np.random.default_rng((config.seed, 9, number)).choice(names, len(drawn), p=shares).tolist()
     player = _Player(executor, dict(zip(drawn, formats)), config)
     with Progress("own commands", len(drawn), unit="game", silent=not is_first()) as progress:
@@ -151,7 +151,7 @@ class _Player:
 
     Attributes:
         executor: that acts.
-        formats: task -> what it is given, of `EXECUTOR_FORMATS`.
+        formats: task -> what it is given, of `input_formats`.
         config: of the run.
     """
 

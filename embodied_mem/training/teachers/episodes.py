@@ -44,8 +44,12 @@ FALSE_BELIEF = 0.1
 or another number of it. Compilers write such things, and it takes examples to take them back."""
 
 
-EXECUTOR_FORMATS = (("none", 0.3), ("static", 0.25), ("compiled", 0.3), ("compiled_text", 0.15))
-"""Shares of the executor's input formats in its training."""
+_FORMATS = {"none": 0.3, "static": 0.25, "compiled": 0.3, "compiled_text": 0.15}
+
+
+def input_formats(without_memory: bool = False) -> tuple[list[str], list[float]]:
+    """The executor's input formats and their shares in its training; without memory there is one."""
+    return (["none"], [1.0]) if without_memory else (list(_FORMATS), list(_FORMATS.values()))
 
 
 @dataclasses.dataclass(frozen=True)
