@@ -53,14 +53,17 @@ def slug(heading: str) -> str:
 
 
 def broken_links(page: pathlib.Path) -> list[str]:
-    """Relative links of a page whose file or heading does not exist."""
+    """Relative links of a page whose file or heading does not exist, or which the site cannot follow: it has the pages
+    of docs/ alone.
+    """
+    site = ROOT / "docs"
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
         name, _, anchor = link.partition("#")
         if "://" in link:
             continue
         target = (page.parent / name).resolve() if name else page
-        if not target.exists():
+        if not target.exists() or (target.suffix == ".md" and site in page.parents and site not in target.parents):
             broken.append(link)
         elif anchor:
             headings = re.findall(r"^#+ (.*)$", FENCE.sub("", target.read_text()), re.MULTILINE)
@@ -77,6 +80,15 @@ def test_a_broken_link_is_seen(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# One, two\n[a](page.md#one-two) [b](page.md#three) [c](gone.md) [d](https://example.org)\n")
     assert broken_links(page) == ["page.md#three", "gone.md"]
+
+
+def test_a_link_that_leaves_the_site_is_seen(monkeypatch, tmp_path):
+    monkeypatch.setattr("test_docs.ROOT", tmp_path)
+    page, outside = tmp_path / "docs" / "page.md", tmp_path / "LOG.md"
+    page.parent.mkdir()
+    outside.touch()
+    page.write_text("[the log](../LOG.md) [itself](page.md)\n")
+    assert broken_links(page) == ["../LOG.md"]
 
 
 def unknown_names(page: pathlib.Path) -> list[str]:
