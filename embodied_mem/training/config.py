@@ -247,6 +247,8 @@ class DataConfig(_Part, part="data"):
             their place (`teachers.recalled`).
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
         without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
+        commands: the compiler learns to say the next command (`teachers.commanding`), and plays its own episodes with
+            what the world has to carry out guidance by rule.
     """
 
     passes: int = bounded(1, ">= 1")
@@ -257,6 +259,7 @@ class DataConfig(_Part, part="data"):
     methods: tuple[str, ...] = ()
     teacher: str = "rules"
     without_memory: bool = False
+    commands: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -434,7 +437,7 @@ _NEWER = (
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("data", "banks", ()), ("data", "teacher", "rules"),
-    ("data", "methods", ()), ("data", "without_memory", False),
+    ("data", "methods", ()), ("data", "without_memory", False), ("data", "commands", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
 )  # fmt: skip

@@ -28,7 +28,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from embodied_mem.compiler.executor import Executor
+from embodied_mem.compiler.executor import Acts, Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
@@ -335,8 +335,10 @@ class CompilerStage(SupervisedStage[CompilerModel]):
 
     def own(self, number: int, model: CompilerModel, games: Games) -> list[Sample]:
         """As `SupervisedStage.own`."""
-        executor, compiler = Bundle(self.run.config, self.run.tokenizer, self._executor, model).acting()
-        return own_episodes(games, compiler, executor, number, self.run.folder / self.name)
+        config = self.run.config
+        executor, compiler = Bundle(config, self.run.tokenizer, self._executor, model).acting()
+        acts: Acts = games.tasks.follower if config.data.commands else executor
+        return own_episodes(games, compiler, acts, number, self.run.folder / self.name)
 
 
 def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
@@ -357,10 +359,13 @@ def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, gam
     return stage.corrected(samples, executor, games)
 
 
-def train_compiler(run: Run, samples: Sequence[Sample], executor: Decoder) -> CompilerModel:
-    """The compiler after SFT on the teacher's outputs, the executor frozen."""
-    with run.place.on_host():
-        model = new_compiler(run.config, run.tokenizer, executor, run.place)
+def train_compiler(
+    run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
+) -> CompilerModel:
+    """The compiler after SFT on the teacher's outputs, the executor frozen; a new one, or `model` trained on."""
+    if model is None:
+        with run.place.on_host():
+            model = new_compiler(run.config, run.tokenizer, executor, run.place)
     once = CorrectionConfig(sft=run.config.compiler_sft)
     return CompilerStage(run, executor, model, "compiler", 2, once).train(samples)
 

@@ -17,8 +17,10 @@ import jax
 from embodied_mem import registry
 from embodied_mem.envs.drawn_env import DrawnEnvs
 from embodied_mem.envs.mixed_env import MixedEnvs
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
+from embodied_mem.training.teachers.commanding import Commanding
 from embodied_mem.training.teachers.episodes import Each
 from embodied_mem.training.teachers.lesson import TaskSource, Teacher
 
@@ -42,6 +44,7 @@ class TrainingTasks:
         each: see `play_teacher`.
         test: tasks of the closing table, those of `evaluation.tasks`; validation tasks where it names none.
         num_test: their number.
+        follower: what carries out guidance by rule, where all tasks are of one world that has it.
     """
 
     train: Any
@@ -54,6 +57,7 @@ class TrainingTasks:
     each: Each = map
     test: Any = None
     num_test: int = 0
+    follower: Any = None
 
 
 def make_tasks(config: Config) -> TrainingTasks:
@@ -89,16 +93,25 @@ def make_tasks(config: Config) -> TrainingTasks:
         test = make_shared(tested, config.evaluation.batch_size, world.max_steps)
     kinds = None if len(sources) == 1 else sorted({kind for source in sources for kind in source.kinds})
     of_task = [source for source, tasks in zip(sources, train) for _ in tasks]
+
+    def make_teacher(task: int) -> Teacher:
+        teacher = of_task[task].teacher(kinds)
+        return Commanding(teacher) if config.data.commands else teacher
+
+    follower = sources[0].follower() if len(sources) == 1 else None
+    if config.data.commands and follower is None:
+        raise InvalidInputError("data.commands: expected one world whose guidance can be carried out by rule")
     return TrainingTasks(
         make(train, 64, TEACHER_STEPS),
         make_shared(train, rl.num_tasks * rl.group_size, rl.max_steps),
         validation,
         sum(map(len, train)),
         sum(map(len, valid)),
-        lambda task: of_task[task].teacher(kinds),
+        make_teacher,
         task_key_of(sources),
         test=test,
         num_test=sum(map(len, tested)),
+        follower=follower,
     )
 
 

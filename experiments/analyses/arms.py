@@ -14,6 +14,8 @@ Arms, trained once per seed, all but `own_none` with the run's executor as it is
     no_bank   a new compiler, trained as the run's was but with an empty bank; scored with an empty one and the run's
     again     a new compiler, trained as the run's was: under another seed it says what chance alone changes
     own_none  a new executor, trained as the run's was but on prompts without memory alone; scored without any
+    commands  the run's compiler, trained on to say the next command, for executors that never read guidance; it has no
+              soft tokens, and what it says is carried out by rule
     no_brief  a new compiler that reads goal and action history in place of the Brief State (Table 3 of the paper)
     no_marks  one whose prompt does not mark which memories are used up, nor list where nobody has looked
     soft_N    one with N soft tokens, 0, 4, 8 or 32 (Tables 3 and 4); the executor learned to read with the run's number
@@ -58,6 +60,7 @@ from embodied_mem.training.bank import scoring_bank, teach_bank
 from embodied_mem.training.bundle import Bundle, load_bundle, save_bundle
 from embodied_mem.training.config import Config
 from embodied_mem.training.grpo_stage import train_grpo
+from embodied_mem.training.objectives.sft import CompilerModel
 from embodied_mem.training.run.directory import claim_run
 from embodied_mem.training.run.metrics import read_metrics
 from embodied_mem.training.tasks import make_tasks
@@ -74,6 +77,7 @@ CONTROLS: dict[str, dict[str, dict[str, object]]] = {
     "no_bank": {"data": {"banks": ("empty",)}},
     "again": {},
     "own_none": {"data": {"without_memory": True}},
+    "commands": {"data": {"commands": True}, "memory": {"num_soft": 0}},
 }
 """Arm -> part of the configuration -> what differs from the run's, in both."""
 
@@ -118,7 +122,7 @@ class Study:
         return self._games(self.bundle.config).lessons().samples
 
     def _games(self, config: Config) -> Games:
-        return Games(config, self.tasks, self._bank)
+        return Games(config, make_tasks(config) if config.data.commands else self.tasks, self._bank)
 
     def train(self, arm: str, seed: int) -> Bundle:
         """The models of an arm, trained on from where they are; of a finished one its weights are enough."""
@@ -143,8 +147,9 @@ class Study:
         elif arm == "sft":
             model = stages.correct_compiler(training, self._samples, executor, model, games)
         else:
-            samples = games.lessons().samples if arm == "no_bank" else self._samples
-            model = stages.train_compiler(training, samples, executor)
+            samples = games.lessons().samples if arm in ("no_bank", "commands") else self._samples
+            start = CompilerModel(model.decoder, None) if arm == "commands" else None
+            model = stages.train_compiler(training, samples, executor, start)
             if config.correction.num_games:
                 model = stages.correct_compiler(training, samples, executor, model, games)
         # Under the run's seed, which its tasks depend on.
@@ -180,11 +185,20 @@ def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
     config = dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0))
     if arm in CONTROLS or arm in ABLATIONS:
         changed = (CONTROLS | ABLATIONS)[arm].items()
-        return dataclasses.replace(
+        config = dataclasses.replace(
             config, **{part: dataclasses.replace(getattr(config, part), **fields) for part, fields in changed}
         )
+        return trained_on(config) if arm == "commands" else config
     sft = dataclasses.replace(config.correction.sft, steps=sft_steps)
     return dataclasses.replace(config, correction=dataclasses.replace(config.correction, rounds=1, sft=sft))
+
+
+def trained_on(config: Config) -> Config:
+    """A third of the compiler's steps, at the rate of the correction, with which what is trained already goes on."""
+    rate, steps = config.correction.sft.learning_rate, config.compiler_sft.steps // 3
+    return dataclasses.replace(
+        config, compiler_sft=dataclasses.replace(config.compiler_sft, steps=steps, learning_rate=rate)
+    )
 
 
 def steps_of(tokens: int, samples: Sequence[Sample], tokenizer: Tokenizer, config: Config) -> int:
@@ -200,7 +214,7 @@ def rows_of(arm: str, seed: int) -> list[Setting]:
     name = f"{arm} {seed}"
     if arm == "no_bank":
         return [Setting("compiled", bank="empty", name=name), Setting("compiled", name=f"{name} bank=committed")]
-    played = {"no_brief": "compiled_no_brief", "own_none": "none"}.get(arm, "compiled")
+    played = {"no_brief": "compiled_no_brief", "own_none": "none", "commands": "guidance_only"}.get(arm, "compiled")
     return [Setting(played, name=name)]
 
 

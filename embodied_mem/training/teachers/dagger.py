@@ -28,7 +28,7 @@ from embodied_mem.agents.rollout import Trajectory, play, row_keys
 from embodied_mem.agents.view import start_view
 from embodied_mem.atomic_file import replacing
 from embodied_mem.compiler.brief_state import apply_all
-from embodied_mem.compiler.executor import Executor
+from embodied_mem.compiler.executor import Acts, Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.images import ImagePool
@@ -69,7 +69,7 @@ def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: 
 
 
 def own_episodes(
-    games: Games, compiler: MemoryCompiler, executor: Executor, number: int, folder: pathlib.Path
+    games: Games, compiler: MemoryCompiler, executor: Acts, number: int, folder: pathlib.Path
 ) -> list[Sample]:
     """Samples of `config.correction.num_games` episodes that the compiler plays on training games, others each round.
 

@@ -4,6 +4,8 @@
     turn = Follower().at("short").act(prompts, keys)       # of a hint that says less, or other things
     prompt = Follower().reworded(prompt, "command")        # the hint says the next command
 
+What is a command already, as of compilers that learned to say commands, is given as it is.
+
 A control: if a trained executor is not better than this one, it adds nothing to the guidance. The same rules reword
 guidance for executors that have never seen it: less of it, or all of it.
 """
@@ -21,6 +23,7 @@ _LINE = re.compile(r"^(at|hint): (.*)$", re.MULTILINE)
 _HINT = re.compile(r"^hint: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r" (?:in|from|with) [a-z]+ \d+$")
 _LEFT_OUT = re.compile(r" (?:from|with) [a-z]+ \d+$")
+_COMMAND = re.compile(r"(?:(?:go to|open|close|examine|use|move .+ to|put .+ in/on) .*\d|look|inventory)")
 _PLACED = re.compile(r"(?P<verb>\w+) (?P<thing>.+?) (?:in|from|with) (?P<place>[a-z]+ \d+)")
 
 
@@ -68,7 +71,7 @@ class Follower:
             return put_command(hint.removeprefix("put down "), here, self._grammar)
         told = _PLACED.fullmatch(hint)
         if not told:
-            return "look"
+            return hint if _COMMAND.fullmatch(hint) else "look"
         verb, thing, place = told["verb"], told["thing"], told["place"]
         if place != here:
             return f"go to {place}"
