@@ -33,8 +33,11 @@ def test_each_arm_differs_from_the_run_in_one_thing():
         assert given[arm] != still, f"{arm} is the run itself"
     assert given["again"] == still
     assert given["own_none"] == still | {"data": plain["data"] | {"without_memory": True}}
-    played = {arm: arms.rows_of(arm, 0)[0].delivery for arm in ("no_brief", "soft_4", "own_none")}
-    assert played == {"no_brief": "compiled_no_brief", "soft_4": "compiled", "own_none": "none"}
+    told = {"data": plain["data"] | {"commands": True}, "memory": plain["memory"] | {"num_soft": 0}}
+    third = {"steps": plain["compiler_sft"]["steps"] // 3, "learning_rate": correction["sft"]["learning_rate"]}
+    assert given["commands"] == still | told | {"compiler_sft": plain["compiler_sft"] | third}
+    played = {arm: arms.rows_of(arm, 0)[0].delivery for arm in ("no_brief", "soft_4", "own_none", "commands")}
+    assert list(played.values()) == ["compiled_no_brief", "compiled", "none", "guidance_only"]
 
 
 def test_steps_with_as_many_tokens():

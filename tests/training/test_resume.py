@@ -185,7 +185,8 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
 
 
 def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, tmp_path):
-    command = ["--arms", "grpo", "shuffled", "own_none", "--grpo.steps", "2", "--out", str(tmp_path / "result.json")]
+    command = ["--arms", "grpo", "shuffled", "own_none", "commands", "--grpo.steps", "2"]
+    command += ["--out", str(tmp_path / "result.json")]
     process = straight.start(*command, cwd=tmp_path)
     output, errors = process.communicate()
     assert process.returncode == 0, errors[-3000:]
@@ -196,13 +197,17 @@ def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, 
     assert [arm.read_bytes() == own.read_bytes() for arm in arms] == [True, False]
     report = json.loads((tmp_path / "result.json").read_text())
     assert json.loads(output.splitlines()[-1])["arms"] == report["arms"]
-    assert set(report["rows"]) == {"none", "before", "grpo 0", "shuffled 0", "own_none 0"}
+    assert set(report["rows"]) == {"none", "before", "grpo 0", "shuffled 0", "own_none 0", "commands 0"}
     before, alone = (
         load_file(weights / "weights.safetensors")
         for weights in (straight.folder / "weights_before_grpo", folder / "own_none-0" / "weights")
     )
     changed = {name.partition(".")[0] for name, array in before.items() if not np.array_equal(array, alone[name])}
     assert changed == {"executor"}, "an executor of its own, the run's compiler"
+    told = load_file(folder / "commands-0" / "weights" / "weights.safetensors")
+    assert {name.partition(".")[0] for name in before} == {"executor", "compiler"}
+    assert [any("soft_mem" in name for name in weights) for weights in (before, told)] == [True, False]
+    assert report["rows"]["commands 0"]["executor_tokens_per_step"] == 0, "by rule"
     lines = straight.metrics("grpo")
     assert report["curves"]["grpo 0"]["equal_share"] == [line["equal_share"] for line in lines]
     assert report["tokens"]["grpo 0"] == sum(line["tokens"] for line in lines) > 0

@@ -43,3 +43,15 @@ def test_the_older_grammar_puts():
     hint = Follower("0.3").reworded(DESK, "short")
     assert "hint: put mug 1 in/on desk 1\n" in hint
     assert Follower("0.3").at("command").act([DESK], None).actions == ["put mug 1 in/on desk 1"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["go to drawer 2", "open drawer 2", "examine drawer 2", "use desklamp 1", "move mug 1 to desk 1",
+     "put mug 1 in/on desk 1", "take mug 1 from desk 1", "clean mug 1 with sinkbasin 1", "look"],
+)  # fmt: skip
+def test_what_is_a_command_already_is_given_as_it_is(command):
+    here = command.rpartition(" from ")[2] if " from " in command else command.rpartition(" with ")[2]
+    prompt = f"{ROOM}at: {here}\nhint: {command}\n>"
+    assert Follower().act([prompt], None).actions == [command]
+    assert Follower().at("command").act([prompt], None).actions == [command]
