@@ -258,7 +258,7 @@ RESULT = EXPERIMENTS / "results/alfworld_qwen15.json"
 def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data, bank, tmp_path, monkeypatch):
     """Two games of the committed row without memory, whose prompts depend on no weights and no bank.
 
-    Fails when prompts change: then the row in docs/results.md is of an agent that is no more, and is recorded anew.
+    Fails when prompts change: then the row in docs/results/executors.md is of an agent that is no more; record it anew.
     """
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(alfworld_data.parents[1]))
     result, calls = json.loads(RESULT.read_text()), tmp_path / "calls.jsonl"
