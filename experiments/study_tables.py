@@ -286,6 +286,8 @@ STUDIES = {
     "alfworld_judging_seed0": controls_table,
     "alfworld_qwen15": served_table,
     "alfworld_qwen05": served_table,
+    "alfworld_qwen15_commands": served_table,
+    "alfworld_qwen05_commands": served_table,
     "alfworld_smollm2": served_table,
     "scienceworld_control": scienceworld_control_table,
 }
