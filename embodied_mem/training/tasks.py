@@ -98,7 +98,7 @@ def make_tasks(config: Config) -> TrainingTasks:
         teacher = of_task[task].teacher(kinds)
         return Commanding(teacher) if config.data.commands else teacher
 
-    follower = sources[0].follower() if len(sources) == 1 else None
+    follower = sources[0].follower() if len(sources) == 1 and hasattr(sources[0], "follower") else None
     if config.data.commands and follower is None:
         raise InvalidInputError("data.commands: expected one world whose guidance can be carried out by rule")
     return TrainingTasks(

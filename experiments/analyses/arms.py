@@ -122,7 +122,8 @@ class Study:
         return self._games(self.bundle.config).lessons().samples
 
     def _games(self, config: Config) -> Games:
-        return Games(config, make_tasks(config) if config.data.commands else self.tasks, self._bank)
+        taught = config.data.commands and make_tasks(dataclasses.replace(config, seed=self._seed))
+        return Games(config, taught or self.tasks, self._bank)
 
     def train(self, arm: str, seed: int) -> Bundle:
         """The models of an arm, trained on from where they are; of a finished one its weights are enough."""
