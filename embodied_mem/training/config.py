@@ -243,12 +243,10 @@ class DataConfig(_Part, part="data"):
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
-        methods: memory methods of other papers whose recalled text half of the executor's rows with experiences have in
-            their place (`teachers.recalled`).
+        methods: of other papers; half of the executor's rows have their recalled text for experiences.
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
         without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
-        commands: the compiler learns to say the next command (`teachers.commanding`), and plays its own episodes with
-            what the world has to carry out guidance by rule.
+        commands: the compiler learns to say the next command (`teachers.commanding`), carried out by rule as it learns.
     """
 
     passes: int = bounded(1, ">= 1")
@@ -436,10 +434,10 @@ _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
-    ("data", "banks", ()), ("data", "teacher", "rules"),
-    ("data", "methods", ()), ("data", "without_memory", False), ("data", "commands", False),
+    ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
+    ("data", "commands", False),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 
