@@ -243,7 +243,7 @@ class DataConfig(_Part, part="data"):
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
-        methods: of other papers; half of the executor's rows have their recalled text for experiences.
+        methods: memory methods whose recalled text half of the executor's rows with experiences have in their place.
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
         without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
         commands: the compiler learns to say the next command (`teachers.commanding`), carried out by rule as it learns.
