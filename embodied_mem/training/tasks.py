@@ -98,7 +98,7 @@ def make_tasks(config: Config) -> TrainingTasks:
         teacher = of_task[task].teacher(kinds)
         return Commanding(teacher) if config.data.commands else teacher
 
-    follower = sources[0].follower() if len(sources) == 1 and hasattr(sources[0], "follower") else None
+    follower = follower_of(sources)
     if config.data.commands and follower is None:
         raise InvalidInputError("data.commands: expected one world whose guidance can be carried out by rule")
     return TrainingTasks(
@@ -118,6 +118,11 @@ def make_tasks(config: Config) -> TrainingTasks:
 def shown(envs: Any, world: WorldConfig) -> Any:
     """The environments with pictures drawn of their texts, where the world is to have them."""
     return DrawnEnvs(envs) if world.drawn else envs
+
+
+def follower_of(sources: Sequence[TaskSource]) -> Any:
+    """What carries out guidance by rule; None for tasks of several worlds, or of one that has nothing such."""
+    return sources[0].follower() if len(sources) == 1 and hasattr(sources[0], "follower") else None
 
 
 def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:

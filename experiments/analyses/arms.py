@@ -63,7 +63,7 @@ from embodied_mem.training.grpo_stage import train_grpo
 from embodied_mem.training.objectives.sft import CompilerModel
 from embodied_mem.training.run.directory import claim_run
 from embodied_mem.training.run.metrics import read_metrics
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.tasks import follower_of, make_tasks, sources_of
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 
@@ -288,6 +288,8 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
         raise InvalidInputError("--arms sft: expected a run with a correction, of which this arm is another round")
     if options.homes is not None and not (config.world.homes and options.homes != config.seed):
         raise InvalidInputError(f"--homes: expected a run with held-out homes and a seed other than {config.seed}")
+    if "commands" in options.arms and follower_of(sources_of(config.world, config.seed)) is None:
+        raise InvalidInputError("--arms commands: expected one world whose guidance can be carried out by rule")
     if {"grpo", "shuffled"} & set(options.arms) and not config.grpo.steps:
         raise InvalidInputError("--grpo.steps: expected the updates of grpo and shuffled, got none")
     return options, dataclasses.replace(bundle, config=config), digest

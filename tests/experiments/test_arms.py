@@ -12,6 +12,7 @@ from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import MemoryConfig
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.episodes import Sample
+from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from experiments.analyses import arms
 from experiments.configs import load
 
@@ -72,6 +73,14 @@ def test_arms_are_compared_seed_by_seed_on_the_same_tasks():
     [line] = [line for line in arms.table(report).split("\n") if line.startswith("| grpo |")]
     assert line.startswith("| grpo | 62.5 % | 75.0 %, 50.0 % | +62.5 [")
     assert " | 147 + 5.6 | " in line
+
+
+def test_commands_of_a_world_without_rules_are_refused_at_once(tmp_path, monkeypatch):
+    command = ["--run", str(ROOT / "experiments" / "weights" / "habits"), "--out", str(tmp_path / "x.json")]
+    assert arms.parse([*command, "--arms", "commands"])[0].arms == ["commands"]
+    monkeypatch.delattr(AlfworldTasks, "follower")
+    with pytest.raises(InvalidInputError, match="--arms commands: expected one world"):
+        arms.parse([*command, "--arms", "commands"])
 
 
 def test_ablations_stands_for_all_of_them(tmp_path):
