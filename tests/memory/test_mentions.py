@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
@@ -78,10 +79,47 @@ def test_singular_and_plural_are_the_same_thing(one, many):
         ("glas\u0301", "glas"),
         ("e", "e\u0301"),
         ("bus", "a bu"),
+        ("shell", "she'll come"),
+        ("car", "a carpet, a scar"),
+        ("차", "차갑다"),
+        ("बिल", "बिल्ली"),
+        ("a mug", "Amugsan"),
     ],
 )
 def test_other_things_stay(asked, told):
     assert not Selector(object=asked).in_text(told)
+
+
+WRITTEN = [
+    ("猫", "我的猫叫小白。"), ("月亮七号", "我的密码是月亮\n七号。"), ("東京", "東京に住んでいます"),
+    ("ﾈｺ", "うちのネコ"), ("カップ", "コーヒーカップは棚です"), ("고양이", "제 고양이는 나비예요"),
+    ("서울", "저는 서울에 살아요"), ("차", "제 차는 빨개요"), ("แมว", "ฉันชอบแมวมาก"),
+    ("बिल्ली", "मेरी बिल्ली प्यारी है"), ("iPhone", "我的iPhone在桌上"), ("iPhone", "iPhone은 어디에"),
+    ("Ann", "this is Ann’s"), ("Ann's mug", "Anns mug"), ("Anns mug", "ANN´S  MUG"), ("James", "James’ cup"),
+    ("Ann's", "Ann"), ("t-shirt", "two T shirts"), ("tshirt", "a T-shirt"), ("e-mail", "my email"),
+    ("blue mug", "a “blue” mug"), ("blue mug", "my blue\nmug"), ("lamp", "a blue\tlamp"),
+    ("the blue mug", "my blue-mug"), ("coffee mug", "CoffeeMug"), ('5" pipe', "a 5” pipe"), ("mug 1", "mug_1"),
+    ("mug 1", "Mug1"), ("mug", "coffee_mug_2"), ("eau", "de l’eau"), ("C++", "I write C++ a lot"),
+    ("🐱", "I like 🐱s"), ("ｍｕｇ", "my mug"), ("vase", "a\\vase"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "told"), WRITTEN)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_thing_is_named_in_every_script_and_writing(asked, told, form, memory_folders):
+    folder, told = memory_folders(), unicodedata.normalize(form, told)
+    with LifelongMemory.open(folder, fsync="never") as memory:
+        memory.tell(told)
+        kept = memory.get_all("notes")[0].text.encode()
+
+        def raw():
+            return b"".join(path.read_bytes() for path in folder.iterdir())
+
+        assert json.dumps(kept.decode(), ensure_ascii=False)[1:-1].encode() in raw()
+        memory.tell("Tea.")
+        memory.forget(object=asked)
+        assert [entry.text for entry in memory.get_all()] == ["Tea."]
+        assert json.dumps(kept.decode(), ensure_ascii=False)[1:-1].encode() not in raw()
 
 
 def test_invisible_characters_do_not_hide_a_name():

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from ...errors import InvalidInputError
 from ..arguments import checked_call, checked_number, checked_text, shown
 from ..graph.records import Scope, checked_scope
-from ..mentions import names, normal
+from ..mentions import folded, looks_like, names, normal
 
 VERSION = 1
 
@@ -79,7 +79,11 @@ class Selector:
 
     def in_text(self, text: str) -> bool:
         """Whether a text names the object."""
-        return self.object is not None and self._pattern.search(normal(text)) is not None
+        return self.object is not None and self._pattern.search(folded(text)) is not None
+
+    def is_like(self, text: str) -> bool:
+        """Whether a text may name the object in a form that `in_text` does not decide."""
+        return self.object is not None and looks_like(self.object, text)
 
     def is_name(self, name: str) -> bool:
         """Whether this is the very name of the user or object, in whatever Unicode form and case."""
