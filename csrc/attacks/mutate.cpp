@@ -275,21 +275,19 @@ void FixVectorFile(std::string* bytes) {
   };
   if (bytes->size() < 68) return;
   const auto kind = NumberAt<std::uint32_t>(*bytes, 12), dim = NumberAt<std::uint32_t>(*bytes, 20);
-  const auto lists = NumberAt<std::uint32_t>(*bytes, 36);
   const auto count = NumberAt<std::uint64_t>(*bytes, 40), words = NumberAt<std::uint64_t>(*bytes, 56);
   std::size_t at = fix(0, 64);
-  if (count > 1000 || dim > 1000 || words > 100000 || lists > 1000) return;
+  if (count > 1000 || dim > 1000 || words > 100000) return;
   at = fix(at, 8 * count);
   at = fix(at, 4 * count * dim);
-  if (kind == 2) at = fix(fix(at, count), 4 * words);
-  if (kind == 3) fix(fix(at, 4 * words), std::size_t{4} * lists * dim);
+  if (kind == 2) fix(fix(at, count), 4 * words);
 }
 
 Reader Vectors() {
   const char* disk = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   const std::string path = std::string(disk) + "/mutate-" + std::to_string(getpid()) + ".idx";
   std::vector<std::string> seeds;
-  for (const IndexKind kind : {IndexKind::kExact, IndexKind::kHnsw, IndexKind::kIvf}) {
+  for (const IndexKind kind : {IndexKind::kExact, IndexKind::kHnsw}) {
     VectorIndexOptions options;
     options.dim = 4;
     options.kind = kind;

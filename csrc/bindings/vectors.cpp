@@ -52,10 +52,8 @@ VectorIndexOptions MakeOptions(std::size_t dim, const std::string& metric, const
     options.kind = IndexKind::kExact;
   } else if (kind == "hnsw") {
     options.kind = IndexKind::kHnsw;
-  } else if (kind == "ivf") {
-    options.kind = IndexKind::kIvf;
   } else if (kind != "auto") {
-    throw InvalidInputError("kind: expected \"auto\", \"exact\", \"hnsw\" or \"ivf\", got \"" + kind + "\"");
+    throw InvalidInputError("kind: expected \"auto\", \"exact\" or \"hnsw\", got \"" + kind + "\"");
   }
   return options;
 }
@@ -69,8 +67,7 @@ void Add(VectorIndex& self, const IdArray& ids, const FloatArray& rows, std::opt
 }
 
 py::tuple Search(const VectorIndex& self, const FloatArray& queries, std::size_t k, std::size_t ef_search,
-                 std::optional<float> slack, const std::optional<IdArray>& allowed,
-                 std::optional<std::size_t> num_threads) {
+                 const std::optional<IdArray>& allowed, std::optional<std::size_t> num_threads) {
   CheckRows(self, queries);
   const auto count = static_cast<std::size_t>(queries.shape(0));
   const std::size_t most_k = VectorIndex::kMaxAnswers / std::max<std::size_t>(1, count);
@@ -80,7 +77,6 @@ py::tuple Search(const VectorIndex& self, const FloatArray& queries, std::size_t
   SearchOptions options;
   options.k = k;
   options.ef_search = ef_search;
-  if (slack) options.slack = *slack;
   options.num_threads = Threads(num_threads);
   const std::size_t most = allowed ? static_cast<std::size_t>(allowed->size()) : 0;
   py::array_t<std::int64_t> ids({count, k});
@@ -165,7 +161,7 @@ void BindVectors(py::module_& parent) {
                              [](const VectorIndex& self) {
                                const py::gil_scoped_release release;
                                const IndexKind kind = self.kind();
-                               return kind == IndexKind::kExact ? "exact" : kind == IndexKind::kHnsw ? "hnsw" : "ivf";
+                               return kind == IndexKind::kExact ? "exact" : "hnsw";
                              })
       .def_property_readonly("num_removed",
                              [](const VectorIndex& self) {
@@ -204,8 +200,8 @@ void BindVectors(py::module_& parent) {
             self.Remove(ids.data(), count, threads);
           },
           py::arg("ids"), py::arg("num_threads"))
-      .def("search", &Search, py::arg("queries"), py::arg("k"), py::arg("ef_search"), py::arg("slack"),
-           py::arg("allowed"), py::arg("num_threads"))
+      .def("search", &Search, py::arg("queries"), py::arg("k"), py::arg("ef_search"), py::arg("allowed"),
+           py::arg("num_threads"))
       .def(
           "save", [](VectorIndex& self, const std::string& path) { self.Save(path, Threads(std::nullopt)); },
           py::arg("path"), py::call_guard<py::gil_scoped_release>())

@@ -8,7 +8,6 @@ extern const SimdKernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const SimdKernels kAvx2Kernels;
 extern const SimdKernels kAvx512Kernels;
-extern const SimdKernels kAvx512VnniKernels;
 #endif
 
 namespace {
@@ -21,7 +20,6 @@ const std::vector<const SimdKernels*>& Supported() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    if (avx2 && avx512 && __builtin_cpu_supports("avx512vnni")) found.push_back(&kAvx512VnniKernels);
     if (avx2 && avx512) found.push_back(&kAvx512Kernels);
     if (avx2) found.push_back(&kAvx2Kernels);
 #endif

@@ -5,10 +5,6 @@
 // kBlockRows vectors by coordinate, float[dim][kBlockRows], so that one load brings one coordinate of many vectors: there is
 // nothing to add up across lanes, and a score is the same sum in the same order whatever is computed beside it. With and
 // without fused multiply-add (AVX2 and AVX-512 have it) the last bits of a score differ; nothing else does.
-//
-// Codes (code_list.h) are whole numbers, so their scores are the same bits on every processor. A block of them holds
-// kCodeRows vectors by fours of coordinates, uint8[padded_dim / 4][kCodeRows][4]. Query codes are within +-kMaxQueryCode:
-// then two products fit the 16 bits that processors without VNNI add them up in.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +15,6 @@ namespace embodied_mem {
 inline constexpr std::size_t kLanes = 16;
 inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t kBlockRows = 64;
-inline constexpr std::size_t kCodeRows = 16;
-inline constexpr int kMaxQueryCode = 63;
 inline constexpr std::size_t kMaxHeadDim = 128;
 
 // The query heads that share one head of keys and values, of one sequence. A row is one position; `query_stride` and
@@ -50,10 +44,6 @@ struct SimdKernels {
   // float[num_queries][kBlockRows].
   void (*score_block)(const float* block, const float* queries, std::size_t stride, std::size_t num_queries,
                       std::size_t dim, float* scores);
-  // (dot product of codes - offset) * scales[i] * query_scale of the vectors of 1 to 4 blocks of codes, one after the other.
-  void (*score_codes)(const std::uint8_t* codes, std::size_t num_blocks, const std::int8_t* query,
-                      std::size_t padded_dim, std::int32_t offset, const float* scales, float query_scale,
-                      float* scores);
   // Bit i says whether scores[i] >= threshold, of kBlockRows scores.
   std::uint64_t (*at_least)(const float* scores, float threshold);
   // Writes `context` and `log_sums`, which the second reads to write all gradients but that of the context.

@@ -123,88 +123,8 @@ std::uint64_t AtLeast(const float* scores, float threshold) {
   return bits;
 }
 
-// Four products of unsigned and signed bytes, added to each lane of 32 bits.
-#if defined(__AVX512BW__)
-typedef __m512i Ints;
-inline __attribute__((always_inline)) Ints LoadInts(const void* at) { return _mm512_load_si512(at); }
-inline __attribute__((always_inline)) Ints Repeat(std::int32_t four) { return _mm512_set1_epi32(four); }
-inline __attribute__((always_inline)) Ints AddProducts(Ints sums, Ints codes, Ints query) {
-#if defined(__AVX512VNNI__)
-  return _mm512_dpbusd_epi32(sums, codes, query);
-#else
-  return _mm512_add_epi32(sums, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, query), _mm512_set1_epi16(1)));
-#endif
-}
-#elif defined(__AVX2__)
-typedef __m256i Ints;
-inline __attribute__((always_inline)) Ints LoadInts(const void* at) {
-  return _mm256_load_si256(static_cast<const Ints*>(at));
-}
-inline __attribute__((always_inline)) Ints Repeat(std::int32_t four) { return _mm256_set1_epi32(four); }
-inline __attribute__((always_inline)) Ints AddProducts(Ints sums, Ints codes, Ints query) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
-}
-#endif
-
-// To int32[B][kCodeRows]. Several sums at a time hide the latency of the additions.
-template <std::size_t B>
-void CodeTile(const std::uint8_t* codes, const std::int8_t* query, std::size_t dim, std::int32_t* dots) {
-#if defined(__AVX2__)
-  constexpr std::size_t kBytes = sizeof(Ints), kParts = 4 * kCodeRows / kBytes;
-  constexpr std::size_t kStrands = B * kParts >= 4 ? 1 : 2;
-  Ints sums[B][kParts][kStrands];
-  __builtin_memset(sums, 0, sizeof(sums));
-  for (std::size_t d = 0; d < dim; d += 4 * kStrands) {
-#pragma GCC unroll 2
-    for (std::size_t s = 0; s < kStrands; ++s) {
-      std::int32_t four;
-      __builtin_memcpy(&four, query + d + 4 * s, sizeof(four));
-      const Ints repeated = Repeat(four);
-      const std::uint8_t* at = codes + (d + 4 * s) * kCodeRows;
-#pragma GCC unroll 4
-      for (std::size_t b = 0; b < B; ++b) {
-#pragma GCC unroll 2
-        for (std::size_t p = 0; p < kParts; ++p)
-          sums[b][p][s] = AddProducts(sums[b][p][s], LoadInts(at + b * dim * kCodeRows + p * kBytes), repeated);
-      }
-    }
-  }
-  for (std::size_t b = 0; b < B; ++b) {
-    for (std::size_t p = 0; p < kParts; ++p) {
-      std::int32_t lanes[kStrands][kBytes / 4];
-      __builtin_memcpy(lanes, sums[b][p], sizeof(lanes));
-      for (std::size_t i = 0; i < kBytes / 4; ++i)
-        dots[b * kCodeRows + p * (kBytes / 4) + i] = kStrands == 1 ? lanes[0][i] : lanes[0][i] + lanes[kStrands - 1][i];
-    }
-  }
-#else
-  __builtin_memset(dots, 0, B * kCodeRows * sizeof(std::int32_t));
-  for (std::size_t b = 0; b < B; ++b) {
-    for (std::size_t d = 0; d < dim; d += 4) {
-      const std::uint8_t* at = codes + (b * dim + d) * kCodeRows;
-      for (std::size_t i = 0; i < kCodeRows; ++i)
-        dots[b * kCodeRows + i] += at[4 * i] * query[d] + at[4 * i + 1] * query[d + 1] + at[4 * i + 2] * query[d + 2] +
-                                   at[4 * i + 3] * query[d + 3];
-    }
-  }
-#endif
-}
-
-void ScoreCodes(const std::uint8_t* codes, std::size_t num_blocks, const std::int8_t* query, std::size_t dim,
-                std::int32_t offset, const float* scales, float query_scale, float* scores) {
-  alignas(kAlignment) std::int32_t dots[4 * kCodeRows];
-  switch (num_blocks) {
-    case 1: CodeTile<1>(codes, query, dim, dots); break;
-    case 2: CodeTile<2>(codes, query, dim, dots); break;
-    case 3: CodeTile<3>(codes, query, dim, dots); break;
-    default: CodeTile<4>(codes, query, dim, dots); break;
-  }
-  for (std::size_t i = 0; i < num_blocks * kCodeRows; ++i)
-    scores[i] = static_cast<float>(dots[i] - offset) * scales[i] * query_scale;
-}
-
 constexpr SimdKernels MakeKernels(const char* name) {
-  return {name, &Distance, &Distance4, &ScoreBlock, &ScoreCodes, &AtLeast, &Attend, &AttendBackward};
+  return {name, &Distance, &Distance4, &ScoreBlock, &AtLeast, &Attend, &AttendBackward};
 }
 
 }  // namespace

@@ -204,7 +204,6 @@ TEST(Log) {
 
 TEST(IndexExact) { ForkedIndex(IndexKind::kExact); }
 TEST(IndexHnsw) { ForkedIndex(IndexKind::kHnsw); }
-TEST(IndexIvf) { ForkedIndex(IndexKind::kIvf); }
 
 }  // namespace
 }  // namespace embodied_mem

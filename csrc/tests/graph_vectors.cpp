@@ -114,7 +114,6 @@ TEST(Readers) {
 }
 
 TEST(WantOfMemoryExact) { WantOfMemory(IndexKind::kExact); }
-TEST(WantOfMemoryIvf) { WantOfMemory(IndexKind::kIvf); }
 
 }  // namespace
 }  // namespace embodied_mem

@@ -14,7 +14,6 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/vectors/code_list.h"
 #include "memory/vectors/vector_index.h"
 #include "tests/check.h"
 #include "tests/folder.h"
@@ -82,56 +81,6 @@ TEST(Kernels) {
   }
 }
 
-// Scores of codes are the same bits by every kernel, and near the true ones, after changes of any kind.
-TEST(Codes) {
-  for (const std::size_t dim : {1U, 16U, 33U, 80U}) {
-    const std::size_t padded = Padded(dim);
-    const std::vector<float> drawn = RandomRows(151, dim, 3);
-    const AlignedFloats rows = MakeAlignedFloats(151 * padded);
-    for (std::size_t i = 0; i < 151; ++i) std::copy_n(&drawn[i * dim], dim, rows.get() + i * padded);
-    const float* query = rows.get() + 150 * padded;
-    CodeList list(padded);
-    std::vector<std::size_t> members;
-    QueryCode code;
-    code.Encode(query, padded);
-    for (std::size_t i = 0; i < 150; ++i) {
-      list.Append(rows.get() + i * padded);
-      members.push_back(i);
-      if (i % 3 != 1) continue;
-      const std::size_t position = i * 7 % members.size();
-      list.Remove(position);
-      members[position] = members.back();
-      members.pop_back();
-    }
-    CHECK_EQ(list.size(), members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      float scores[CodeList::kGroup];
-      list.Score(code, i / CodeList::kGroup * CodeList::kGroup, scores);
-      const float* row = rows.get() + members[i] * padded;
-      const double bound = 0.02 * std::sqrt(Dot(query, query, dim) * Dot(row, row, dim));
-      CHECK(std::fabs(scores[i % CodeList::kGroup] - Dot(query, row, dim)) <= bound);
-    }
-    for (std::size_t blocks = 1; blocks <= 4; ++blocks) {
-      alignas(kAlignment) std::uint8_t codes[4 * kCodeRows * 80];
-      for (std::size_t i = 0; i < sizeof(codes); ++i) codes[i] = static_cast<std::uint8_t>(i % 5 == 0 ? 255 : i * 37);
-      std::vector<std::int8_t> extreme(padded, kMaxQueryCode);  // sums of pairs as large as they can be
-      extreme[0] = -kMaxQueryCode;
-      const std::vector<float> scales(kCodeRows * 4, 0.37F);
-      std::vector<float> expected(blocks * kCodeRows), scores(blocks * kCodeRows);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        std::int32_t sum = -11;
-        for (std::size_t d = 0; d < padded; ++d)
-          sum += extreme[d] * codes[((i / kCodeRows * padded + d / 4 * 4) * kCodeRows) + i % kCodeRows * 4 + d % 4];
-        expected[i] = static_cast<float>(sum) * 0.37F * 1.7F;
-      }
-      for (std::size_t k = 0; k < NumKernels(); ++k) {
-        Kernels(k).score_codes(codes, blocks, extreme.data(), padded, 11, scales.data(), 1.7F, scores.data());
-        CHECK(scores == expected);
-      }
-    }
-  }
-}
-
 struct Truth {
   std::map<VectorId, std::vector<float>> rows;
 
@@ -163,7 +112,6 @@ std::vector<VectorId> Found(const VectorIndex& index, const float* query, std::s
   SearchOptions options;
   options.k = k;
   options.ef_search = 128;
-  options.slack = 1;
   options.num_threads = num_threads;
   options.allowed = allowed;
   index.Search(query, 1, options, found.data());
@@ -280,9 +228,9 @@ void Files(IndexKind kind) {
   for (int round = 0; round < 3000; ++round) {  // damage behind a valid checksum
     std::string bad = good;
     const bool header = round % 3 == 0;
-    // Two sections follow the vectors: levels and links of a graph, or lists and centroids.
+    // Two sections follow the vectors: levels and links of a graph.
     const std::size_t ids = 39 * 8, vectors = 39 * 5 * 4, more = 68 + ids + 4 + vectors + 4;
-    const std::size_t first = kind == IndexKind::kIvf ? (7 + 39) * 4 : 39;
+    const std::size_t first = 39;
     const std::size_t begin = header ? 12 : kind == IndexKind::kExact ? 68 : round % 3 == 1 ? more : more + first + 4;
     const std::size_t size = header                      ? 52
                              : kind == IndexKind::kExact ? ids
@@ -343,11 +291,6 @@ TEST(HnswAgainstTruth) {
 }
 TEST(HnswFiles) { Files(IndexKind::kHnsw); }
 TEST(HnswThreads) { Threads(IndexKind::kHnsw); }
-TEST(IvfAgainstTruth) {
-  for (const std::size_t num_threads : {1U, 3U}) AgainstTruth(IndexKind::kIvf, num_threads);
-}
-TEST(IvfFiles) { Files(IndexKind::kIvf); }
-TEST(IvfThreads) { Threads(IndexKind::kIvf); }
 
 }  // namespace
 }  // namespace embodied_mem

@@ -134,7 +134,7 @@ def _pending(folder: pathlib.Path) -> bool:
 
 
 def _vectors(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
-    index = VectorIndex(32, kind=rng.choice(["exact", "hnsw", "ivf"]))
+    index = VectorIndex(32, kind=rng.choice(["exact", "hnsw"]))
     index.add(np.arange(60), np.random.default_rng(0).normal(size=(60, 32)), num_threads=1)
     path = folder / "v.idx"
     index.save(path)

@@ -188,7 +188,7 @@ def flip_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
         ids, scores = index.search(np.eye(8, dtype=np.float32), 3, num_threads=1)
         return index.kind, index.metric, index.ids.tolist(), ids.tolist(), scores.tolist()
 
-    return flip(rng, path, _index_file(rng.choice(["exact", "hnsw", "ivf"])), read, checksums=True, tries=5 * TRIES)
+    return flip(rng, path, _index_file(rng.choice(["exact", "hnsw"])), read, checksums=True, tries=5 * TRIES)
 
 
 def flip_recording(rng: random.Random, folder: pathlib.Path) -> Counts:

@@ -177,7 +177,7 @@ def _numbers(texts: list[str]) -> list[int]:
 def kill_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Kill while an index replaces its file: the old one or the new one is there, and no removed vector is left."""
     path, dim = folder / "v.idx", 16
-    kind = rng.choice(["exact", "hnsw", "ivf"])
+    kind = rng.choice(["exact", "hnsw"])
     data = np.random.default_rng(rng.randrange(1 << 30)).normal(size=(200, dim)).astype(np.float32)
     index = VectorIndex(dim, kind=kind)
     index.add(np.arange(200), data, num_threads=1)

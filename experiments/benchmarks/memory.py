@@ -3,7 +3,7 @@
 - `search_qps_at_recall_<r>`: queries per second at recall@10 of at least r, by number of vectors, mode (a batch on all
   cores, a batch on one thread, single queries) and contender; `search_qps_native_by_best_other`: ours by the best of
   the others.
-- `auto_limit`: from how many vectors on HNSW and IVF are cheaper than the exact kind, by single queries per insertion.
+- `auto_limit`: from how many vectors on HNSW is cheaper than the exact kind, by single queries per insertion.
 - `update_k2_us_p50`, `khop2_us_p50`: microseconds of an update with the extraction around it, and of an extraction of 2
   hops around one node, by contender.
 - `lifelong_step_ms_p99` and the rest of `bench_lifelong.py`: a full step of `LifelongMemory` in a large graph.

@@ -26,9 +26,8 @@ from embodied_mem.memory.vectors.vector_index import AUTO_LIMIT
 
 K = 10
 CONNECTIVITY, EF_CONSTRUCTION = 16, 200
-SLACKS = (0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 100)  # hundredths
 EF = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900)
-KINDS = {"exact": (1,), "hnsw": EF, "ivf": SLACKS}  # ours
+KINDS = {"exact": (1,), "hnsw": EF}  # ours
 MODES = ("batch", "batch_1_thread", "single")
 NUM_INSERTED = 200
 
@@ -73,26 +72,24 @@ def unclustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tupl
 DATA = {"clustered": clustered, "unclustered": unclustered}
 
 
-def native_search(index: VectorIndex, kind: str) -> Search:
-    """Returns the search of a kind of ours, whose settings are its `ef_search`, or hundredths of its `slack`."""
+def native_search(index: VectorIndex) -> Search:
+    """Returns the search of one of ours, whose settings are its `ef_search`."""
 
     def search(queries: np.ndarray, setting: int, num_threads: int) -> np.ndarray:
-        if kind == "ivf":
-            return index.search(queries, K, slack=setting / 100, num_threads=num_threads)[0]
         return index.search(queries, K, ef_search=setting, num_threads=num_threads)[0]
 
     return search
 
 
 def native(rows: np.ndarray, threads: int) -> list[Index]:
-    """The exact, the HNSW and the IVF kind."""
+    """The exact and the HNSW kind."""
     indexes = []
     for kind, settings in KINDS.items():
         index = VectorIndex(rows.shape[1], "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
         since = time.perf_counter()
         index.add(np.arange(len(rows)), rows, num_threads=threads)
         spent = time.perf_counter() - since
-        indexes.append(Index("native", kind, native_search(index, kind), settings, spent))
+        indexes.append(Index("native", kind, native_search(index), settings, spent))
     return indexes
 
 
@@ -320,8 +317,8 @@ def bench_vectors(args: Any) -> dict[str, Any]:
 
 
 def bench_limit(args: Any) -> dict[str, Any]:
-    """Returns `auto_limit`: by kind and queries per insertion the least of `args.limit_sizes` from which it is cheaper
-    than the exact one."""
+    """Returns `auto_limit`: by queries per insertion the least of `args.limit_sizes` at which HNSW is cheaper than the
+    exact kind."""
     rows = []
     for size in args.limit_sizes:
         print(f"{size} vectors: an insertion and a query", file=sys.stderr, flush=True)
@@ -337,7 +334,7 @@ def bench_limit(args: Any) -> dict[str, Any]:
                 index.add([i], vectors[i : i + 1], num_threads=1)
                 spent.append(time.perf_counter() - since)
 
-            search, threads = native_search(index, kind), os.cpu_count() or 1
+            search, threads = native_search(index), os.cpu_count() or 1
             truth = search(queries, 1, threads) if truth is None else truth
             reach = (effort for effort in settings if recall(search(queries, effort, threads), truth) >= args.recall)
             setting = next(reach, settings[-1])
@@ -355,9 +352,8 @@ def bench_limit(args: Any) -> dict[str, Any]:
     def cost(row: dict[str, Any], kind: str, num_queries: int) -> float:
         return row[f"{kind}_insertion_us"] + num_queries * row[f"{kind}_query_us"]
 
-    limits: dict[str, Any] = {"hnsw": {}, "ivf": {}}
-    for kind in limits:
-        for num_queries in (1, 10, 100):
-            cheaper = [row["vectors"] for row in rows if cost(row, kind, num_queries) < cost(row, "exact", num_queries)]
-            limits[kind][str(num_queries)] = min(cheaper, default=f"above {rows[-1]['vectors']}")
+    limits: dict[str, Any] = {}
+    for num_queries in (1, 10, 100):
+        cheaper = [row["vectors"] for row in rows if cost(row, "hnsw", num_queries) < cost(row, "exact", num_queries)]
+        limits[str(num_queries)] = min(cheaper, default=f"above {rows[-1]['vectors']}")
     return {"auto_limit": limits, "auto_limit_in_use": AUTO_LIMIT, "auto_limit_rows": rows}

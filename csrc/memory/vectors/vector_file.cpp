@@ -16,7 +16,6 @@
 #include "memory/storage/file_ops.h"
 #include "memory/vectors/exact_store.h"
 #include "memory/vectors/hnsw_store.h"
-#include "memory/vectors/ivf_store.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little-endian and written as memory has it");
 
@@ -79,6 +78,7 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), bytes_(ReadFile(path)) {}
   std::size_t size() const { return bytes_.size(); }
+  const std::string& path() const { return path_; }
   std::string_view bytes() const { return bytes_; }
 
   // A section of so many bytes, whose checksum holds.
@@ -116,15 +116,19 @@ Header ReadHeader(Reader* reader) {
     reader->Bad("its format is version " + std::to_string(version) + ", this release reads " +
                 std::to_string(kVersion));
   reader->Section("first 64 bytes", &header, 1);
-  const bool fits = header.kind >= 1 && header.kind <= 3 && header.metric <= 1 && header.automatic <= 1 &&
+  if (header.kind == 3)
+    throw StorageError(reader->path() +
+                       " holds an inverted file (kind \"ivf\"), which this release does not have: build it again from "
+                       "what its vectors were made of, index = VectorIndex(" +
+                       std::to_string(header.dim) + "), index.add(ids, vectors), index.save(path)");
+  const bool fits = header.kind >= 1 && header.kind <= 2 && header.metric <= 1 && header.automatic <= 1 &&
                     header.dim >= 1 && header.dim <= 65536 && header.connectivity >= 2 && header.connectivity <= 256 &&
                     header.ef_construction >= 1 && header.ef_construction <= 65536 &&
                     header.count <= VectorIndex::kMaxSize;
   if (!fits) reader->Bad("its header holds a number out of range");
   // Sizes first: nothing is allocated for numbers that the file is too short for.
-  const std::uint64_t more[] = {0, header.count + 4 + 4, 4 + std::uint64_t{header.entry} * header.dim * 4 + 4};
-  const std::uint64_t base =
-      sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + more[header.kind - 1];
+  const std::uint64_t more = header.kind == 1 ? 0 : header.count + 4 + 4;
+  const std::uint64_t base = sizeof(Header) + 4 + header.count * 8 + 4 + header.count * header.dim * 4 + 4 + more;
   if (header.num_links > reader->size() || base + header.num_links * 4 != reader->size())
     reader->Bad("expected " + std::to_string(base + header.num_links * 4) + " bytes by its header, got " +
                 std::to_string(reader->size()));
@@ -141,9 +145,7 @@ void CheckFinite(const Reader& reader, const std::vector<float>& values, const c
 
 void WriteVectorFile(const std::string& path, const VectorFileHead& head, const VectorStore& store) {
   const auto* hnsw = dynamic_cast<const HnswStore*>(&store);
-  const auto* ivf = dynamic_cast<const IvfStore*>(&store);
   const HnswParts graph = hnsw == nullptr ? HnswParts() : hnsw->Parts();
-  const IvfParts lists = ivf == nullptr ? IvfParts() : ivf->Parts();
   const auto narrow = [](std::size_t value) { return static_cast<std::uint32_t>(value); };
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -154,10 +156,10 @@ void WriteVectorFile(const std::string& path, const VectorFileHead& head, const 
   header.connectivity = narrow(head.options.connectivity);
   header.ef_construction = narrow(head.options.ef_construction);
   header.automatic = head.options.kind ? 0 : 1;
-  header.entry = ivf == nullptr ? graph.entry : narrow(lists.num_lists);
+  header.entry = graph.entry;
   header.count = store.size();
-  header.num_insertions = ivf == nullptr ? graph.num_insertions : lists.num_trained;
-  header.num_links = graph.links.size() + lists.lists.size();
+  header.num_insertions = graph.num_insertions;
+  header.num_links = graph.links.size();
   RemoveOldLeftovers(path);
   Writer writer(path);
   writer.Put(&header, sizeof(header));
@@ -177,11 +179,6 @@ void WriteVectorFile(const std::string& path, const VectorFileHead& head, const 
     writer.Put(graph.levels.data(), graph.levels.size());
     writer.EndSection();
     writer.Put(graph.links.data(), graph.links.size() * sizeof(std::uint32_t));
-    writer.EndSection();
-  } else if (ivf != nullptr) {
-    writer.Put(lists.lists.data(), lists.lists.size() * sizeof(std::uint32_t));
-    writer.EndSection();
-    writer.Put(lists.centroids.data(), lists.centroids.size() * sizeof(float));
     writer.EndSection();
   }
   writer.Finish();
@@ -212,17 +209,6 @@ std::unique_ptr<VectorStore> ReadVectorFile(const std::string& path, VectorFileH
     return store;
   }
   try {
-    if (head->kind == IndexKind::kIvf) {
-      IvfParts parts;
-      parts.num_lists = header.entry;
-      parts.num_trained = header.num_insertions;
-      parts.lists.resize(header.num_links);
-      parts.centroids.resize(parts.num_lists * header.dim);
-      reader.Section("lists", parts.lists.data(), parts.lists.size());
-      reader.Section("centroids", parts.centroids.data(), parts.centroids.size());
-      CheckFinite(reader, parts.centroids, "a centroid");
-      return std::make_unique<IvfStore>(header.dim, std::move(ids), parts, rows.data());
-    }
     HnswParts parts;
     parts.entry = header.entry;
     parts.num_insertions = header.num_insertions;

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "memory/vectors/exact_store.h"
 #include "memory/vectors/hnsw_store.h"
-#include "memory/vectors/ivf_store.h"
 #include "memory/vectors/vector_file.h"
 
 namespace embodied_mem {
@@ -84,7 +83,6 @@ void VectorIndex::CheckWhole() const {
 
 std::unique_ptr<VectorStore> VectorIndex::MakeStore(IndexKind kind) const {
   if (kind == IndexKind::kExact) return std::make_unique<ExactStore>(options_.dim);
-  if (kind == IndexKind::kIvf) return std::make_unique<IvfStore>(options_.dim);
   return std::make_unique<HnswStore>(options_.dim, options_.connectivity, options_.ef_construction);
 }
 
@@ -163,7 +161,7 @@ void VectorIndex::CheckRoom(std::size_t count) const {
 // With the write lock held.
 void VectorIndex::AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales,
                            std::size_t num_threads) {
-  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToIvf(num_threads);
+  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToHnsw(num_threads);
   store_->Add({ids, rows, scales.data(), scales.size()}, num_threads);
 }
 
@@ -199,15 +197,15 @@ void VectorIndex::Addition::Add(std::vector<VectorId> ids, const float* rows) {
   index_.AddAlone(added_.data(), rows, scales, 1);
 }
 
-void VectorIndex::ToIvf(std::size_t num_threads) {
-  std::unique_ptr<VectorStore> next = MakeStore(IndexKind::kIvf);
+void VectorIndex::ToHnsw(std::size_t num_threads) {
+  std::unique_ptr<VectorStore> next = MakeStore(IndexKind::kHnsw);
   const std::vector<VectorId>& ids = store_->slot_ids();
   std::vector<float> rows(ids.size() * options_.dim);
   for (Slot slot = 0; slot < ids.size(); ++slot) store_->CopySlot(slot, rows.data() + slot * options_.dim);
   const std::vector<float> scales(ids.size(), 1.0F);
   next->Add({ids.data(), rows.data(), scales.data(), ids.size()}, num_threads);
   store_ = std::move(next);
-  kind_ = IndexKind::kIvf;
+  kind_ = IndexKind::kHnsw;
 }
 
 void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num_threads) {
@@ -223,8 +221,6 @@ void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num
 
 void VectorIndex::Search(const float* queries, std::size_t count, const SearchOptions& asked, Neighbour* out) const {
   CheckRange("k", asked.k, 1, kMaxAnswers / std::max<std::size_t>(1, count));
-  if (!(asked.slack >= 0 && asked.slack <= 100))
-    throw InvalidInputError("slack: expected 0 to 100, got " + std::to_string(asked.slack));
   SearchOptions options = asked;
   if (options.ef_search == 0) options.ef_search = DefaultEfSearch(options.k);
   const std::size_t stride = Padded(options_.dim);

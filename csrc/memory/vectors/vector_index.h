@@ -1,5 +1,5 @@
-// Vectors by id, searched by cosine similarity or inner product: exactly, through an HNSW graph or through an inverted
-// file; or by size, exactly until there are kAutoLimit and through an inverted file from then on.
+// Vectors by id, searched by cosine similarity or inner product: exactly or through an HNSW graph; or by size, exactly
+// until there are kAutoLimit and through a graph from then on.
 //
 // Any number of threads search at a time, beside each other; one adds or removes, alone. A writer that waits lets no new
 // readers in before it. Calls check all of their input before they change anything. A forked child has an index of its own;
@@ -19,7 +19,7 @@
 namespace embodied_mem {
 
 enum class Metric : std::uint32_t { kCosine = 0, kInnerProduct = 1 };
-enum class IndexKind : std::uint32_t { kExact = 1, kHnsw = 2, kIvf = 3 };
+enum class IndexKind : std::uint32_t { kExact = 1, kHnsw = 2 };
 
 struct VectorIndexOptions {
   std::size_t dim = 0;                // 1 to 65536
@@ -52,7 +52,7 @@ class VectorIndex {
   // rows: float[count][dim]. Ids that exist are replaced.
   void Add(const VectorId* ids, const float* rows, std::size_t count, std::size_t num_threads);
   void Remove(const VectorId* ids, std::size_t count, std::size_t num_threads);
-  // queries: float[count][dim]; to out[count][k], at most kMaxAnswers. ef_search 0: DefaultEfSearch(k). slack: 0 to 100.
+  // queries: float[count][dim]; to out[count][k], at most kMaxAnswers. ef_search 0: DefaultEfSearch(k).
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
   static std::size_t DefaultEfSearch(std::size_t k) { return k < 32 ? 64 : 2 * k; }
 
@@ -78,7 +78,7 @@ class VectorIndex {
   void AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads);
   float Scale(const float* row, std::size_t i, const char* what) const;
   std::unique_ptr<VectorStore> MakeStore(IndexKind kind) const;
-  void ToIvf(std::size_t num_threads);
+  void ToHnsw(std::size_t num_threads);
 
   VectorIndexOptions options_;
   IndexKind kind_;

@@ -1,4 +1,4 @@
-// What the two kinds of vector index have in common: vectors in numbered slots, found by id, searched by dot product.
+// Vectors in numbered slots, found by id, searched by dot product.
 //
 // No checks and no locks: VectorIndex, which owns a store, has both. Rows that come in are float[count][dim], multiplied by
 // a scale each while they are copied; queries are padded (simd.h) and scaled already.
@@ -67,7 +67,6 @@ struct Queries {
 struct SearchOptions {
   std::size_t k = 10;
   std::size_t ef_search = 0;
-  float slack = 0.6F;  // ivf_store.h
   std::size_t num_threads = 1;
   const std::vector<VectorId>* allowed = nullptr;  // null: all; ids that are not there are ignored
 };

@@ -1,4 +1,4 @@
-"""Finds vectors by cosine similarity or inner product: exactly, by an HNSW graph, or by an inverted file.
+"""Finds vectors by cosine similarity or inner product: exactly or by an HNSW graph.
 
     index = VectorIndex(384)
     index.add(np.arange(1000), embeddings)                       # int64[N], float32[N, 384]
@@ -6,8 +6,8 @@
     index.search(query, k=10, allowed=[4, 8, 15])                # [384] in, [10] out
     index.save("memory/vectors.idx"), VectorIndex.load("memory/vectors.idx")
 
-Results are ordered by score, high first, and equal scores by id. The exact and the IVF kind answer the same for any
-number of threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one
+Results are ordered by score, high first, and equal scores by id. The exact kind answers the same for any number of
+threads and any batch. The graph of the HNSW kind depends on the order of insertion and, with more than one
 thread, on which thread was faster; so then do its results. Its recall falls a little with vectors that were removed and
 not yet compacted, see `docs/vectors.md`, which also has the file format and what was measured.
 
@@ -24,13 +24,13 @@ import numpy as np
 
 from ... import _native
 from ...errors import DataNotFoundError, InvalidInputError, StorageError
-from ..arguments import MOST, checked_number, checked_real, checked_text
+from ..arguments import MOST, checked_number, checked_text
 
 AUTO_LIMIT: int = _native.vectors.AUTO_LIMIT
 """Vectors up to which kind "auto" is exact."""
 
 Metric = Literal["cosine", "inner_product"]
-Kind = Literal["auto", "exact", "hnsw", "ivf"]
+Kind = Literal["auto", "exact", "hnsw"]
 
 
 class VectorIndex:
@@ -40,8 +40,7 @@ class VectorIndex:
         dim: numbers in a vector.
         metric: "cosine": vectors and queries are scaled to length 1, scores lie in [-1, 1] up to rounding;
             "inner_product": as they are, of length at most 1e18.
-        kind: "exact", "hnsw", "ivf" (an inverted file: lists around centroids), or "auto": exact until it holds more
-            than `AUTO_LIMIT` vectors, then IVF for good.
+        kind: "exact", "hnsw", or "auto": exact until it holds more than `AUTO_LIMIT` vectors, then HNSW for good.
         connectivity: links of a vector in the HNSW graph (twice as many on the lowest level).
         ef_construction: candidates considered for the links of a new vector.
     """
@@ -82,7 +81,6 @@ class VectorIndex:
         queries: Any,
         k: int,
         ef_search: int | None = None,
-        slack: float | None = None,
         allowed: Any = None,
         num_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -92,9 +90,7 @@ class VectorIndex:
             queries: float32[B, dim] or float32[dim].
             k: how many; all queries together get at most 2^27.
             ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
-                None: 64, or 2 k where that is more. The other kinds ignore it.
-            slack: how far IVF looks, 0 to 100: it leaves out lists whose centroid's score plus `slack` times the
-                spread of their vectors is below the k-th best score. None: 0.6. The other kinds ignore it.
+                None: 64, or 2 k where that is more. The exact kind ignores it.
             allowed: ids that an answer may hold (unknown ones are ignored), or bool[len(index)] in the order of `ids`.
             num_threads: None: as many cores as the work is worth.
 
@@ -107,13 +103,11 @@ class VectorIndex:
         checked_number("k", k, least=1)
         if ef_search is not None:
             checked_number("ef_search", ef_search, least=1)
-        if slack is not None and not 0 <= checked_real("slack", slack) <= 100:
-            raise InvalidInputError(f"slack: expected 0 to 100, got {slack!r}")
         queries = _array("queries", queries)
         single = queries.ndim == 1
         rows = self._rows("queries", queries[None] if single else queries)
         only = None if allowed is None else self._allowed(allowed)
-        found, scores = self._native.search(rows, k, ef_search or 0, slack, only, _threads(num_threads))
+        found, scores = self._native.search(rows, k, ef_search or 0, only, _threads(num_threads))
         return (found[0], scores[0]) if single else (found, scores)
 
     @property
@@ -145,7 +139,7 @@ class VectorIndex:
 
     @property
     def kind(self) -> str:
-        """What it is at present: "exact", "hnsw" or "ivf"."""
+        """What it is at present: "exact" or "hnsw"."""
         return str(self._native.kind)
 
     @property

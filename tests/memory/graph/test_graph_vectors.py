@@ -105,7 +105,7 @@ def vectors_of(index: VectorIndex) -> dict[int, bytes]:
     return {int(id): index.vector(int(id)).tobytes() for id in index.ids}
 
 
-@pytest.mark.parametrize("kind", ["exact", "hnsw", "ivf"])
+@pytest.mark.parametrize("kind", ["exact", "hnsw"])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_call_does_what_two_steps_do(kind, seed):
     world = World(np.random.default_rng(seed))
