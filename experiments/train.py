@@ -105,7 +105,7 @@ def train(
     from embodied_mem.training.teachers.games import Games
 
     initialize_distributed()
-    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}")
+    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
     with first_alone("claim"):
         claim_run(run_dir, config, is_first())
     say = Clock(not is_first(), stages)

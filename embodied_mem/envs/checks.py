@@ -47,11 +47,11 @@ def checked_text(name: str, value: Any) -> str:
 
 
 def checked_path(name: str, value: Any) -> Path:
-    """Return a path as one; whether something is there is not asked."""
+    """Return an absolute path; whether something is there is not asked."""
     path = value.__fspath__() if isinstance(value, os.PathLike) else value
     if not isinstance(path, str) or not _is_unicode(path) or "\0" in path:
         raise InvalidInputError(f"{name}: expected a path, got {value!r}")
-    return Path(path)
+    return Path(path).absolute()
 
 
 def checked_actions(actions: Any) -> list[str] | tuple[str, ...]:

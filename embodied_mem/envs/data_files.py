@@ -25,7 +25,7 @@ the same limit (`csrc/core/json.h`); the largest of the worlds' own files has 17
 def installed(world: str) -> Path | None:
     """Return the folder `$EMBODIED_MEM_DATA/<world>` where there is one, else None."""
     base = os.environ.get("EMBODIED_MEM_DATA")
-    root = Path(base) / world if base else None
+    root = Path(base).absolute() / world if base else None
     return root if root is not None and os.path.isdir(root) else None
 
 

@@ -97,10 +97,10 @@ def _several() -> bool:
 
 def output_file(name: str) -> pathlib.Path:
     """The file that a program writes at its end, for `type=` of an option; refused now where it could not be then."""
-    path = pathlib.Path(name)
+    path = pathlib.Path(name).absolute()
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"expected a file, got the folder {name}")
-    above = next(one for one in path.absolute().parents if one.exists())
+    above = next(one for one in path.parents if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise argparse.ArgumentTypeError(f"{name}: expected a folder that can be written to, got {above}")
     return path

@@ -35,7 +35,7 @@ class Finished(Generic[Row]):
     """
 
     def __init__(self, path: pathlib.Path, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None):
-        self._path = path
+        self._path = path = path.absolute()
         self.rows: dict[tuple[str, str, str], Row] = {}
         head = json.dumps(belongs_to)
         lines = path.read_text().splitlines() if path.exists() else []
@@ -61,6 +61,6 @@ def kept_beside(
 ) -> Iterator[Finished[Row]]:
     """Outcomes in a file beside `result` that goes when the block comes to its end; without a result, for the block."""
     with tempfile.TemporaryDirectory() as scratch:
-        path = pathlib.Path(f"{result or f'{scratch}/report'}.{name}.jsonl")
+        path = pathlib.Path(f"{result or f'{scratch}/report'}.{name}.jsonl").absolute()
         yield Finished(path, belongs_to, row)
         path.unlink()

@@ -63,7 +63,7 @@ class RecordedChatModel:
             name = model.name
         self._model, self.name = model, name
         self.meter = UsageMeter(prices=prices or (model.meter.prices if model is not None else None))
-        self._path = pathlib.Path(path)
+        self._path = pathlib.Path(path).absolute()
         self._lock = forking_lock()
         self._asked: Counter[str] = Counter()
         self._failed: defaultdict[str, list[int]] = defaultdict(list)

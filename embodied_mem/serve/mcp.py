@@ -45,7 +45,7 @@ class Memories:
     """
 
     def __init__(self, folder: str | os.PathLike[str], user: str | None = None):
-        self._folder, self._user = pathlib.Path(folder), user
+        self._folder, self._user = pathlib.Path(folder).absolute(), user
         self._open: dict[str, LifelongMemory] = {}
         self._lock = threading.Lock()
 

@@ -64,6 +64,10 @@ class Program:
     python: str | None = None
     folder: str | os.PathLike[str] | None = None
 
+    def __post_init__(self) -> None:
+        if self.folder is not None:
+            object.__setattr__(self, "folder", os.path.abspath(self.folder))
+
 
 class SimulatorProcess:
     """One program in one process. One thread at a time may use it."""

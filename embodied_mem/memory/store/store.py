@@ -123,7 +123,7 @@ class MemoryStore:
         segment_bytes = checked_number("segment_bytes", segment_bytes, 1)
         snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
         try:
-            self._folder = pathlib.Path(directory)
+            self._folder = pathlib.Path(directory).absolute()  # the working directory may change
             os.fsencode(self._folder)
             is_folder, is_other = self._folder.is_dir(), self._folder.exists()
         except (TypeError, ValueError, OSError) as error:

@@ -48,7 +48,7 @@ class StaticEmbedder:
     """
 
     def __init__(self, table: str | os.PathLike[str] | None = None):
-        self._folder = TABLE if table is None else pathlib.Path(table)
+        self._folder = TABLE if table is None else pathlib.Path(table).absolute()
         if missing := [name for name in FILES if not (self._folder / name).is_file()]:
             raise DataNotFoundError(
                 f"{self._folder}: expected {', '.join(FILES)}, {missing[0]} is not there; install the package again"

@@ -30,7 +30,7 @@ class MetricsWriter:
     """
 
     def __init__(self, directory: str | Path, next_step: int = 0, tensorboard: bool = True, write: bool = True) -> None:
-        self._directory = Path(directory)
+        self._directory = Path(directory).absolute()
         self._path = self._directory / "metrics.jsonl"
         self._last = self._file = self._events = None
         if write:

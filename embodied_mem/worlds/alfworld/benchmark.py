@@ -282,7 +282,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
     name = (folder.parent if folder.name == "weights" else folder).name
-    out = config.out or pathlib.Path("runs") / "evaluation" / name
+    out = config.out or pathlib.Path("runs").absolute() / "evaluation" / name
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
     same = (
         "commit",

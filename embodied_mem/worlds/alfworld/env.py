@@ -40,7 +40,7 @@ def data_root() -> Path | None:
     Looked for: `$EMBODIED_MEM_DATA/alfworld`, `$ALFWORLD_DATA`, `~/.cache/alfworld` where that is not set, each also
     with `json_2.1.1` below it.
     """
-    roots = [Path(os.environ[name]) / below for name, below in _ROOTS if os.environ.get(name)]
+    roots = [Path(os.environ[name]).absolute() / below for name, below in _ROOTS if os.environ.get(name)]
     if not os.environ.get("ALFWORLD_DATA"):  # where ALFWorld's own download puts them then
         roots.append(Path("~/.cache/alfworld").expanduser())
     candidates = [candidate for root in roots for candidate in (root / "json_2.1.1", root)]

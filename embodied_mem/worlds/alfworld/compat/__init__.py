@@ -81,7 +81,7 @@ class AlfredTWEnv:
     def collect_game_files(self, verbose: bool = False) -> None:
         """List the games anew, after the config was changed, say."""
         folder_field, count_field = _SPLITS[self.train_eval]
-        folder = Path(os.path.expandvars(_field(self.config, "dataset", folder_field)))
+        folder = Path(os.path.expandvars(_field(self.config, "dataset", folder_field))).absolute()
         numbers = _field(self.config, "env", "task_types")
         if not numbers:
             raise InvalidInputError("config: env.task_types: expected at least one of 1 to 6, got none")
