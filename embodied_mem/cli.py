@@ -4,8 +4,8 @@
     embodied-mem play alfworld --tasks valid_seen           # play a world in the terminal
     embodied-mem play alfworld --tasks generated            # likewise, a new home, without any data
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
-    embodied-mem memory show memory/ann --user ann          # what a memory folder holds; search, forget, export
-    embodied-mem view memory/ann --user ann                 # a page to look at it; also of a trace of `demo`
+    embodied-mem memory show memory/ann                     # what a memory folder holds; search, forget, export
+    embodied-mem view memory/ann                            # a page to look at it; also of a trace of `demo`
     embodied-mem data                                       # what each world needs, what is there, where to get it
     embodied-mem data eb_alfred --from DOWNLOADS            # makes a world's files from what its publishers give
     embodied-mem doctor                                     # what is installed, what is missing, what mends it

@@ -19,6 +19,7 @@ from embodied_mem.evaluation import evaluate
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, episodes_of, option
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import write_result
+from embodied_mem.memory import LifelongMemory, Scope
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -206,6 +207,31 @@ def test_published_weights_are_found_by_their_name_in_a_clone_and_in_a_package(m
         assert of_commands.weights_folder(name) == package / "weights/habits"
     for name in ("runs/habits", "weights", "/habits"):
         assert of_commands.weights_folder(name) == pathlib.Path(name)
+
+
+@pytest.mark.parametrize("command", ["show", "export", "search"])
+def test_a_reader_that_goes_ends_a_command_without_a_word(tmp_path, command):
+    """As `| head -1` does: after one line of more than a pipe holds, or of little that is flushed at the end."""
+    for count in (3, 3000):
+        folder = tmp_path / str(count)
+        with LifelongMemory.open(folder, Scope(user="ann"), fsync="never") as memory:
+            for number in range(count):
+                memory.tell(f"The number of box {number} is {number * 7}.")
+        arguments = [command, str(folder), *(["box", "--budget_tokens", "100000"] if command == "search" else [])]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "embodied_mem.cli", "memory", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+        )  # fmt: skip
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait() == 141
+
+
+def test_another_broken_pipe_is_no_quiet_end():
+    code = "from embodied_mem.evaluation.command import run\ndef main(): raise BrokenPipeError('simulator')\nrun(main)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 1
+    assert "simulator" in run.stderr
 
 
 def _constant(path, name):

@@ -11,9 +11,11 @@ import argparse
 import dataclasses
 import os
 import pathlib
+import select
+import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from embodied_mem.errors import EmbodiedMemError, InternalError, InvalidInputError
 
@@ -49,7 +51,8 @@ EXTRA_OF = {
 def run(main: Callable[[], object], *, resumes: bool = False) -> None:
     """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 1.
 
-    Ctrl-C ends it with status 130 and one line.
+    Ctrl-C ends it with status 130 and one line. A reader that closed the pipe of standard output, as `head` does, ends
+    it without a word and with status 141.
 
     One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
     this one.
@@ -59,7 +62,15 @@ def run(main: Callable[[], object], *, resumes: bool = False) -> None:
         resumes: whether the same command goes on where it was stopped.
     """
     try:
-        main()
+        try:
+            main()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _is_closed_pipe(sys.stdout):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+        sys.exit(128 + signal.SIGPIPE)
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on" if resumes else "\nstopped", file=sys.stderr, flush=True)
         if _several():
@@ -84,6 +95,13 @@ def run(main: Callable[[], object], *, resumes: bool = False) -> None:
             traceback.print_exc()
         print(f"error: {str(error)[:500]}\n{_AGAIN}", file=sys.stderr, flush=True)
         os._exit(1)
+
+
+def _is_closed_pipe(file: TextIO) -> bool:
+    """Return whether nobody reads what is written to a file."""
+    poll = select.poll()
+    poll.register(file.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _several() -> bool:

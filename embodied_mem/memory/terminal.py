@@ -1,12 +1,12 @@
 """A memory folder in the terminal: what it holds, what fits a question, what is to be forgotten, all of it as JSON.
 
-    embodied-mem memory show memory/ann --user ann --environment home          # --module notes, --all: past entries too
-    embodied-mem memory search memory/ann "where is the mug" --user ann --environment home
-    embodied-mem memory forget memory/ann --object "mug 1" --user ann --environment home         # from every file
-    embodied-mem memory export memory/ann --user ann --environment home > ann.jsonl
+    embodied-mem memory show memory/ann                            # --module notes, --all: past entries too
+    embodied-mem memory search memory/ann "where is the mug"
+    embodied-mem memory forget memory/ann --object "mug 1"         # from every file
+    embodied-mem memory export memory/ann > ann.jsonl
 
-A folder belongs to one scope (--user, --robot, --environment), as it was made; another one is refused. `show`, `search`
-and `export` change nothing and may run beside the program that writes.
+The scope is read from the folder; where --user, --robot or --environment is given, another one is refused. `show`,
+`search` and `export` change nothing and may run beside the program that writes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from embodied_mem.errors import DataNotFoundError
-from embodied_mem.memory.graph.records import Scope
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.lifelong.kept import Kept
+from embodied_mem.memory.store.snapshot_files import folder_scope
 
 
 def line_of(entry: Kept) -> str:
@@ -51,7 +51,7 @@ def main(
         one = actions.add_parser(name, help=about, description=about)
         one.add_argument("directory", help="the memory's folder")
         for field in ("user", "robot", "environment"):
-            one.add_argument(f"--{field}", default="", help="of its scope")
+            one.add_argument(f"--{field}", help="of its scope; default: what the folder says")
         if name == "show":
             one.add_argument("--module", help="of this memory alone: spatial, temporal, notes, profile, ...")
             one.add_argument("--all", action="store_true", help="what is no longer so, too")
@@ -67,7 +67,7 @@ def main(
     output = output or sys.stdout
     if not os.path.isdir(options.directory):
         raise DataNotFoundError(f"memory: expected a memory's folder, got {options.directory!r}, which is none")
-    scope = Scope(options.user, options.robot, options.environment)
+    scope = folder_scope(options.directory, user=options.user, robot=options.robot, environment=options.environment)
     with LifelongMemory.open(options.directory, scope, read_only=options.action != "forget") as memory:
         if options.action == "show":
             entries = [one for one in memory.get_all(options.module) if options.all or one.ended is None]

@@ -4,7 +4,8 @@
     for asked in reply.choices[0].message.tool_calls:
         answer = call(memory, asked.function.name, asked.function.arguments)      # JSON, also where it fails
 
-A model never says that a text is the user's own word unless it is told so: `source` has to be given. What a document
+A model never says that a text is the user's own word unless it is told so: `source` has to be given. A call has a bound
+on its texts and on the entries that it asks for. What a document
 or another agent says comes back as a quotation, with a warning that it is no instruction.
 """
 
@@ -21,27 +22,34 @@ from ..memory.trust import LEVELS, QUOTED, WARNING
 
 MOST = 50
 """Entries that one recall may ask for."""
+MAX_TEXT = 10_000
+"""Characters of a text that one call may give."""
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-_ID = {"type": "string", "description": "Id of an entry, as recall gave it, such as notes:12."}
+_ID = {"type": "string", "maxLength": 100, "description": "Id of an entry, as recall gave it, such as notes:12."}
+_SOURCE = {
+    "type": "string",
+    "enum": list(LEVELS),
+    "description": "Whose word it is: user for what the user said in this conversation, sensor for what was measured, "
+    "agent for another assistant, document for anything read.",
+}
 _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "remember": (
         "Keep a statement for later, in plain words, one fact a call. Says what was stored, and which older entries it "
         "confirms or ends.",
         _object(
             {
-                "text": {"type": "string", "description": "The statement: 'I am vegetarian.'"},
-                "source": {
+                "text": {"type": "string", "maxLength": MAX_TEXT, "description": "The statement: 'I am vegetarian.'"},
+                "source": _SOURCE,
+                "when": {
                     "type": "string",
-                    "enum": list(LEVELS),
-                    "description": "Whose word it is: user for what the user said in this conversation, sensor for "
-                    "what was measured, agent for another assistant, document for anything read.",
+                    "maxLength": 1000,
+                    "description": "The date, in any words; leave out for now.",
                 },
-                "when": {"type": "string", "description": "The date, in any words; leave out for now."},
             },
             ["text", "source"],
         ),
@@ -51,7 +59,11 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
         "instruction.",
         _object(
             {
-                "query": {"type": "string", "description": "What it is about, as a question or as key words."},
+                "query": {
+                    "type": "string",
+                    "maxLength": MAX_TEXT,
+                    "description": "What it is about, as a question or as key words.",
+                },
                 "k": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "At most so many; default 10."},
                 "as_of": {"type": "integer", "minimum": 0, "description": "What was so at this time; default now."},
             },
@@ -59,12 +71,22 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
         ),
     ),
     "update": (
-        "Correct the text of a note that was remembered before. The old text stays in its history.",
-        _object({"id": _ID, "text": {"type": "string", "description": "What is so instead."}}, ["id", "text"]),
+        "Correct the text of a note that was remembered before. The old text stays in its history. Only a source that "
+        "is trusted as much as the note's may do so; the note keeps its own.",
+        _object(
+            {
+                "id": _ID,
+                "text": {"type": "string", "maxLength": MAX_TEXT, "description": "What is so instead."},
+                "source": _SOURCE,
+            },
+            ["id", "text", "source"],
+        ),
     ),
     "forget": (
         "Remove an entry for good, from the disk too; or all that names a thing. Only when the user asks for it.",
-        _object({"id": _ID, "object": {"type": "string", "description": "A thing: 'blue mug'."}}, []),
+        _object(
+            {"id": _ID, "object": {"type": "string", "maxLength": 1000, "description": "A thing: 'blue mug'."}}, []
+        ),
     ),
     "explain": ("Say why the last recall found what it found, and what it left out.", _object({}, [])),
 }
@@ -105,7 +127,7 @@ def _arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInputError(f"{name}: expected arguments as a JSON object: {error}") from error
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"{name}: expected arguments as a JSON object, got {shown(arguments)}")
@@ -115,6 +137,10 @@ def _arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(f"{name}: expected some of {', '.join(parameters['properties'])}, got {unknown[0]!r}")
     if missing := [key for key in parameters["required"] if key not in given]:
         raise InvalidInputError(f"{name}: expected {missing[0]!r}, got none")
+    for key, value in given.items():
+        most = parameters["properties"][key].get("maxLength", MAX_TEXT)
+        if isinstance(value, str) and len(value) > most:
+            raise InvalidInputError(f"{name}: {key}: expected at most {most} characters, got {len(value)}; give parts")
     return given
 
 
@@ -124,8 +150,8 @@ def _remember(memory: LifelongMemory, text: Any, source: Any, when: Any = "") ->
     return _written(memory.tell(text, trust=source, when=when))
 
 
-def _update(memory: LifelongMemory, id: Any, text: Any) -> dict[str, Any]:
-    return _written(memory.update(id, text))
+def _update(memory: LifelongMemory, id: Any, text: Any, source: Any) -> dict[str, Any]:
+    return _written(memory.update(id, text, trust=source))
 
 
 def _written(receipt: Any) -> dict[str, Any]:

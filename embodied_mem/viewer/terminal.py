@@ -2,7 +2,7 @@
 
     embodied-mem demo --trace demo.jsonl && embodied-mem view demo.jsonl             # writes demo.html
     embodied-mem evaluate --deliveries compiled --num_tasks 8 --trace compiled.jsonl && embodied-mem view compiled.jsonl
-    embodied-mem view memory/ann --user ann --environment home --out ann.html
+    embodied-mem view memory/ann --out ann.html
 
 A trace is shown step by step (arrow keys; up and down change the episode); `demo.html#2.5` is the fifth step of the
 second episode. Of a memory folder there are the graph with
@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.memory.graph.records import Scope
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.lifelong.kept import Kept
+from embodied_mem.memory.store.snapshot_files import folder_scope
 from embodied_mem.viewer.page import page
 
 
@@ -75,11 +75,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view"
     parser.add_argument("path", type=pathlib.Path, help="a file of --trace, or a memory's folder")
     parser.add_argument("--out", type=pathlib.Path, help="default: the path's name with .html, in the present folder")
     for field in ("user", "robot", "environment"):
-        parser.add_argument(f"--{field}", default="", help="of the memory's scope")
+        parser.add_argument(f"--{field}", help="of the memory's scope; default: what the folder says")
     options = parser.parse_args(None if arguments is None else list(arguments))
     path = options.path
     if path.is_dir():
-        scope = Scope(options.user, options.robot, options.environment)
+        scope = folder_scope(path, user=options.user, robot=options.robot, environment=options.environment)
         with LifelongMemory.open(path, scope, read_only=True) as memory:
             data = memory_data(memory)
     elif path.is_file():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import itertools
 
 import pytest
 
-from embodied_mem.errors import DataNotFoundError, InvalidInputError, StorageError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope, terminal
+from embodied_mem.viewer import terminal as view
 
 ANN = Scope(user="ann", environment="home")
-WHOSE = ["--user", "ann", "--environment", "home"]
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def folder(tmp_path):
 
 def said(*arguments):
     output = io.StringIO()
-    assert terminal.main([*arguments, *WHOSE], output=output) == 0
+    assert terminal.main(arguments, output=output) == 0
     return output.getvalue()
 
 
@@ -49,9 +51,30 @@ def test_what_is_forgotten_is_gone_from_the_files(folder):
     assert "mug 1" in said("export", folder)
 
 
-def test_wrong_folders_and_scopes_are_refused_and_nothing_is_made(folder, tmp_path):
+def test_a_missing_folder_is_named_and_not_made(tmp_path):
     with pytest.raises(DataNotFoundError, match="expected a memory's folder"):
         terminal.main(["show", str(tmp_path / "gone")])
     assert not (tmp_path / "gone").exists()
-    with pytest.raises((InvalidInputError, StorageError), match="ann"):
-        terminal.main(["show", folder])
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize(
+    "scope", [Scope(), Scope(user="ann"), ANN, Scope("日本", "r 2", "it's"), Scope(environment="home")]
+)
+def test_the_scope_is_that_of_the_folder_and_another_one_is_refused(tmp_path, scope, is_compacted):
+    with LifelongMemory.open(tmp_path, scope) as memory:
+        memory.tell("My sister gave me the blue mug.")
+        if is_compacted:
+            memory.store.snapshot()
+            memory.tell("My sister gave me the red cup.")
+    given = {f"--{name}": value for name, value in dataclasses.asdict(scope).items()}
+    for options in ([], *([name, value] for name, value in given.items()), [*itertools.chain(*given.items())]):
+        assert "blue mug" in said("show", str(tmp_path), *options)
+        assert view.main([str(tmp_path), *options, "--out", str(tmp_path / "a.html")], output=io.StringIO()) == 0
+    for name in given:
+        for command in (["show"], ["search", "mug"], ["forget", "--object", "mug"], ["export"]):
+            with pytest.raises(InvalidInputError, match=f"expected that of .*got {name} bob"):
+                terminal.main([command[0], str(tmp_path), *command[1:], name, "bob"])
+        with pytest.raises(InvalidInputError, match=f"expected that of .*got {name} bob"):
+            view.main([str(tmp_path), name, "bob"])
+    assert "blue mug" in said("show", str(tmp_path))

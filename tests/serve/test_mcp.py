@@ -9,11 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope
 
 pytest.importorskip("mcp_types", reason='the package mcp 2 is not installed: pip install "embodied_mem[mcp]"')
@@ -76,6 +78,114 @@ def test_what_was_answered_survives_a_kill(tmp_path):
     with LifelongMemory.open(tmp_path / "ann", Scope(user="ann")) as memory:
         texts = {entry.text for entry in memory.get_all("notes")}
     assert {f"The number of box {number} is {number * 7}." for number in answered} <= texts
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_signal_ends_the_server_at_once(tmp_path, number, is_asked):
+    """Before a client said anything, and between two of its calls; the folder is free again."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "embodied_mem.serve.mcp", str(tmp_path / "ann"), "--user", "ann"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}
+    process.stdin.write(json.dumps(hello).encode() + b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline()
+    if is_asked:
+        call = {"name": "remember", "arguments": {"text": "My cat is called Tom.", "source": "user"}}
+        for message in (
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+        ):
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        assert b"stored" in process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(10) == 128 + number
+    assert process.stderr.read() == b""
+    with LifelongMemory.open(tmp_path / "ann", Scope(user="ann")) as memory:
+        assert [entry.text for entry in memory.get_all("notes")] == ["My cat is called Tom."] * is_asked
+
+
+def test_the_scope_is_that_of_the_folder(tmp_path, capsys):
+    """A folder made for a user, a robot and an environment is served as it is; another scope is refused by name."""
+    scope = Scope(user="ann", robot="r2", environment="home")
+    for folder in (tmp_path / "one", tmp_path / "all" / "ann"):
+        with LifelongMemory.open(folder, scope) as memory:
+            memory.tell("My cat is called Tom.")
+
+    async def recall(options):
+        parameters = stdio(tmp_path / "one")
+        parameters.args = [*parameters.args[:3], *options]
+        async with Client(parameters) as client:
+            return (await called(client, "recall", query="cat"))[0]
+
+    for options in ([], ["--user", "ann"], ["--robot", "r2", "--environment", "home"]):
+        assert "Tom" in str(asyncio.run(recall(options)))
+    memories = served.Memories(tmp_path / "all")
+    assert memories.of("ann").scope == scope
+    memories.close()
+    for name in ("user", "robot", "environment"):
+        assert served.main([str(tmp_path / "one"), f"--{name}", "bob"]) == 1
+        assert f"got --{name} bob" in capsys.readouterr().err
+    assert served.main([str(tmp_path / "new")]) == 1
+    assert "--user: expected one" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "all" / "ann").rename(tmp_path / "all" / "bob")
+    with pytest.raises(InvalidInputError, match="got --user bob"):
+        served.Memories(tmp_path / "all").of("bob")
+
+
+def test_users_do_not_wait_for_each_other_and_one_user_takes_one_thread(tmp_path, monkeypatch):
+    """While the calls of one user hang, another one is answered; more calls than may wait are refused at once."""
+    free = threading.Event()
+
+    def slow(memory, name, arguments):
+        if memory.scope.user == "ann":
+            assert free.wait(60)
+        return {"user": memory.scope.user}
+
+    monkeypatch.setattr(served, "answer", slow)
+    memories = served.Memories(tmp_path)
+
+    async def talk():
+        hanging = [asyncio.create_task(memories.call("ann", "recall", {})) for _ in range(served.MAX_CALLS + 3)]
+        await asyncio.sleep(0)
+        for user in ("bob", "eve"):
+            assert await asyncio.wait_for(memories.call(user, "recall", {}), 30) == (f'{{"user": "{user}"}}', False)
+        for task in hanging[:5]:
+            task.cancel()  # the client has gone: the call is made all the same
+        refused = [text for text, failed in await asyncio.gather(*hanging[-3:]) if failed]
+        assert len(refused) == 3
+        assert all("calls at a time" in text for text in refused)
+        working = [one for one in threading.enumerate() if one.name.startswith("embodied_mem.mcp")]
+        assert len(working) <= 3  # one for each user
+        free.set()
+        assert {await task for task in hanging[5:-3]} == {('{"user": "ann"}', False)}
+
+    asyncio.run(talk())
+    memories.close()
+
+
+def test_the_server_goes_on_with_a_store_that_has_to_be_opened_again(tmp_path):
+    """A disk that refuses fsync once closes the log of a store; the next call opens it anew."""
+    memories = served.Memories(tmp_path)
+
+    async def remember(text):
+        return await memories.call("ann", "remember", {"text": text, "source": "user"})
+
+    assert not asyncio.run(remember("My cat is called Tom."))[1]
+    memories.of("ann").store._broken = "event 2 was recorded and not applied"
+    said, failed = asyncio.run(remember("My dog is called Rex."))
+    assert failed
+    assert "open the store again" in said
+    assert not asyncio.run(remember("My dog is called Rex."))[1]
+    assert [entry.text for entry in memories.of("ann").get_all("notes")] == [
+        "My cat is called Tom.", "My dog is called Rex."
+    ]  # fmt: skip
+    memories.close()
 
 
 def children(parent):

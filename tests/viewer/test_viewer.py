@@ -166,7 +166,7 @@ def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path, browser):
         memory.end_task(won=False)
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     out = tmp_path / "ann.html"
-    assert main([str(folder), "--user", "ann", "--environment", "home", "--out", str(out)], output=io.StringIO()) == 0
+    assert main([str(folder), "--out", str(out)], output=io.StringIO()) == 0
     assert before == {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     entries = data_of(out.read_text())["entries"]
     facts = [entry["fact"] for entry in entries if entry["fact"]]

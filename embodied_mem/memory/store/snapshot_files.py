@@ -11,12 +11,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import pathlib
 import re
+import shlex
 import struct
+from collections.abc import Mapping
 
 from ...atomic_file import remove_leftovers, replacing
 from ...errors import InvalidInputError, StorageError
+from ..graph.records import Scope, scope_from_text
 from .log_end import END_NAME
 
 VECTORS_NAME = "vectors.bin"
@@ -25,6 +29,8 @@ VECTORS_NAME = "vectors.bin"
 MAGIC = b"EMEMSNAP"
 VERSION = 1
 _HEAD = struct.Struct("<8sII")
+_LOG_HEAD = struct.Struct("<8sIIQ")
+_MAX_SCOPE_BYTES = 1 << 20
 _NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
 _LOG = r"events-[0-9a-f]{16}\.log"
 _UNFINISHED = re.compile(rf"\.({_NAME.pattern}|{_LOG}|{END_NAME})\.[0-9a-f]{{16}}\.partial")
@@ -103,6 +109,46 @@ def read_snapshot(path: pathlib.Path, scope: str) -> StoredSnapshot:
     if offset != len(data):
         raise StorageError(f"{path}: expected the end at offset {offset}, got {len(data) - offset} more bytes")
     return StoredSnapshot(about["sequence"], states)
+
+
+def folder_scope(folder: str | os.PathLike[str], **given: str | None) -> Scope:
+    """Return the scope that a folder of a store has; a folder without one gets what is given.
+
+    Args:
+        folder: it may be missing.
+        given: fields of the scope that are known; None for what the folder says.
+
+    Raises:
+        InvalidInputError: the folder has another scope than what is given.
+    """
+    folder, known = pathlib.Path(folder), {name: value for name, value in given.items() if value is not None}
+    for path in sorted(folder.iterdir(), reverse=True) if folder.is_dir() else ():
+        if (stored := _stored_scope(path)) is None:
+            continue
+        own = dataclasses.asdict(stored)
+        if wrong := {name: value for name, value in known.items() if own[name] != value}:
+            raise InvalidInputError(f"scope: expected that of {folder}, {_named(own)}; got {_named(wrong)}")
+        return stored
+    return Scope(**known)
+
+
+def _stored_scope(path: pathlib.Path) -> Scope | None:
+    """The scope in the header of a file of a store; None for any other file, or a damaged one."""
+    is_log = re.fullmatch(_LOG, path.name) is not None
+    if not is_log and not _NAME.fullmatch(path.name):
+        return None
+    try:
+        with path.open("rb") as file:
+            head = file.read(_LOG_HEAD.size if is_log else _HEAD.size)
+            length = _LOG_HEAD.unpack(head)[2] if is_log else _HEAD.unpack(head)[2]
+            text = file.read(min(length, _MAX_SCOPE_BYTES)).decode()
+        return scope_from_text(text if is_log else json.loads(text)["scope"])
+    except (OSError, ValueError, TypeError, LookupError, struct.error):
+        return None
+
+
+def _named(fields: Mapping[str, str]) -> str:
+    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in fields.items() if value) or "nobody's"
 
 
 def load_newest(folder: pathlib.Path, scope: str) -> tuple[StoredSnapshot, list[str]]:
