@@ -1,6 +1,11 @@
 """Words of a text as memories compare them: normal form, without ending, without those that say nothing.
 
-content_words("Where did my sister's mugs go?")      # ["sister", "mug"]
+    words_of("Ann's C++ book, 猫が")                      # ["ann", "c", "+", "+", "book", "猫", "が"]
+    content_words("Where did my sister's mugs go?")      # ["sister", "mug"]
+    same_text(" I LIKE tea.") == same_text("i like tea")
+
+A word is a run of letters, marks and digits. Scripts without spaces between words (Han, kana, Hangul, Thai, ...) give
+one word for each character with its marks, and signs (emoji, "+", "%", "€") are words, too. Punctuation is none.
 """
 
 from __future__ import annotations
@@ -8,11 +13,24 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterable
 
+from .dates import date_words
 from .mentions import normal
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ENDING = r"(?:['’](?:s|t|ll|ve|re|d|m)(?![^\W_]))?"
+_SIGN = "[#$%&*+<=>@^|~]"
+_BEFORE_DIGIT = r"[-.,:/](?=\d)"
+_ASCII_WORD = re.compile(rf"([a-z0-9]+|{_SIGN}){_ENDING}")
+_ASCII_SAID = re.compile(rf"[a-z0-9]+|{_SIGN}|{_BEFORE_DIGIT}")
+_BLANK = re.compile(r"(?<!\d) | (?!\d)")
+_UNSPACED = (
+    "\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3040-\u30fa"
+    "\u30fc-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
+)
+"""Ranges of the scripts without spaces between words; Hangul, which has them, writes particles without one."""
 _ANY_WORD = re.compile(r"[\w']+")
 _LIGHT_WORDS = """
     a an the this that these those some any each every all both such same other another than then so too very just also
@@ -81,15 +99,47 @@ def tells_when(words: Iterable[str]) -> bool:
     return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in words)
 
 
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a word, of a character that is one by itself, and of what tells texts apart.
+
+    They are made when the first text needs them.
+    """
+    kinds: dict[str, list[str]] = {"M": [], "S": []}
+    for character in map(chr, range(0x80, 0x1FC00)):
+        kinds.get(unicodedata.category(character)[0], []).append(character)
+    marks, signs = map("".join, kinds.values())
+    single, letter = rf"[{_UNSPACED}{signs}]", rf"[^\W_{_UNSPACED}]"
+    word = rf"{letter}(?:{letter}|[{marks}])*|{single}[{marks}]*|{_SIGN}"
+    return re.compile(rf"({word}){_ENDING}"), re.compile(single), re.compile(rf"{word}|[{marks}]|{_BEFORE_DIGIT}")
+
+
 def words_of(text: str) -> list[str]:
-    """All words, in normal form and whole; an ending like "'s" is off."""
-    words = _WORD.findall(normal(text))
-    return [word if word.isalnum() else word.partition("'")[0].partition("’")[0] for word in words]
+    """List all words, in normal form and whole; an ending like "'s" is off."""
+    text = normal(text)
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return _patterns()[0].findall(text.replace("ʼ", "'"))
+
+
+def same_text(text: str) -> str:
+    """Give a form that is equal for texts that differ in blanks, punctuation, case and Unicode form alone."""
+    text = normal(text)
+    pattern = _ASCII_SAID if text.isascii() else _patterns()[2]
+    return _BLANK.sub("", " ".join(pattern.findall(text)))
 
 
 def content_words(text: str) -> list[str]:
-    """Stems of the words that carry meaning, in order, with repetitions; "i" for all words of the one who speaks."""
-    return [stem(word) for word in words_of(text) if word not in LIGHT]
+    """Stems of the words that carry meaning, in order, with repetitions, then what their dates and pairs stand for.
+
+    The dates are those of `date_words`; the pairs, of neighbours in scripts without spaces.
+    """
+    words = words_of(text)
+    found = [stem(word) for word in words if word not in LIGHT]
+    if not text.isascii():
+        single = _patterns()[1]
+        found += [one + two for one, two in itertools.pairwise(words) if single.match(one) and single.match(two)]
+    return found + [word for word in map(stem, date_words(words)) if word not in found]
 
 
 def phrases(query: str) -> list[tuple[str, str]]:
