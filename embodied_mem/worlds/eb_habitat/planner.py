@@ -15,8 +15,8 @@ Needs of steps: ("there", thing, place), ("holding", kind), ("empty hand",), ("s
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
@@ -25,10 +25,14 @@ from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
 from embodied_mem.agents.robot.skills import Skill
+from embodied_mem.language.clauses import State
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.eb_habitat.kinds import DOORS
 from embodied_mem.worlds.eb_habitat.rules import ALIASES, COMMON_NAMES, EbHabitatBeliefs, EbHabitatRules, Errand
+from embodied_mem.worlds.eb_habitat.wording.instruction import Goal
 
+_MANY = 10
+"""Things that are picked up for one reading at most, where all of a kind are meant."""
 _UNSEEN = 0.5
 """Finds added to those in each place, as in ALFWorld's `search_prior`."""
 
@@ -46,26 +50,34 @@ class EbHabitatPlanner:
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
         now = EbHabitatBeliefs.of(situation)
-        meant = now.working.meant
-        if meant.go:
-            place = ALIASES.get(meant.go, meant.go)
+        order, remembered = _search_order(situation), _remembered(situation)
+        while (meant := now.working.meant).condition is not None:
+            if (holds := _truth(meant.condition, now)) is None:
+                return _look(meant.condition, now, order)
+            branch = meant.then if holds else meant.otherwise
+            now.working.meant = branch if branch is not None else Goal()
+        if meant.go and not meant.moves:
+            place = _named(meant.go)
             again = now.at == place  # it is the wrong place, or one that goes by another name
             if again and not self._retries:
                 return Plan((COMPLETE,))
             options = [p for p in now.working.receptacles if p != place] if again else [place]
             return Plan((PlanStep(_go(options[0]), (), "the goal is to be there"),))
-        if meant.close or meant.open:
+        if (meant.close or meant.open) and not meant.moves:
             stand, door = DOORS[meant.close or meant.open]
             verb = "close" if meant.close else "open"
             last = PlanStep(f"{verb} the {door}", (), "the goal")
             if now.working.action == last.command and not self._retries:
                 return Plan((COMPLETE,))
             return Plan((PlanStep(_go(stand), (), f"to {verb} it"), last))
-        order, remembered = _search_order(situation), _remembered(situation)
+        order = [place for place in order if place not in map(_named, meant.shunned)]
 
         def steps_of(reading: tuple[Errand, ...]) -> list[PlanStep] | None:
+            now.working.reading = reading
             if _Imagined(reading, now, order, remembered).holds():
-                return []
+                return _last_steps(meant, now)
+            if any(now.working.picks[reading, e.kind] >= (_MANY if e.all else e.count + 2) for e in reading):
+                return None  # it goes round in a circle
             return foreseen(_Imagined(reading, now.copy(), order, remembered).next) or None
 
         if plan := plan_untried(_readings(now), now.working.tried, steps_of, retries=self._retries):
@@ -76,12 +88,60 @@ class EbHabitatPlanner:
         return Plan((PlanStep(_go(next(p for p in left if p != now.at)), (), "nothing else is to be done"),))
 
 
+def _named(place: str) -> str:
+    return ALIASES.get(place, place)
+
+
+def _truth(state: State, now: EbHabitatBeliefs) -> bool | None:
+    """Whether a state holds; None if that was not seen yet."""
+    place = _named(state.places[0]) if state.places else ""
+    if state.is_door:
+        known = place in now.opened or place in now.closed or place in now.working.looked
+        return (place in now.opened) == state.holds if known else None
+    found = {p for thing, p in now.things.items() if not state.things or class_of(thing) in state.things}
+    if found and (not place or place in found):
+        return state.holds
+    places = [place] if place else now.working.receptacles
+    is_known = all(p in now.searched or p in now.working.looked for p in places)
+    return not state.holds if is_known else None
+
+
+def _look(state: State, now: EbHabitatBeliefs, order: Sequence[str]) -> Plan:
+    """Goes where it can be seen whether a state holds."""
+    places = [_named(state.places[0])] if state.places else [p for p in order if p not in now.searched]
+    place = next(p for p in places if p not in now.working.looked)
+    stand, door = DOORS.get(place, (place, ""))
+    is_open = place in now.opened or state.is_door
+    if door and not is_open and now.at == stand:
+        now.working.looked.add(place)
+        return Plan((PlanStep(f"open the {door}", (), "to see what is in it"),))
+    if not door or is_open or now.at == stand:
+        now.working.looked.add(place)
+    return Plan((PlanStep(_go(stand), (), "to see what the goal depends on"),))
+
+
+def _last_steps(meant: Goal, now: EbHabitatBeliefs) -> list[PlanStep]:
+    """What is done when everything is in its place: a door is shut, a place gone to."""
+    if meant.close and meant.close not in now.closed:
+        stand, door = DOORS[meant.close]
+        walk = [] if now.at == stand else [PlanStep(_go(stand), (), "to close it")]
+        return [*walk, PlanStep(f"close the {door}", (("open", meant.close),), "the goal wants it closed")]
+    return (
+        [PlanStep(_go(_named(meant.go)), (), "the goal is to be there")]
+        if meant.go and now.at != _named(meant.go)
+        else []
+    )
+
+
 def _readings(now: EbHabitatBeliefs) -> list[tuple[Errand, ...]]:
     """Readings of the goal, the likeliest first."""
     slots = []
     for move in now.working.meant.moves[:4]:
         options = [
-            (i + j, Errand(kind, ALIASES.get(place, place), ALIASES.get(move.source, move.source), move.all))
+            (
+                i + j,
+                Errand(kind, _named(place), _named(move.source), move.all, move.count, tuple(map(_named, move.avoid))),
+            )
             for i, kind in enumerate(move.kinds)
             for j, place in enumerate(move.places or ("",))
         ]
@@ -120,6 +180,7 @@ class _Imagined:
         remembered: Mapping[str, Collection[str]],
     ):
         self.reading, self.now, self.order, self.remembered = reading, now, order, remembered
+        self._brought: Counter[str] = Counter()
         self._finished = False
 
     def holds(self) -> bool:
@@ -142,7 +203,8 @@ class _Imagined:
 
     def _wanted(self, errand: Errand) -> tuple[str, str] | None:
         """(thing, place) to be fetched; from the source, if one is named and was not searched in vain."""
-        found = {t: p for t, p in self.now.of_kind(errand.kind).items() if p != errand.place}
+        kept = {e.place for e in self.reading if e.kind == errand.kind} | {*errand.avoid}
+        found = {t: p for t, p in self.now.of_kind(errand.kind).items() if p not in kept}
         if errand.source and (here := {t: p for t, p in found.items() if p == errand.source}):
             found = here
         elif errand.source and (not errand.place or errand.source not in self.now.searched):
@@ -153,16 +215,19 @@ class _Imagined:
         now, places = self.now, self.now.of_kind(errand.kind).values()
         if now.held == errand.kind:
             return False
+        if not errand.place and not errand.source:
+            return now.working.brought[errand.kind] + self._brought[errand.kind] >= errand.count
         if not errand.place:
             return errand.source in now.searched and errand.source not in places
         if errand.all:
             open_air = [p for p in now.working.receptacles if p not in DOORS]
             return set(open_air) <= now.searched and all(place == errand.place for place in places)
-        return errand.place in places
+        return [*places].count(errand.place) >= errand.count
 
     def _elsewhere(self, errand: Errand) -> str:
         """Where to leave what is only to be taken away."""
-        return "sofa" if errand.source != "sofa" else "brown table"
+        barred = {errand.source, *errand.avoid}
+        return next(place for place in ("sofa", "brown table", "black table", "TV stand") if place not in barred)
 
     def _near(self) -> str:
         return self.now.at if self.now.at in self.now.working.receptacles else "sofa"
@@ -177,6 +242,7 @@ class _Imagined:
         now, kind = self.now, self.now.held
         steps = self._walk(place, "to leave it there", ("holding", kind))
         now.held = ""
+        self._brought[kind] += 1
         now.things[f"{kind} {len(now.things) + 10_000}"] = place
         where = COMMON_NAMES.get(place, place)
         return [*steps, PlanStep(f"place at the {where}", (("holding", kind),), "the goal wants it there")]

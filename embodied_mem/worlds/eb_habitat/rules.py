@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import zlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory, home_told
 from embodied_mem.agents.planner_critic.plan import PlanStep
@@ -18,6 +19,7 @@ from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
+from embodied_mem.worlds.eb_habitat.kinds import DOORS
 from embodied_mem.worlds.eb_habitat.layout import Layout
 from embodied_mem.worlds.eb_habitat.wording.instruction import Goal, understand
 
@@ -27,6 +29,7 @@ _HELD = re.compile(r"You are holding an? (.+)\.\Z")
 _LISTED = re.compile(r"Its places are (.*?)\. You")
 ALIASES = {"table 1": "black table", "table 2": "brown table", "chair 1": "chair"}
 """Names without numbers for memory, whose classes are names without their numbers; the first text tells two of them."""
+_BEHIND = {door: place for place, (_, door) in DOORS.items()}
 _KEPT_M = 3.0
 """Between places of whose relation memory keeps facts."""
 COMMON_NAMES = {name: place for place, name in ALIASES.items()}
@@ -40,6 +43,8 @@ class Errand:
     place: str
     source: str
     all: bool
+    count: int = 1
+    avoid: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass
@@ -49,10 +54,18 @@ class HabitatWorking(WorkingMemory):
     Attributes:
         meant: what the instruction asks for.
         home: the apartment's name, where one is told.
+        looked: places that were gone to for a condition.
+        reading: what is being carried out.
+        picks: (reading, kind) -> times that such a thing was picked up for it.
+        brought: kinds that were put down somewhere.
     """
 
     home: str = ""
     meant: Goal = dataclasses.field(default_factory=Goal)
+    looked: set[str] = dataclasses.field(default_factory=set)
+    reading: tuple[Errand, ...] = ()
+    picks: Counter[tuple[tuple[Errand, ...], str]] = dataclasses.field(default_factory=Counter)
+    brought: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
 @dataclasses.dataclass
@@ -81,7 +94,7 @@ def sentences(observation: str, places: Sequence[str]) -> str:
         if found := _HELD.match(line):
             held = f"You are carrying: a {found[1]} 0."
         elif found := _PLACE.match(line):
-            name = ALIASES.get(found[1], found[1])
+            name = _BEHIND.get(found[1], ALIASES.get(found[1], found[1]))
             line = line.replace(found[1], name, 1)
             if (seen := _SEEN.match(line)) and seen[2] != "nothing":
                 first = 100 * (places.index(name) + 1 if name in places else len(places) + 1)
@@ -90,6 +103,15 @@ def sentences(observation: str, places: Sequence[str]) -> str:
                 line = f"{seen[1]} {', '.join(numbered)}."
             lines.append(line)
     return "\n".join([*lines, held])
+
+
+def _kinds_of(meant: Goal) -> Iterator[str]:
+    """Kinds of things that matter for a goal, those of its condition first."""
+    if meant.condition is not None and meant.then is not None and meant.otherwise is not None:
+        yield from meant.condition.things
+        yield from _kinds_of(meant.then)
+        yield from _kinds_of(meant.otherwise)
+    yield from (kind for move in meant.moves for kind in move.kinds)
 
 
 class EbHabitatRules:
@@ -110,7 +132,7 @@ class EbHabitatRules:
         memory.begin_task(task_id, goal, text, place=home or seen, facts=facts)
         places = tuple(subject for subject, relation, _ in read_observation(text).facts if relation == "in room")
         meant = understand(goal, layout)
-        kinds = tuple(dict.fromkeys(kind for move in meant.moves for kind in move.kinds))
+        kinds = tuple(dict.fromkeys(_kinds_of(meant)))
         return HabitatWorking(goal, observation, places, [], began=memory.time, kinds=kinds, meant=meant, home=home)
 
     def note(self, memory: LifelongMemory, working: HabitatWorking, step: PlanStep, observation: str) -> None:
@@ -122,6 +144,10 @@ class EbHabitatRules:
             text += f"\nYou arrive at {ALIASES.get(name, name)}."
         else:
             working.refused.clear()
+            if (kind := step.command.removeprefix("pick up the ")) != step.command:
+                working.picks[working.reading, kind] += 1
+            elif step.command.startswith("place at "):
+                working.brought[working.before[0]] += 1
         working.keep(text)
         memory.observe(step.command, text, outcome=working.status)
 

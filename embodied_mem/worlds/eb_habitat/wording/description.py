@@ -11,6 +11,7 @@ itself. The words stand in `lexicon.txt`; the structure is here:
     RUN noun                       to the left of the sink: any place
     noun 's RUN (noun)             the sofa's left side, the sink's nearest counter
     noun WITH noun RUN             the table with the sofa on its left
+    noun WHOSE RUN noun            the table whose left neighbour is the sofa, to the left of which is the sofa
     noun RUN ITS                   ... the sofa ... the table to its left
     and RUN noun, and noun         more about the same noun; the other end of "between"
 
@@ -45,7 +46,7 @@ _ADJECTIVES = frozenset(("near", "far", "next", "front"))
 _NEVER_ADJECTIVES, _WEAK = _words_in("never before a noun"), _words_in("weak")
 _OWN = frozenset(("it", "its", "itself", "your", "you"))
 _HAS, _TELLS = frozenset(("with", "has", "having", "have", "whose", "where")), frozenset(("has", "have"))
-_RELATIVE, _IS = frozenset(("the", "that", "which")), frozenset(("is", "stands", "sits", "lies"))
+_RELATIVE, _IS = frozenset(("the", "that", "which")), frozenset(("is", "being", "stands", "standing", "sits", "lies"))
 _VERBS_TOO = _words_in("verbs, too")
 _IS_A = _words_in("tells of a place")
 _NOT = frozenset(("not", "isn", "isnt"))
@@ -64,6 +65,8 @@ class _Run:
     last: int
     relations: tuple[str, ...]
     words: frozenset[str]
+    of_it: bool = False
+    """Whether it tells how the second place stands to the first: "whose left neighbour is"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +129,8 @@ class _Sentence:
             i += 1
             if self.words[i - 1] in ("hand", "end") and last == i - 1:
                 last = i
-        return _Run(i, last, tuple(relations), frozenset(self.words[start:i]))
+        of_it = bool(re.search(r"\bwhose\b|\bof which\b", " ".join(self.words[start:i])))
+        return _Run(i, last, tuple(relations), frozenset(self.words[start:i]), of_it and bool(relations))
 
     def is_source(self, start: int) -> bool:
         return bool(SOURCE.search(" ".join(self.words[max(0, start - 5) : start]) + " "))
@@ -157,7 +161,7 @@ class _Sentence:
                 if "both" in run.words:
                     constraints += [_Constraint(_main(run), (anchor,), no=no) for anchor in anchors]
                 else:
-                    constraints += self._constraints(run, anchors, no=no)
+                    constraints += self._constraints(run, anchors, of_it=run.of_it, no=no)
             elif other is not None and relations and not joined and {"to", "of", "from", "by"} & run.words:
                 anchors, end = self._anchors(other, run)
                 constraints += [_Constraint(relation, anchors) for relation in relations]
@@ -167,6 +171,15 @@ class _Sentence:
                 after = self.run(other.end)
                 if not after.relations or (after.end in self.nouns and not _OWN & after.words):
                     break
+                constraints += self._constraints(after, other.kinds, of_it=True, no=no)
+                end = after.last
+            elif (
+                other is not None
+                and joined
+                and constraints[-1].of_it
+                and (after := self.run(other.end)).relations
+                and _OWN & after.words
+            ):
                 constraints += self._constraints(after, other.kinds, of_it=True, no=no)
                 end = after.last
             elif other is not None and not joined and run.words <= _RELATIVE and (rest := self._told_after(other)):
@@ -194,7 +207,9 @@ class _Sentence:
         """What "the table that the sofa stands left of" tells after its second noun."""
         after = self.run(other.end)
         is_told = after.relations and after.end not in self.nouns and _IS & after.words
-        return after if is_told and self._word(after.end - 1) in ("of", "to", "by", "from", "near") else None
+        ends = self._word(after.end - 1) in ("of", "to", "by", "from", "near")
+        own = self._word(other.end) in _IS and bool(_OWN & after.words)
+        return after if is_told and (ends or own) else None
 
     def _constraints(
         self, run: _Run, anchors: tuple[str, ...], *, of_it: bool = False, no: bool = False
