@@ -83,7 +83,8 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
         ),
     ),
     "forget": (
-        "Remove an entry for good, from the disk too; or all that names a thing. Only when the user asks for it.",
+        "Remove an entry for good, from the disk too; or all that names a thing. Only when the user asks for it. "
+        "looks_like_it are entries that are still there and may name the thing: forget by id what is meant.",
         _object(
             {"id": _ID, "object": {"type": "string", "maxLength": 1000, "description": "A thing: 'blue mug'."}}, []
         ),
@@ -172,7 +173,10 @@ def _recall(memory: LifelongMemory, query: Any, k: Any = 10, as_of: Any = None) 
 def _forget(memory: LifelongMemory, id: Any = None, object: Any = None) -> dict[str, Any]:
     if (id is None) == (object is None):
         raise InvalidInputError("forget: expected an id or an object")
-    return {"removed": memory.delete(id) if id is not None else memory.forget(object=object)}
+    receipt = memory.delete(id) if id is not None else memory.forget(object=object)
+    rows = {"entries": receipt.removed, "looks_like_it": receipt.similar[:MOST]}
+    found = {row: [{"id": one.id, "text": one.text} for one in entries] for row, entries in rows.items() if entries}
+    return {"removed": {what: count for what, count in receipt.items() if count}, **found}
 
 
 def _explain(memory: LifelongMemory) -> dict[str, Any]:

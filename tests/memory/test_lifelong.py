@@ -164,13 +164,21 @@ def test_forgetting_episodes_and_users():
             assert all(gone not in item.sources for item in memory.retrieve(query).items)
         assert episodes()[gone].task_id.encode() not in memory.state()
     assert any(2 in item.sources for item in memory.retrieve(episodes()[2].goal).items)
-    assert sum(memory.forget(user="bob").values()) == 0
+    with pytest.raises(InvalidInputError, match="user: expected one of ann, got 'bob'"):
+        memory.forget(user="bob")
+    with pytest.raises(InvalidInputError, match="episode: expected 0 to 4, got 5"):
+        memory.forget(episode=5)
+    seen = [entry.id for entry in memory.get_all() if entry.trust == "sensor"]
+    assert "morning" in memory.state().decode(errors="replace")
     memory.forget(user="ann")
+    assert "morning" not in memory.state().decode(errors="replace")
+    assert [entry.id for entry in memory.get_all()] == seen
+    assert seen
+    memory.forget(everything=True)
     assert memory.retrieve("put a mug in the fridge").items == ()
     state = memory.state().decode(errors="replace")
     assert not any(word in state for word in words())
-    assert "morning" not in state
-    assert memory.forget(user="ann")["task_ids"] == 0
+    assert memory.forget(everything=True)["task_ids"] == 0
 
 
 def test_scopes_do_not_mix():
@@ -288,7 +296,7 @@ def test_wrong_calls():
         memory.task_id(3)
 
 
-SECRETS = {"object": "pen", "episode": 1, "user": "ann"}
+SECRETS = {"object": "pen", "episode": 1, "user": "ann", "everything": True}
 
 
 def bytes_in(folder) -> bytes:
@@ -315,7 +323,8 @@ def test_a_memory_in_a_folder(tmp_path, kind):
     texts = {
         "object": [rf"(?<![a-z]){SECRETS['object']}(?![a-z])"],
         "episode": [re.escape(episodes()[SECRETS["episode"]].task_id)],
-        "user": ["morning", *map(re.escape, goals), *(rf"(?<![a-z]){word}(?!\d)" for word in words())],
+        "user": ["morning"],
+        "everything": ["morning", *map(re.escape, goals), *(rf"(?<![a-z]){word}(?!\d)" for word in words())],
     }[kind]
     found = [text for text in texts if re.search(text.encode(), bytes_in(tmp_path), re.IGNORECASE)]
     assert texts[0] in found

@@ -113,7 +113,7 @@ def _note_filter(where: Mapping[str, Any], as_of: int | None) -> Callable[[Note]
 
     def fits(note: Note) -> bool:
         labels = note.labels if as_of is None else labels_at(note, as_of)
-        own = {"id": f"notes:{note.id}", "trust": note.trust, **note_data(note), **labels}
+        own = {**labels, **note_data(note), "id": f"notes:{note.id}", "trust": note.trust}
         return all(name in own and own[name] == value for name, value in wanted.items())
 
     return fits

@@ -1,6 +1,8 @@
 """Removes what was remembered from all memories of a `LifelongMemory`, and from its files.
 
-memory.forget(object="mug 1")           # or user="ann", or episode=3
+receipt = memory.forget(object="mug 1")           # or user="ann", or episode=3, or everything=True
+receipt["notes.notes"], receipt.removed           # counts, and the entries that are gone
+receipt.similar                                   # entries that may name it in another form: delete what is meant
 memory.delete("notes:12")
 """
 
@@ -9,12 +11,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ...errors import InvalidInputError
+from ..arguments import shown
 from ..readers.once import ReadOnce
 from ..recollection import Recollection
 from ..store.module import Selector
 from ..store.store import MemoryStore
-from .kept import kept, module_and_number
+from .kept import all_kept, kept, module_and_number
 from .parts import MemoryParts
+from .receipts import ForgetReceipt, Written
 from .references import Recent, References
 
 STORED_AS = "lifelong"
@@ -38,21 +43,53 @@ class Forgetting(MemoryParts):
     _references: References
 
     def forget(
-        self, *, user: str | None = None, object: str | None = None, episode: int | None = None
-    ) -> dict[str, int]:
-        """Remove a user, an object or an episode from everything, files included; how much of what was removed.
+        self,
+        *,
+        user: str | None = None,
+        object: str | None = None,
+        episode: int | None = None,
+        everything: bool | None = None,
+    ) -> ForgetReceipt:
+        """Remove a user, an object, an episode or everything, files included; what was removed, and what looks like it.
 
         `memory.store.forget(...)` does the same and says which files are gone.
-        """
-        return self._forget(Selector(user, object, episode))
 
-    def _forget(self, selector: Selector) -> dict[str, int]:
+        Args:
+            user: who said it; a name, in any case. Of the user of the scope ("user" where it has no name) the profile
+                goes too. What sensors saw stays, and so do the goals of tasks, with their episodes.
+            object: a thing or a class; all that names it goes.
+            episode: number of a task; -1 for what was told before the first one.
+            everything: True for all that is kept in this scope.
+
+        Raises:
+            InvalidInputError: not exactly one of them, or a user or episode that is not known; nothing was removed.
+        """
+        return self._forget(self._known(Selector(user, object, episode, everything=everything)))
+
+    def _known(self, selector: Selector) -> Selector:
+        """The selector, if there is such a user or episode. Raises InvalidInputError that names the known ones."""
+        with self._turns_taken.reading:
+            notes = list(self.notes.notes.values()) if self.notes is not None else []
+            if selector.user is not None and not selector.is_user_of(self.scope):
+                speakers = dict.fromkeys([self.scope.user or "user", *(note.speaker for note in notes if note.speaker)])
+                if not any(map(selector.is_name, speakers)):
+                    raise InvalidInputError(f"user: expected one of {', '.join(speakers)}, got {shown(selector.user)}")
+            number, count = selector.episode, len(self._task_ids)
+            told = (source.episode for note in notes for source in note.sources)
+            if number is not None and not 0 <= number < count and number not in told:
+                tasks = f"0 to {count - 1}" if count else "the number of a task, of which there is none yet"
+                raise InvalidInputError(f"episode: expected {tasks}, got {number}")
+        return selector
+
+    def _forget(self, selector: Selector) -> ForgetReceipt:
         with self._turns_taken.turn:
             if self.store is None:
                 return self.remove(selector)
-            return self.store.forget(**dataclasses.asdict(selector)).removed[STORED_AS]
+            removed = self.store.forget(**dataclasses.asdict(selector)).removed[STORED_AS]
+            assert isinstance(removed, ForgetReceipt)
+            return removed
 
-    def remove(self, selector: Selector) -> dict[str, int]:
+    def remove(self, selector: Selector) -> ForgetReceipt:
         """Remove what the selector names from this object, see `forget`.
 
         What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
@@ -61,7 +98,12 @@ class Forgetting(MemoryParts):
         with self._turns_taken.reading:
             return self._remove(selector)
 
-    def _remove(self, selector: Selector) -> dict[str, int]:
+    def _lines(self) -> dict[str, Written]:
+        entries = (one for name, module in self._modules.items() for one in all_kept(name, module))
+        return {one.id: Written(one.id, one.module, one.text) for one in entries}
+
+    def _remove(self, selector: Selector) -> ForgetReceipt:
+        before = self._lines()
         self.reader.clear()
         told = self.profile.told_by(selector) if self.profile is not None else {}
         known = [notes for i, notes in told.items() if self.profile is not None and self.profile.is_known(i)]
@@ -72,7 +114,7 @@ class Forgetting(MemoryParts):
                     receipt[f"{name}.{what}"] = receipt.get(f"{name}.{what}", 0) + count
         if others := sorted({number for notes in known for number in notes}):
             self._read_again(others)
-        everything = selector.is_all_of(self.scope)
+        everything = bool(selector.everything)
         turns = [turn for turn in self._turns if not any(map(selector.in_text, turn))]
         if everything or selector.episode == self.episode:
             turns = []
@@ -96,7 +138,11 @@ class Forgetting(MemoryParts):
         self._cache.clear()
         self._recent.clear()
         self._last = None
-        return receipt
+        left = self._lines()
+        mentions = selector if selector.user is None else Selector(object=selector.user)
+        removed = tuple(line for id, line in before.items() if id not in left)
+        similar = (line for line in left.values() if mentions.in_text(line.text) or mentions.is_like(line.text))
+        return ForgetReceipt(receipt, removed, tuple(similar))
 
     def _read_again(self, numbers: list[int]) -> None:
         """Give the profile what notes tell of which the knowledge went with another note that told it, too."""

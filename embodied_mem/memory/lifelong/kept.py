@@ -27,6 +27,14 @@ from ..trust import Trust, marked
 from ..views.views import ViewMemory
 from .receipts import Written
 
+FIELDS = (
+    "id", "module", "trust", "kind", "speaker", "when", "action", "subtype", "alias", "description", "notes", "fact",
+    "goal", "place", "won", "actions", "origin", "steps", "why", "failures", "said", "terms", "command", "fix",
+    "pose", "clock", "images",
+)  # fmt: skip
+"""Names that a filter may have besides labels: of an entry, and of what is in its data."""
+_MOST_DIGITS = 18
+
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
@@ -56,9 +64,9 @@ class Kept:
     data: Any = None
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:
-        """Whether labels, attributes and data have these values."""
+        """Whether attributes, data and labels have these values; no label hides another field."""
         data = self.data if isinstance(self.data, Mapping) else {}
-        own = {"id": self.id, "module": self.module, "trust": self.trust, **data, **self.labels}
+        own = {**self.labels, **data, "id": self.id, "module": self.module, "trust": self.trust}
         return all(name in own and own[name] == value for name, value in wanted.items())
 
 
@@ -141,7 +149,7 @@ def _numbers_like(module: Any, number: str) -> Any:
     """The numbers that a text can stand for: few where they are whole numbers."""
     if isinstance(module, (UserProfile, TemporalMemory)):
         return _NUMBERS[_kind(module)](module)
-    if not number.isdecimal() or not number.isascii():
+    if not number.isdecimal() or not number.isascii() or len(number) > _MOST_DIGITS:
         return ()
     if isinstance(module, SpatialMemory):
         with module.graph.snapshot() as now:

@@ -51,7 +51,7 @@ from ..chat_writer import Chat, ChatWriter
 from ..graph.records import Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..graph.snapshot import MAX_HOPS
-from ..modules.note import SEEN, Value, checked_labels
+from ..modules.note import SEEN, Value, new_labels
 from ..parallel_calls import ParallelCalls
 from ..readers import EVERYDAY, Reader
 from ..readers.once import ReadOnce
@@ -326,7 +326,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             text: what is said.
             speaker: who says it; empty, or the user's name, for the user of the scope.
             when: the date, in whatever words; time within the memory goes on by itself.
-            labels: the caller's own, to filter by: names to texts, numbers, flags or None.
+            labels: the caller's own, to filter by: names to texts, numbers, flags or None. A name is no field of an
+                entry, such as "trust" or "speaker".
             trust: whose word it is. What another agent or a document says is a quotation in `render()`. A text that is
                 such a quotation stays one.
 
@@ -335,7 +336,7 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         """
         text, trust = checked_text("text", text), checked_trust("trust", trust)
         speaker, when = checked_text("speaker", speaker), checked_text("when", when)
-        labels = checked_labels(labels)
+        labels = new_labels(labels)
         with self._turns_taken.turn:
             where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
             again = None if speaker or when or labels else self._told_again(text, where, trust)

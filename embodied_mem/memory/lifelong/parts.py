@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...errors import InvalidInputError
+from ..arguments import checked_mapping, shown
 from ..mentions import normal
 from ..modules.episodic import EpisodicMemory
 from ..modules.notes import NoteMemory
@@ -17,8 +19,10 @@ from ..parallel_calls import ParallelCalls
 from ..profile.profile import UserProfile
 from ..spatial.spatial import SpatialMemory
 from ..store.module import RecordedModule
+from ..trust import checked_trust
 from ..turns import Turns
 from ..views.views import ViewMemory
+from .kept import FIELDS
 
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
 PER_STEP = ("spatial", "temporal")
@@ -31,6 +35,7 @@ LATER = ("notes", "views")
 class MemoryParts(RecordedModule):
     """The modules of one memory, and whose turn it is."""
 
+    time: int
     _modules: dict[str, Any]
     _shared: set[str]
     _turns_taken: Turns
@@ -68,6 +73,25 @@ class MemoryParts(RecordedModule):
     def _is_user(self, speaker: str) -> bool:
         """Whether a speaker is the user of the scope, whose profile it is; nobody named is the user."""
         return not speaker or normal(speaker) == normal(self.scope.user)
+
+    def _checked_filter(self, where: Any) -> dict[str, Any]:
+        """The values of a filter, all of them of fields or of labels that a note has or had.
+
+        An empty memory has no labels yet, so it takes any key.
+        """
+        wanted: dict[str, Any] = dict(checked_mapping("where", {} if where is None else where))
+        if "module" in wanted and wanted["module"] not in (*self._modules,):
+            known = ", ".join(self._modules)
+            raise InvalidInputError(f"where: module: expected one of {known}, got {shown(wanted['module'])}")
+        if "trust" in wanted:
+            checked_trust("where: trust", wanted["trust"])
+        if self.time and (unknown := wanted.keys() - FIELDS):
+            with self._turns_taken.reading:
+                labels = self.notes.label_names() if self.notes is not None else set()
+            if unknown := unknown - labels:
+                known = f"a field ({', '.join(FIELDS)}) or a label ({', '.join(sorted(labels)) or 'no note has one'})"
+                raise InvalidInputError(f"where: expected {known}, got {shown(min(unknown, key=str))}")
+        return wanted
 
     def _own(self, name: str) -> Any:
         """The module to change: not one that a fork has, too."""

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..arguments import checked_mapping, checked_number, checked_text
+from ..arguments import checked_number, checked_text
 from ..recollection import Item, Recollection, pack
 from ..trust import QUOTED
 from .answers import Question, answers, best_of, weighed
@@ -51,7 +51,8 @@ class Recalling(MemoryParts):
             budget_tokens: limit of the texts' tokens; None for none.
             k: at most so many items; None for as many as the modules find.
             as_of: None for now; what was so at this time, as far as it was known then or later.
-            where: values that an item must have: labels, or "module", "speaker", "when", "kind", "id".
+            where: values that an item must have: labels, or "module", "speaker", "when", "kind", "id", "trust" and
+                what else is in the `data` of an entry. A key that is no field, and no label of a note, is an error.
         """
         query = self.goal if query is None else checked_text("query", query)
         if budget_tokens is not None:
@@ -60,7 +61,7 @@ class Recalling(MemoryParts):
             query,
             k=None if k is None else checked_number("k", k, least=0),
             as_of=None if as_of is None else checked_number("as_of", as_of),
-            where=dict(checked_mapping("where", {} if where is None else where)),
+            where=self._checked_filter(where),
             of_task=query == self.goal,
             place=self.place,
             hops=self._hops,

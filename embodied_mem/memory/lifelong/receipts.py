@@ -9,6 +9,7 @@ print(receipt.render())
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .observation import Status
@@ -26,6 +27,25 @@ class Written(NamedTuple):
     id: str
     module: str
     text: str
+
+
+class ForgetReceipt(dict[str, int]):
+    """Counts of what `forget` removed, by module and kind.
+
+    Attributes:
+        removed: the entries that are gone.
+        similar: entries that are there and may name what was forgotten: in a form that rules do not decide, or, of a
+            user, as somebody of whom others speak. Delete those that are meant.
+    """
+
+    def __init__(self, counts: Mapping[str, int], removed: tuple[Written, ...], similar: tuple[Written, ...]):
+        super().__init__(counts)
+        self.removed, self.similar = removed, similar
+
+    def render(self) -> str:
+        """One line for each entry."""
+        rows = [("removed", one) for one in self.removed] + [("looks like it", one) for one in self.similar]
+        return "\n".join(f"{do} {one.id}: {one.text}" for do, one in rows) or "nothing was removed"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import InvalidInputError
-from ..arguments import checked_mapping, checked_number, checked_text, shown
-from ..modules.note import Value
+from ..arguments import checked_number, checked_text, shown
+from ..modules.note import Value, all_labels, new_labels
 from ..store.module import Selector
 from ..trust import RANK, Trust, checked_trust
 from .export import exported, imported
 from .forgetting import Forgetting
 from .kept import Kept, all_kept, as_it_was, history_of, kept, module_and_number
 from .parts import PER_STEP
-from .receipts import WriteReceipt
+from .receipts import ForgetReceipt, WriteReceipt
 
 
 class SingleEntries(Forgetting):
@@ -60,11 +60,11 @@ class SingleEntries(Forgetting):
 
         Args:
             module: one of `MODULES`; None for all.
-            where: values that an entry must have: labels, or "speaker", "when", "kind" "trust" and what else is in its
-                `data`.
+            where: values that an entry must have: labels, or "speaker", "when", "kind", "trust" and what else is in its
+                `data`. A key that is no field, and no label of a note, is an error, but in an empty memory.
             as_of: None for now; what was there at this time, as it was then.
         """
-        wanted = checked_mapping("where", {} if where is None else where)
+        wanted = self._checked_filter(where)
         if module is not None and checked_text("module", module) not in self._modules:
             raise InvalidInputError(f"module: expected one of {', '.join(self._modules)}, got {shown(module)}")
         as_of = None if as_of is None else checked_number("as_of", as_of)
@@ -132,7 +132,7 @@ class SingleEntries(Forgetting):
         notes = [self.notes.notes[number] for number in numbers if number in self.notes.notes] if self.notes else []
         return [note.text for note in sorted(notes, key=lambda note: -note.sources[-1].time) if note.ended is None]
 
-    def delete(self, id: str) -> dict[str, int]:
+    def delete(self, id: str) -> ForgetReceipt:
         """Remove a note, an entry of episodic or semantic memory or of the profile, from files, too; as `forget`.
 
         What the profile has from a note goes with it; what other notes told of the same is read from them again.
@@ -157,12 +157,16 @@ class SingleEntries(Forgetting):
 
         Raises:
             InvalidInputError: a line that `export_json` did not write, with its number and field; another scope or
-                other modules; this memory is not empty. Nothing has changed.
+                other modules; a label with the name of a field; this memory is not empty. Nothing has changed.
         """
         text = checked_text("text", text)
         with self._turns_taken.turn:
             self._check_empty()
-            self.fork().restore(imported(text))  # so that nothing is recorded that cannot be read
+            other = self.fork()
+            other.restore(imported(text))  # so that nothing is recorded that cannot be read
+            for note in other.notes.notes.values() if other.notes is not None else ():
+                for labels in all_labels(note):
+                    new_labels(labels)
             self._record({"op": "import", "text": text, "events": {}})
             return len(self.get_all())
 

@@ -135,16 +135,13 @@ class GraphModule:
         self.graph._buffer.capacity = capacity
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the nodes of that name, in any Unicode form and case, or the episode of that number.
+        """Remove the nodes of that name, in any Unicode form and case, the episode of that number, or all nodes.
 
         See `KnowledgeGraph.forget`.
         """
-        nodes, sources = [], []
-        if selector.kind == "episode":
-            sources = [int(selector.value)]
-        else:
-            with self.graph.snapshot() as now:
-                nodes = [number for number in now.node_ids() if selector.is_name(now.name(number))]
+        sources = [] if selector.episode is None else [selector.episode]
+        with self.graph.snapshot() as now:
+            nodes = [n for n in now.node_ids() if selector.everything or selector.is_name(now.name(n))]
         gone = self.graph.forget(nodes, sources)
         return {"nodes": len(gone.nodes), "facts": len(gone.erased), "facts_that_lost_a_source": len(gone.unsourced)}
 

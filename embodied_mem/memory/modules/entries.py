@@ -310,7 +310,7 @@ class EntryMemory(RecordedModule):
                 self._sources.pop(entry.id, None)
                 self._rows_removed(entry)
                 entry.text = self.rendered(entry)
-            everything = selector.is_all_of(self.scope)
+            everything = selector.everything
             derived = selector.episode is not None and self.derived_from(entry, selector.episode)
             said = " ".join((entry.key, entry.text, entry.about, json.dumps(entry.data, ensure_ascii=False)))
             if everything or emptied or derived or selector.in_text(said) or selector.is_entry(self.module, entry.id):

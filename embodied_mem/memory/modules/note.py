@@ -11,12 +11,19 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidInputError
 from ..arguments import checked_mapping, checked_number, checked_text, shown
+from ..mentions import normal
 from ..trust import Trust, checked_trust
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""
 
 Value = str | int | float | bool | None
+
+RESERVED = (
+    "id", "module", "text", "created", "updated", "ended", "sources", "trust", "labels", "data", "kind", "speaker",
+    "when", "action",
+)  # fmt: skip
+"""Fields of a note, which no label may be called."""
 
 
 class Source(NamedTuple):
@@ -138,6 +145,18 @@ def usual_trust(kind: str) -> Trust:
     return "user" if kind == TOLD else "sensor"
 
 
+def new_labels(labels: Any) -> dict[str, Value]:
+    """Check labels that a caller gives a note: those of `checked_labels` without the names in `RESERVED`."""
+    found = checked_labels(labels)
+    for name in found:
+        if normal(name).strip() in RESERVED:
+            raise InvalidInputError(
+                f"labels: {shown(name)}: expected a name that is no field of an entry, got one of "
+                f"{', '.join(sorted(RESERVED))}; choose another name"
+            )
+    return found
+
+
 def checked_labels(labels: Any) -> dict[str, Value]:
     """The caller's labels: names to texts, numbers, flags or None."""
     found = {}
@@ -148,6 +167,11 @@ def checked_labels(labels: Any) -> dict[str, Value]:
             )
         found[checked_text("labels: name", name)] = checked_text("labels", value) if isinstance(value, str) else value
     return found
+
+
+def all_labels(note: Note) -> list[dict[str, Value]]:
+    """The labels that a note has, and those that it had."""
+    return [note.labels, *(version.labels for version in note.past)]
 
 
 def label_texts(labels: Mapping[str, Value]) -> list[str]:

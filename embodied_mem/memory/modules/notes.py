@@ -47,10 +47,12 @@ from .note import (
     Value,
     Version,
     about,
+    all_labels,
     checked_labels,
     key,
     key_of,
     label_texts,
+    new_labels,
     note_of,
     rendered,
     usual_trust,
@@ -135,7 +137,7 @@ class NoteMemory(RecordedModule):
             checked_text("when", when),
             checked_text("action", action),
         )
-        labels = checked_labels(labels)
+        labels = new_labels(labels)
         changes: list[dict[str, Any]] = []
         following = self._next
         for one in [checked_text("text", text)] if isinstance(text, str) else checked_texts("text", text):
@@ -158,7 +160,7 @@ class NoteMemory(RecordedModule):
     ) -> int:
         """The number that a told text has, or gets with the next event."""
         text, speaker, when = checked_text("text", text), checked_text("speaker", speaker), checked_text("when", when)
-        known = self._same.get(key(text, (TOLD, speaker, when, "", trust), checked_labels(labels)))
+        known = self._same.get(key(text, (TOLD, speaker, when, "", trust), new_labels(labels)))
         return self._next if known is None or self.notes[known].ended is not None else known
 
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
@@ -197,7 +199,7 @@ class NoteMemory(RecordedModule):
             ended = {pair: None for pair in over if pair[0] != number}
             change |= {"text": checked_text("text", text), "claims": len(claims), "denials": _denials(claims)}
         if labels is not None:
-            change["labels"] = checked_labels(labels)
+            change["labels"] = new_labels(labels)
         last = note.sources[-1]
         ends = [{"do": "end", "id": other, "claim": claim, "by": number} for other, claim in ended]
         return {"op": "change", "episode": last.episode, "step": last.step, "time": time, "changes": [change, *ends]}
@@ -304,6 +306,10 @@ class NoteMemory(RecordedModule):
         self._vectors.add_many((note.id, note.text) for note in notes)
 
     # Reading.
+
+    def label_names(self) -> set[str]:
+        """Names of the labels that notes have or had."""
+        return {name for note in self.notes.values() for labels in all_labels(note) for name in labels}
 
     def word_weight(self, word: str) -> float:
         """How much a stem tells among the notes."""
@@ -430,7 +436,7 @@ class NoteMemory(RecordedModule):
         return other
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the notes that name an object, that an episode alone supports, one note, or, for the user, all.
+        """Remove the notes that name an object, that an episode alone supports, that a user said, one note, or all.
 
         An earlier version that names the object goes; what a removed note had ended stays ended.
         """
@@ -439,7 +445,7 @@ class NoteMemory(RecordedModule):
         moved: list[int] = []
         references = 0
         for note in self.notes.values():
-            if selector.is_all_of(self.scope) or selector.is_entry("notes", note.id):
+            if selector.everything or selector.is_entry("notes", note.id) or self._was_said_by(selector, note):
                 doomed.add(note.id)
                 continue
             kept = [source for source in note.sources if source.episode != selector.episode]
@@ -460,6 +466,12 @@ class NoteMemory(RecordedModule):
             self._leave_key(note)
             self._claims.pop(number, None)
         return {"notes": len(doomed), "references": references}
+
+    def _was_said_by(self, selector: Selector, note: Note) -> bool:
+        """Whether the user that a selector names said a text; one without a speaker is of the user of the scope."""
+        if note.speaker:
+            return selector.user is not None and selector.is_name(note.speaker)
+        return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)
 
 
 def _denials(claims: Iterable[Claim]) -> int:

@@ -251,11 +251,11 @@ class TemporalMemory(RecordedModule):
             checked_trust("state: trust", entry.trust)
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the entries of an episode, those that name an object, or, for the scope's user, all.
+        """Remove the entries of an episode, those that name an object, or all.
 
         A summary that rules wrote loses what it says about the object and stays.
         """
-        everything = selector.is_all_of(self.scope)
+        everything = selector.everything
         kept, removed, shortened = [], 0, 0
         for entry in self.entries:
             names_it = selector.in_text(entry.text) or any(map(selector.in_text, itertools.chain(*entry.done.values())))

@@ -389,15 +389,15 @@ class UserProfile(RecordedModule):
             selector: of a note.
             before: whether knowledge counts of which the note tells only what it was.
         """
-        if not (number := selector.number_in("notes")).isdecimal():
+        if not (number := selector.number_in("notes")):
             return {}
         found = {}
         for node in self._graph.of_type("knowledge"):
             told = dict.fromkeys(node.get("notes", ()))
             if before:
                 told.update(dict.fromkeys(note for was in node.get("past", ()) for note in was["notes"]))
-            if int(number) in told:
-                found[node["id"]] = [note for note in told if note != int(number)]
+            if len(others := [note for note in told if str(note) != number]) < len(told):
+                found[node["id"]] = others
         return found
 
     def is_known(self, knowledge: str) -> bool:
@@ -418,13 +418,13 @@ class UserProfile(RecordedModule):
             made.update(number for _, number in self.changed)
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove an object, what an episode said, or, for the scope's user, all; then what hangs on nothing any more.
+        """Remove an object, what an episode said, or, of the scope's user, all; then what hangs on nothing any more.
 
         Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.
         """
         self.embedder.clear()
         before = (len(self._graph.nodes), len(self._graph.edges))
-        if selector.is_all_of(self.scope):
+        if selector.everything or selector.is_user_of(self.scope):
             self._clear()
         doomed = {
             node["id"]

@@ -332,14 +332,14 @@ class SpatialMemory(SpatialQueries):
         self._episode = state.get("episode")  # older versions did not keep it
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove what names an object, what one episode alone supports, or, for the scope's user, all.
+        """Remove what names an object, what one episode alone supports, or all.
 
         What an episode ended stays ended.
         """
         nodes, facts = self._index.counts()
-        if selector.is_all_of(self.scope):
+        if selector.everything:
             self._clear()
-        elif selector.kind != "user":
+        elif selector.kind in ("object", "episode"):
             self._index.remove(selector)
             self._set_index(self._index)  # what was kept of names goes, too
             self._evidence.remove(selector)

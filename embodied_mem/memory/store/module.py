@@ -18,7 +18,6 @@ import dataclasses
 import functools
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -32,14 +31,16 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Selector:
-    """What to forget: exactly one of a user, an object, an episode and an entry.
+    """What to forget: exactly one of a user, an object, an episode, an entry and everything.
 
     Attributes:
-        user: name of a scope's user; all that is kept for this user is meant.
+        user: name of somebody who spoke, in any case and Unicode form: what this user said is meant, and, of the user
+            of the scope, the profile; not what sensors saw.
         object: a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
             "desk lamp 1" too; case, Unicode form, singular and plural make no difference.
         episode: its number.
         entry: its id, as `LifelongMemory.get` takes it: "notes:12".
+        everything: True for all that a scope holds.
 
     Raises:
         InvalidInputError: not exactly one of them, or a value that names nothing.
@@ -49,21 +50,28 @@ class Selector:
     object: str | None = None
     episode: int | None = None
     entry: str | None = None
+    everything: bool | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in vars(self).items() if value is not None}
         if len(given) != 1:
             got = shown(given) if given else "none"
-            raise InvalidInputError(f"selector: expected one of user, object and episode, or an entry, got {got}")
+            expected = "expected one of user, object and episode, or an entry, or everything"
+            raise InvalidInputError(f"selector: {expected}, got {got}")
         ((kind, value),) = given.items()
         if kind == "episode":
             value = checked_number("selector: episode", value)
+        elif kind == "everything":
+            if value is not True:
+                raise InvalidInputError(f"selector: everything: expected True, got {shown(value)}")
         elif not normal(checked_text(f"selector: {kind}", value)).strip(" _\t\n\r"):
             raise InvalidInputError(f"selector: {kind}: expected a name, got {shown(value)}")
         object.__setattr__(self, kind, value)
 
     @property
-    def kind(self) -> Literal["user", "object", "episode", "entry"]:
+    def kind(self) -> Literal["user", "object", "episode", "entry", "everything"]:
+        if self.everything is not None:
+            return "everything"
         if self.entry is not None:
             return "entry"
         return "user" if self.user is not None else "object" if self.object is not None else "episode"
@@ -87,7 +95,7 @@ class Selector:
 
     def is_name(self, name: str) -> bool:
         """Whether this is the very name of the user or object, in whatever Unicode form and case."""
-        return self.kind in ("user", "object") and normal(name) == normal(str(self.value))
+        return self.kind in ("user", "object") and folded(name).split() == folded(str(self.value)).split()
 
     def is_entry(self, module: str, number: int | str) -> bool:
         """Whether this is the entry of a module under a number."""
@@ -98,13 +106,9 @@ class Selector:
         name, _, number = (self.entry or "").partition(":")
         return number if name == module else ""
 
-    def is_all_of(self, scope: Scope) -> bool:
-        """Whether everything of a scope is meant, because it is its user's."""
-        return self.user is not None and _composed(self.user) == _composed(scope.user)
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    def is_user_of(self, scope: Scope) -> bool:
+        """Whether the user of a scope is meant, who is called "user" where the scope gives no name."""
+        return self.user is not None and self.is_name(scope.user or "user")
 
 
 class MemoryModule(Protocol):

@@ -400,8 +400,9 @@ class MemoryStore:
         object: str | None = None,
         episode: int | None = None,
         entry: str | None = None,
+        everything: bool | None = None,
     ) -> Receipt:
-        """Remove a user, an object, an episode or an entry from all modules and every file, and say what was done.
+        """Remove a user, an object, an episode, an entry or everything from all modules and files; what was done.
 
         When it returns, the files of the store are one new snapshot and an empty log. What was read from the store
         before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
@@ -410,10 +411,11 @@ class MemoryStore:
             InvalidInputError: not exactly one of them is given, or one that names nothing.
             StorageError: the disk refused; if the message does not say "not recorded", opening the store finishes it.
         """
-        selector = Selector(user, object, episode, entry)
+        selector = Selector(user, object, episode, entry, everything)
         with self._files_lock, self._lock, self._storage_errors("forget"):
             self._settle()
-            fields = {name: value for name, value in dataclasses.asdict(selector).items() if name != "entry" or value}
+            given = dataclasses.asdict(selector).items()
+            fields = {name: value for name, value in given if name not in ("entry", "everything") or value}
             payload = json.dumps(fields).encode()
             self._log.wait(self._log.enqueue(_FORGET, payload))
             self._log.sync()  # whatever the policy: from here on it will be finished

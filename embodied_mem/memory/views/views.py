@@ -232,7 +232,7 @@ class ViewMemory(RecordedModule):
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove the views of an episode, the images that show an object or whose path or labels name it, or all."""
         views, images = len(self), len(self._pictures)
-        if selector.is_all_of(self.scope):
+        if selector.everything:
             self._clear()
         for number in self.numbers():
             if selector.is_entry("views", number) or self._rows.get(number, _EPISODE) == selector.episode:

@@ -116,7 +116,7 @@ def test_replay_state_and_forgetting(script, cut, data):
     memory.remove(Selector(object=kind))
     assert f" {kind} ".encode() not in memory.state()
     assert not any(kind in item.text.split() for item in memory.retrieve(f"a {kind}"))
-    memory.remove(Selector(user="ann"))
+    memory.remove(Selector(everything=True))
     assert len(memory) == 0
     assert memory.retrieve("put a clean mug in fridge") == []
 

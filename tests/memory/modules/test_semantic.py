@@ -130,7 +130,7 @@ def test_replay_state_and_forgetting(script, cut, data):
     memory.remove(Selector(object=word))
     assert not re.search(rf"\b{word}\b", memory.state().decode())
     assert memory.places_of(word) == []
-    memory.remove(Selector(user="ann"))
+    memory.remove(Selector(everything=True))
     assert memory.retrieve("put a hot mug in fridge") == []
 
 

@@ -280,8 +280,9 @@ def test_replay_state_and_forgetting(script, cut, data):
     for kind in ("mug", "pen", "desk", "fridge", "shelf"):
         for place in ("", "1"):
             assert again.of_class(kind, place) == memory.of_class(kind, place)
-    assert memory.remove(Selector(user="bob")) == {"facts": 0, "nodes": 0}
-    memory.remove(Selector(user="ann"))
+    for user in ("ann", "bob"):
+        assert memory.remove(Selector(user=user)) == {"facts": 0, "nodes": 0}
+    memory.remove(Selector(everything=True))
     assert memory.state() == SpatialMemory(Scope(user="ann")).state()
 
 
