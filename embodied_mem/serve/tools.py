@@ -174,7 +174,7 @@ def _forget(memory: LifelongMemory, id: Any = None, object: Any = None) -> dict[
     if (id is None) == (object is None):
         raise InvalidInputError("forget: expected an id or an object")
     receipt = memory.delete(id) if id is not None else memory.forget(object=object)
-    rows = {"entries": receipt.removed, "looks_like_it": receipt.similar[:MOST]}
+    rows = {"entries": receipt.removed[:MOST], "looks_like_it": receipt.similar[:MOST]}
     found = {row: [{"id": one.id, "text": one.text} for one in entries] for row, entries in rows.items() if entries}
     return {"removed": {what: count for what, count in receipt.items() if count}, **found}
 

@@ -153,3 +153,5 @@ def test_a_receipt_is_read_as_counts_and_as_lines():
     assert "removed notes:" in receipt.render()
     assert memory.forget(object="mug").render() == "nothing was removed"
     assert json.loads(json.dumps(receipt)) == dict(receipt)
+    (gone,) = memory.forget(object="manual").removed
+    assert gone.text == 'a document says: "The manual says: descale monthly."'

@@ -17,9 +17,9 @@ from ..readers.once import ReadOnce
 from ..recollection import Recollection
 from ..store.module import Selector
 from ..store.store import MemoryStore
-from .kept import all_kept, kept, module_and_number
+from .kept import Kept, all_kept, kept, module_and_number, written_as
 from .parts import MemoryParts
-from .receipts import ForgetReceipt, Written
+from .receipts import ForgetReceipt
 from .references import Recent, References
 
 STORED_AS = "lifelong"
@@ -98,12 +98,11 @@ class Forgetting(MemoryParts):
         with self._turns_taken.reading:
             return self._remove(selector)
 
-    def _lines(self) -> dict[str, Written]:
-        entries = (one for name, module in self._modules.items() for one in all_kept(name, module))
-        return {one.id: Written(one.id, one.module, one.text) for one in entries}
+    def _entries(self) -> dict[str, Kept]:
+        return {one.id: one for name, module in self._modules.items() for one in all_kept(name, module)}
 
     def _remove(self, selector: Selector) -> ForgetReceipt:
-        before = self._lines()
+        before = self._entries()
         self.reader.clear()
         told = self.profile.told_by(selector) if self.profile is not None else {}
         known = [notes for i, notes in told.items() if self.profile is not None and self.profile.is_known(i)]
@@ -138,11 +137,11 @@ class Forgetting(MemoryParts):
         self._cache.clear()
         self._recent.clear()
         self._last = None
-        left = self._lines()
+        left = self._entries()
         mentions = selector if selector.user is None else Selector(object=selector.user)
-        removed = tuple(line for id, line in before.items() if id not in left)
-        similar = (line for line in left.values() if mentions.in_text(line.text) or mentions.is_like(line.text))
-        return ForgetReceipt(receipt, removed, tuple(similar))
+        removed = [one for id, one in before.items() if id not in left]
+        similar = [one for one in left.values() if mentions.in_text(one.text) or mentions.is_like(one.text)]
+        return ForgetReceipt(receipt, written_as(removed), written_as(similar))
 
     def _read_again(self, numbers: list[int]) -> None:
         """Give the profile what notes tell of which the knowledge went with another note that told it, too."""

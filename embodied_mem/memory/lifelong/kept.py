@@ -12,7 +12,7 @@ was told, so notes are what can be given another text.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import InvalidInputError
@@ -83,6 +83,12 @@ def written(name: str, module: Any, done: Sequence[tuple[str, Any]]) -> list[tup
     else:
         texts = [module.text_of(number) for number in numbers]
     return [(do, Written(f"{name}:{number}", name, text)) for (do, number), text in zip(done, texts)]
+
+
+def written_as(entries: Iterable[Kept]) -> tuple[Written, ...]:
+    """Make the lines of a receipt about entries; what others say is a quotation, which steps are by themselves."""
+    lines = ((one, one.text if one.module == "temporal" else marked(one.text, one.trust)) for one in entries)
+    return tuple(Written(one.id, one.module, text) for one, text in lines)
 
 
 def all_kept(name: str, module: Any) -> Iterator[Kept]:
