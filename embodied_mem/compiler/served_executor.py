@@ -24,6 +24,7 @@ from embodied_mem.compiler.executor_format import ASKED, command_in, conversatio
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.chat import ChatModel, ChatReply, Message
 from embodied_mem.language.images import content
+from embodied_mem.language.json_answers import without_thoughts
 
 _AROUND = 12
 """Tokens that a server may write around JSON: quotation marks, and the lines of a block of code."""
@@ -94,7 +95,7 @@ class ServedExecutor:
                 done.result()
         answers = [replies[row] for row in range(len(prompts))]
         return Turn(
-            [command_in(answer.text) for answer in answers],
+            [command_in(without_thoughts(answer.text)) for answer in answers],
             [answer.usage.prompt_tokens for answer in answers],
             [answer.usage.completion_tokens for answer in answers],
             decode_s=time.perf_counter() - started,

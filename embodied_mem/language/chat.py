@@ -138,6 +138,7 @@ class UsageMeter:
         empty, late, malformed, too_long, truncated, wrong_encoding: answers that were so, repeated tries included:
             empty or white; not there in time; not what was asked for; over the limit of size; cut off in transfer; not
             UTF-8.
+        last_error: why the last call failed; empty if none did.
         repaired: malformed answers that the model put right when it was told what was wrong.
         seconds_s: time spent waiting for servers, summed over threads.
         max_total_tokens, max_cost: budgets; None for no limit.
@@ -159,6 +160,7 @@ class UsageMeter:
     truncated: int = 0
     wrong_encoding: int = 0
     repaired: int = 0
+    last_error: str = ""
     seconds_s: float = 0.0
     max_total_tokens: int | None = None
     max_cost: float | None = None
@@ -175,6 +177,12 @@ class UsageMeter:
         with self._lock:
             for name, count in counts.items():
                 setattr(self, name, getattr(self, name) + count)
+
+    def fail(self, error: BaseException) -> None:
+        """Count a call that ended in an error."""
+        with self._lock:
+            self.add(failed=1)
+            self.last_error = str(error) or type(error).__name__
 
     def check(self) -> None:
         """Raise ChatError if a budget is used up, the longest answers of the calls now running included."""
@@ -201,8 +209,8 @@ class UsageMeter:
             self._in_flight_tokens += max_tokens
         try:
             yield
-        except Exception:
-            self.add(failed=1)
+        except Exception as error:
+            self.fail(error)
             raise
         finally:
             self.add(_in_flight_tokens=-max_tokens)

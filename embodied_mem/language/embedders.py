@@ -49,21 +49,25 @@ class ServerEmbedder:
         rows = []
         for start in range(0, len(texts), self._batch_size):
             batch = list(texts[start : start + self._batch_size])
-            answer = self._http.post("embeddings", {"model": self.name, "input": batch}, self.meter)
-            try:
-                data = sorted(answer["data"], key=lambda entry: entry["index"])
-                vectors = np.array([entry["embedding"] for entry in data], np.float64)
-                usage = Usage.read(answer.get("usage") or {})
-            except (KeyError, TypeError, ValueError, OverflowError):
-                raise ChatError(
-                    f"{self._http.base_url}: expected data[i].embedding, got {self._http.shown(answer)}"
-                ) from None
-            if vectors.ndim != 2 or len(vectors) != len(batch) or not np.isfinite(vectors).all():
-                raise ChatError(f"{self._http.base_url}: expected {len(batch)} finite vectors, got {vectors.shape}")
-            self.meter.count(Usage(usage.prompt_tokens, 0))
-            rows.append(vectors)
+            with self.meter.call(0):
+                rows.append(self._embedded(batch))
         if not rows:
             return np.zeros((0, 0), np.float32)
         vectors = np.concatenate(rows)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def _embedded(self, batch: list[str]) -> np.ndarray:
+        answer = self._http.post("embeddings", {"model": self.name, "input": batch}, self.meter)
+        try:
+            data = sorted(answer["data"], key=lambda entry: entry["index"])
+            vectors = np.array([entry["embedding"] for entry in data], np.float64)
+            usage = Usage.read(answer.get("usage") or {})
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ChatError(
+                f"{self._http.base_url}: expected data[i].embedding, got {self._http.shown(answer)}"
+            ) from None
+        if vectors.ndim != 2 or len(vectors) != len(batch) or not np.isfinite(vectors).all():
+            raise ChatError(f"{self._http.base_url}: expected {len(batch)} finite vectors, got {vectors.shape}")
+        self.meter.count(Usage(usage.prompt_tokens, 0))
+        return vectors

@@ -48,7 +48,7 @@ class RefusedError(ChatError):
 
     Attributes:
         status: of HTTP.
-        text: the beginning of what the server said.
+        text: what the server said, up to `_READ_TO_SHOW` bytes.
     """
 
     def __init__(self, message: str, status: int, text: str):
@@ -64,6 +64,7 @@ class _FailedTry(Exception):
         again: whether it may pass.
         retry_after: what the server asks for, as it says it.
         status: of a refusal, else 0.
+        text: of a refusal.
     """
 
     def __init__(
@@ -75,10 +76,11 @@ class _FailedTry(Exception):
         again: bool = True,
         retry_after: str | None = None,
         status: int = 0,
+        text: str = "",
     ):
         super().__init__(got)
         self.got, self.kind, self.expected, self.again = got, kind, expected, again
-        self.retry_after, self.status = retry_after, status
+        self.retry_after, self.status, self.text = retry_after, status, text
 
 
 class HttpJson:
@@ -164,13 +166,17 @@ class HttpJson:
         *,
         on_start: Callable[[], None] = lambda: None,
         may_repeat: Callable[[], bool] = lambda: True,
+        is_complete: Callable[[], bool] = lambda: False,
         since: float | None = None,
     ) -> None:
-        """Calls `on_event` with each JSON object of an answer in server-sent events, up to the event `[DONE]`.
+        """Call `on_event` with each JSON object of an answer in server-sent events, up to the event `[DONE]`.
+
+        A server that answers with one JSON object all the same is read as a stream of one event.
 
         Args:
             on_start: called before each try: what came before is void.
             may_repeat: whether that is still possible; if not, a broken answer is an error.
+            is_complete: whether all that matters has come; if so, a missing end is no error.
             since: as `post`.
 
         Raises:
@@ -180,8 +186,12 @@ class HttpJson:
 
         def read(events: Iterable[str]) -> None:
             on_start()
-            for event in events:
-                on_event(self._object(event))
+            try:
+                for event in events:
+                    on_event(self._object(event))
+            except _FailedTry as error:
+                if error.kind not in ("truncated", "late") or not is_complete():
+                    raise
 
         self._tries(path, body, meter, receive=self._events, read=read, since=since, may_repeat=may_repeat)
 
@@ -225,7 +235,7 @@ class HttpJson:
             message = f"{url}: expected {failure.expected}, got {failure.got}"
             if not failure.again:
                 if failure.status:
-                    raise RefusedError(message, failure.status, failure.got)
+                    raise RefusedError(message, failure.status, failure.text)
                 raise ChatError(message, failure.kind)
             default_s = self._backoff_s * 2 ** min(attempt, _MAX_DOUBLINGS)
             wait_s = min(_retry_after(failure.retry_after, default_s), _MAX_WAIT_S)
@@ -321,10 +331,27 @@ class HttpJson:
 
         ended, half, num_events = False, False, 0
         decoder = codecs.getincrementaldecoder("utf-8")()
+        parts, start = self._parts(response), b""
+        async for part in parts:
+            start += part
+            if start.strip():
+                break
+        if start.lstrip().startswith(b"{"):  # no stream, but the whole answer
+            data = b"".join([start, *[part async for part in parts]])
+            try:
+                yield data.decode()
+            except UnicodeDecodeError as error:
+                raise _not_utf8(f"other bytes ({error.reason})") from None
+            return
+
+        async def from_start() -> AsyncIterator[bytes]:
+            yield start
+            async for part in parts:
+                yield part
 
         async def whole() -> AsyncIterator[bytes]:
             nonlocal ended
-            async for part in self._parts(response):
+            async for part in from_start():
                 try:
                     decoder.decode(part)
                 except UnicodeDecodeError as error:
@@ -340,7 +367,10 @@ class HttpJson:
                 return
             half = ended and event.data != ""
             if half:
-                break
+                try:
+                    load_json(event.data)
+                except ValueError:
+                    break
             if event.data:
                 num_events += 1
                 yield event.data
@@ -363,9 +393,12 @@ class HttpJson:
                     break
         except httpx.HTTPError:
             text = text or b"(no text)"
-        got = f"status {status}: {self._hide(text.decode('utf-8', 'replace'))[:_SHOWN]}"
+        said = self._hide(text.decode("utf-8", "replace"))
         again = status in _RETRIED_STATUS or status >= 500
-        return _FailedTry(got, again=again, retry_after=response.headers.get("Retry-After"), status=status)
+        return _FailedTry(
+            f"status {status}: {said[:_SHOWN]}", again=again, retry_after=response.headers.get("Retry-After"),
+            status=status, text=said,
+        )  # fmt: skip
 
 
 def _not_utf8(got: str) -> _FailedTry:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ..errors import InvalidInputError
@@ -46,8 +46,8 @@ def complete_json(
     """The model's answer as JSON data that fits `schema`.
 
     The schema goes along as `response_format`, which servers may or may not keep to. An answer that does not fit is
-    counted in `model.meter.malformed` and shown to the model once more with what is wrong. One Markdown fence around
-    the answer is taken off.
+    counted in `model.meter.malformed` and shown to the model once more with what is wrong. Thoughts, words and Markdown
+    around the JSON are taken off (`find_json`).
 
     Args:
         name: of the schema, for the server.
@@ -72,24 +72,113 @@ def complete_json(
             wrong += f"; the answer was cut off at {max_tokens} tokens"
         asked = [
             *messages,
-            {"role": "assistant", "content": reply.text},
+            {"role": "assistant", "content": reply.text or "(nothing)"},  # servers refuse an empty turn
             {"role": "user", "content": f"That is not what was asked for: {wrong}. Answer again, with the JSON only."},
         ]
     raise ChatError(f"{model.name}: expected JSON that fits {name!r}, got {reply.text[:200]!r}: {wrong}", "malformed")
 
 
 def read_json(text: str, schema: Json) -> tuple[object, str]:
-    """(value, what is wrong with it) of an answer; the second is empty if it fits.
+    """Return (value, what is wrong with it) of an answer; the second is empty if it fits.
 
     A property that is null, need not be there and may not be null counts as left out: what `strict_form` asks for.
-    Takes time in proportion to the length of the text.
+    Where the value may stand: `find_json`. Takes time in proportion to the length of the text.
+    """
+
+    def check(value: object) -> tuple[object, str]:
+        value = _without_nulls(value, schema)
+        return value, "; ".join(itertools.islice(problems(value, schema), 3))
+
+    return find_json(text, check)
+
+
+def find_json(text: str, check: Callable[[object], tuple[object, str]]) -> tuple[object, str]:
+    """Return (value, what is wrong with it) of the JSON in an answer.
+
+    That is the whole answer, but for a Markdown fence; or else the object or list with which `check` finds nothing
+    wrong, among words, fences and thoughts (`without_thoughts`). Several of them that differ are none, an answer that
+    was cut off is none, and after thoughts without an end only a value that ends the answer is one.
+
+    Args:
+        check: the value as it is meant, and what is wrong with it; empty for nothing.
     """
     try:
-        value = load_json(_without_fence(text.strip()), parse_constant=_refuse)
+        value = load_json(_without_fence(text.strip().lstrip("\ufeff")), parse_constant=_refuse)
     except ValueError as error:
-        return None, f"it is no JSON ({error})"
-    value = _without_nulls(value, schema)
-    return value, "; ".join(itertools.islice(problems(value, schema), 3))
+        wrong = f"it is no JSON ({error})"
+    else:
+        return check(value)
+    said, has_end = _spoken(text)
+    fitting: list[object] = []
+    for value in _values_in(said, at_end=not has_end):
+        value, wrong = check(value)
+        if not wrong and not any(_same(value, other) for other in fitting):
+            fitting.append(value)
+        if len(fitting) > 1:
+            return None, "it holds several answers that differ"
+    return (fitting[0], "") if fitting else (None, wrong)
+
+
+def without_thoughts(text: str) -> str:
+    """Return an answer without what a model thought aloud: `<think>...</think>` and the forms of other models.
+
+    An end alone ends thoughts that began in the prompt. A beginning without an end is left out by itself.
+    """
+    return _spoken(text)[0].strip()
+
+
+# Tags of DeepSeek, Qwen, Seed, Kimi, Magistral, Sky-T1; the final channel of gpt-oss.
+_THOUGHTS = re.compile(
+    r"(</?(?:seed:)?(?:think|thinking|thought|thoughts|reasoning)>|\[/?THINK\]|\u25c1/?think\u25b7"
+    r"|<\|(?:begin|end)_of_thought\|>)",
+    re.IGNORECASE,
+)
+_FINAL = "<|channel|>final<|message|>"
+
+
+def _spoken(text: str) -> tuple[str, bool]:
+    """(the text without thoughts, whether all thoughts have an end)."""
+    said: list[str] = []
+    thought: list[str] = []
+    is_thinking = False
+    for part in _THOUGHTS.split(text.rpartition(_FINAL)[2]):
+        if not _THOUGHTS.fullmatch(part):
+            (thought if is_thinking else said).append(part)
+        elif "/" in part or "end_of" in part.lower():
+            if not is_thinking:
+                said.clear()
+            is_thinking = False
+        else:
+            is_thinking = True
+            thought.clear()
+    return "".join(said + thought if is_thinking else said), not is_thinking
+
+
+def _values_in(text: str, at_end: bool) -> Iterator[object]:
+    """The objects and lists in a text, not those inside another; with `at_end`, the one that ends the text."""
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    size, start, effort = len(text.rstrip(" \t\r\n`~*")), 0, 10_000_000 + 20 * len(text)
+    while (found := _OPENING.search(text, start)) and effort > 0:
+        start = found.start()
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            if error.pos >= size or error.msg.startswith("Unterminated string"):  # cut off: what is inside is a part
+                return
+            effort -= error.pos  # read, and counted by lines for the error
+            start += 1
+            continue
+        except (ValueError, RecursionError):
+            effort -= len(text)
+            start += 1
+            continue
+        start = end
+        effort -= 10_000
+        if not _is_deep(value) and (end >= size or not at_end):
+            yield value
+
+
+_OPENING = re.compile(r'\{\s*["}]|\[\s*[\[{"\]\-0-9tfn]')
 
 
 def load_json(text: str | bytes, **options: Any) -> object:
@@ -98,13 +187,19 @@ def load_json(text: str | bytes, **options: Any) -> object:
         value = json.loads(text, **options)
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH}") from None
-    level = [value]
+    if _is_deep(value):
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def _is_deep(value: object) -> bool:
+    level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         inside = (outer.values() if isinstance(outer, dict) else outer for outer in level if _is_nest(outer))
         level = list(filter(_is_nest, itertools.chain.from_iterable(inside)))
         if not level:
-            return value
-    raise ValueError(f"nested deeper than {MAX_DEPTH}")
+            return False
+    return True
 
 
 def _is_nest(value: object) -> bool:

@@ -132,10 +132,10 @@ class RecordedChatModel:
             reply = self._model.complete(messages, **settings)
             with self._lock:
                 self._append(key, n, request, reply)
-        except BaseException:
+        except BaseException as error:
             with self._lock:  # the number goes to the next call, so that the file has no gap
                 heapq.heappush(self._failed[key], n)
-            self.meter.add(failed=1)
+            self.meter.fail(error)
             raise
         self.meter.count(reply.usage)
         return reply

@@ -38,6 +38,8 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # e.g. an int of more digits than Python writes
         return f"one of type {type(value).__name__}"
+    if not text:
+        return f"one of type {type(value).__name__}"
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}... ({type(value).__name__})"
 
 

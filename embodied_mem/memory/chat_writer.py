@@ -5,9 +5,9 @@
     temporal = TemporalMemory(summarizer=writer.summary)
     writer.calls, writer.malformed, writer.failed
 
-An answer must be the JSON that was asked for and nothing else (a code fence around it is taken off). Where a question
-has a schema, it goes along to the model, and the answer is held against it. Otherwise the caller gets None, or nothing,
-and goes on by rules.
+An answer must hold the JSON that was asked for; thoughts, words and code fences around it are left out. Where a
+question has a schema, it goes along to the model, and the answer is held against it. Otherwise the caller gets None, or
+nothing, and goes on by rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..errors import InvalidInputError
 from ..forks import forking_lock
 from ..language.chat import ChatModel, Json
-from ..language.json_answers import load_json, read_json
+from ..language.json_answers import find_json, read_json
 from .arguments import checked_number, shown
 
 Chat = Callable[[list[dict[str, str]]], str]
@@ -46,6 +46,7 @@ SUMMARY: Json = {
     "required": ["summary"],
     "additionalProperties": False,
 }
+_UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _MAX_FACTS = 64
 _MAX_TEXT = 400
 
@@ -103,10 +104,13 @@ class ChatWriter:
                 self.last_error = shown(error)
             return None
         try:
-            return parse(load_json(_without_fence(answer)) if schema is None else _fitting(answer, schema))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+            if not isinstance(answer, str):
+                raise TypeError("expected a text")
+            return _parsed(answer, parse) if schema is None else parse(_fitting(answer, schema))
+        except _UNFIT as error:
             with self._lock:
                 self.malformed += 1
+                self.last_error = f"{shown(error)}; the answer was {shown(answer)}"
             return None
 
     def _answer(self, messages: list[dict[str, str]], schema: Json | None) -> str:
@@ -161,6 +165,23 @@ def parse_text(value: Any) -> str:
     return text
 
 
+def _parsed(answer: str, parse: Callable[[Any], Value]) -> Value:
+    """What `parse` makes of the JSON in an answer. Raises ValueError if there is none that it takes."""
+    taken: list[Value] = []
+
+    def check(value: object) -> tuple[object, str]:
+        try:
+            taken.append(parse(value))
+        except _UNFIT as error:
+            return value, shown(error)
+        return value, ""
+
+    _, wrong = find_json(answer, check)
+    if wrong:
+        raise ValueError(wrong)
+    return taken[0]
+
+
 def _fitting(answer: str, schema: Json) -> Any:
     """The value of an answer that fits a schema. Raises ValueError if it does not."""
     value, wrong = read_json(answer, schema)
@@ -170,10 +191,3 @@ def _fitting(answer: str, schema: Json) -> Any:
     if wrong:
         raise ValueError(wrong)
     return value
-
-
-def _without_fence(answer: str) -> str:
-    text = answer.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text.removeprefix("```").removeprefix("json").removesuffix("```")
-    return text

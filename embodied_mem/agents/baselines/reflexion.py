@@ -20,6 +20,7 @@ from embodied_mem.agents.planner_critic.agent import TaskRecord
 from embodied_mem.compiler.prompts import plain_goal
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.json_answers import without_thoughts
 
 from .player import Looked, Player, looked_for
 
@@ -94,7 +95,7 @@ class Reflexion(Agent):
         reply = self._chat.complete(
             [{"role": "system", "content": self._act}, {"role": "user", "content": text}], max_tokens=32
         )
-        return next(iter(reply.text.strip().splitlines()), "").removeprefix(">").strip() or "look"
+        return next(iter(without_thoughts(reply.text).splitlines()), "").removeprefix(">").strip() or "look"
 
     def end(self, won: bool, observation: str) -> None:
         """Reflects on a failed trial."""
@@ -111,7 +112,7 @@ class Reflexion(Agent):
         reply = self._chat.complete(
             [{"role": "system", "content": REFLECT}, {"role": "user", "content": text}], max_tokens=256
         )
-        return " ".join(reply.text.split())
+        return " ".join(without_thoughts(reply.text).split())
 
 
 _FOUND = re.compile(r"\w+ was in ([a-z]+ \d+)\. Next time I go there first\.")

@@ -22,7 +22,7 @@ from embodied_mem.agents.robot.skills import Skill, checked_skills, read_command
 from embodied_mem.forks import forking_lock
 from embodied_mem.language.chat import ChatError, ChatModel
 from embodied_mem.language.images import Picture, content
-from embodied_mem.language.json_answers import complete_json
+from embodied_mem.language.json_answers import complete_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.recollection import Recollection
 from embodied_mem.memory.trust import WARNING
@@ -75,12 +75,14 @@ class _Asking:
     Attributes:
         answers: questions asked.
         unusable: those that got no usable answer.
+        last_error: the last reason for one; empty if there was none.
     """
 
     def __init__(self, model: ChatModel, max_tokens: int):
         self._model, self._max_tokens = model, max_tokens
         self._lock = forking_lock()
         self.answers = self.unusable = self._in_a_row = 0
+        self.last_error = ""
 
     def _ask(self, ask: Callable[[], Any], otherwise: Any, max_in_a_row: float = float("inf")) -> Any:
         with self._lock:
@@ -92,6 +94,7 @@ class _Asking:
                 raise
             with self._lock:
                 self.unusable += 1
+                self.last_error = str(error) or type(error).__name__
                 self._in_a_row += 1
                 in_a_row = self._in_a_row
             if in_a_row >= max_in_a_row:
@@ -220,7 +223,7 @@ class ChatPreprocessor(_Asking):
         told = "Task: {}\nAction: {}\nAnswer: {}".format(*turn)
         messages = _messages(prompt(_PACKAGE, name), told, images)
         text: str = self._ask(lambda: self._model.complete(messages, max_tokens=self._max_tokens).text, "")
-        return " ".join(text.split())
+        return " ".join(without_thoughts(text).split())
 
 
 def chat_parts(model: ChatModel, skills: Sequence[Skill], *, max_steps: int = 8) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -48,7 +49,10 @@ _NAME = r"[A-Za-z][\w'-]*(?: [A-Za-z][\w'-]*){0,2}(?: \d+)?"
 _CLAUSE = re.compile(
     rf"(?:{_NAME} )?(?:was in|placed in|heated in|cooled in|cleaned at) {_NAME}|used {_NAME}(?: in {_NAME})?|\d+ steps?"
 )
-"""What a reason may say in one line of a prompt. Whatever else stands in it may come from whoever wrote the episode."""
+"""What a reason by rules may say in one line of a prompt. What else stands in it comes from who wrote the episode."""
+_LIKE_CLAUSE = re.compile(r"(?:.* )?(?:was in|placed in|heated in|cooled in|cleaned at) .*|used .*", re.DOTALL)
+_COUNT = re.compile(r"\d+ steps?")
+_MAX_QUOTED = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,17 +119,37 @@ class Experience:
 
         Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
 
-        An experience is data, and what is written into one has to stay in its place: the line is empty where the reason
-        says anything else than what was where, and the goal in it is one clause.
+        An experience is data, and what is written into one has to stay in its place: the goal is one clause, and a
+        reason in free words, as a person or a model writes it, stands in quotation marks as one clause. The line is
+        empty where there is no reason, or one as rules write it with something else in it.
         """
         clauses = _STEPS.sub("", self.rationale).split("; ")
-        if not all(map(_CLAUSE.fullmatch, clauses)):
+        if all(map(_CLAUSE.fullmatch, clauses)):
+            what = "; ".join(dict.fromkeys(_NUMBER.sub(r"\1", clause) for clause in clauses))
+        elif _is_by_rules(self.rationale) or not (quoted := _quoted(self.rationale)):
             return ""
+        else:
+            what = quoted
         label = {True: "here", False: "elsewhere", None: "past"}[self.same_room]
         label = f"{self.number} {label}" if self.number else label
-        what = "; ".join(dict.fromkeys(_NUMBER.sub(r"\1", clause) for clause in clauses))
         goal = " ".join(self.episode.goal.replace(";", ",").split()).rstrip(".")
         return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
+
+
+def _is_by_rules(rationale: str) -> bool:
+    """Return whether a reason has the form of `rationale_for` up to the number of steps."""
+    clauses = rationale.split("; ")
+    count = next((i for i, clause in enumerate(clauses) if _COUNT.fullmatch(clause)), None)
+    return count is not None and all(map(_LIKE_CLAUSE.fullmatch, clauses[:count]))
+
+
+def _quoted(text: str) -> str:
+    """`text` on one line as one clause in quotation marks; empty if it says nothing."""
+    kinds = ((sign, unicodedata.category(sign)) for sign in text[: 4 * _MAX_QUOTED])
+    folded = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
+    line = " ".join(folded.split()).replace('"', "'").replace(";", ",")
+    line = line if len(line) <= _MAX_QUOTED else f"{line[:_MAX_QUOTED].rstrip()}..."
+    return f'"{line}"' if line else ""
 
 
 class _Texts:

@@ -95,6 +95,7 @@ class ConflictReview:
         self._timeout_s, self._max_facts = timeout_s, max_facts
         self._thread: threading.Thread | None = None
         self.asked = self.corrected = self.malformed = self.late = self.stale = 0
+        self.last_error = ""
 
     def __call__(self, change: Change) -> Applied | None:
         """Return what was put right; None where the rules were. Called by one thread at a time, the graph's writer.
@@ -122,8 +123,9 @@ class ConflictReview:
             return facts, [Conflict(_text(now, e.fact), _text(now, e.by), e.rule) for e in change.ended]
 
     def _ask(self, facts: list[str], conflicts: list[Conflict]) -> Sequence[Verdict] | None:
+        too_late = f"no answer within {self._timeout_s:g} s"
         if self._thread is not None and self._thread.is_alive():
-            self.late += 1
+            self.late, self.last_error = self.late + 1, too_late
             return None
         self.asked += 1
         box: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(1)
@@ -139,13 +141,13 @@ class ConflictReview:
         try:
             verdicts, error = box.get(timeout=self._timeout_s)
         except queue.Empty:
-            self.late += 1
+            self.late, self.last_error = self.late + 1, too_late
             return None
         if error is not None and not isinstance(error, (EmbodiedMemError, OSError)):
             raise error
         if isinstance(verdicts, Sequence) and len(verdicts) == len(conflicts) and all(v in _VERDICTS for v in verdicts):
             return verdicts
-        self.malformed += 1
+        self.malformed, self.last_error = self.malformed + 1, shown(verdicts if error is None else error)
         return None
 
     def _corrections(

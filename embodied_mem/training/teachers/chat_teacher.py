@@ -18,7 +18,7 @@ import copy
 import dataclasses
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.language.chat import ChatModel
-from embodied_mem.language.json_answers import read_json
+from embodied_mem.language.json_answers import find_json
 from embodied_mem.memory import Experience
 from embodied_mem.training.teachers.lesson import Lesson, Noise
 
@@ -87,27 +87,30 @@ class TeacherStatistics:
         answers: answers received.
         unreadable: answers that were no such JSON object; they count as NOACTION with the command `look`.
         malformed: answers whose output had lines that the grammar does not know or edits that were refused.
+        last_error: the last reason for one of both; empty if there was none.
         max_unreadable: share of unreadable answers above which teaching stops, once there are 20.
     """
 
     answers: int = 0
     unreadable: int = 0
     malformed: int = 0
+    last_error: str = ""
     max_unreadable: float = 0.2
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
-    def count(self, *, unreadable: bool = False, malformed: bool = False) -> None:
-        """One more answer; from any thread.
+    def count(self, *, unreadable: str = "", malformed: str = "") -> None:
+        """Count one more answer, with what is wrong with it; from any thread.
 
         Raises:
             TeacherError: too many were unreadable.
         """
         with self._lock:
             self.answers += 1
-            self.unreadable += unreadable
-            self.malformed += malformed
+            self.unreadable += bool(unreadable)
+            self.malformed += bool(malformed)
+            self.last_error = unreadable or malformed or self.last_error
         if self.answers >= 20 and self.unreadable > self.max_unreadable * self.answers:
             raise TeacherError(
                 f"chat teacher: {self.unreadable} of {self.answers} answers were not the JSON object asked for "
@@ -172,9 +175,9 @@ class ChatTeacher:
         reply = self._model.complete(
             messages, max_tokens=self._max_tokens, temperature=0.0, response_format=RESPONSE_FORMAT
         )
-        values = _fields(reply.text)
+        values, wrong = _fields(reply.text)
         if values is None:
-            self.statistics.count(unreadable=True)
+            self.statistics.count(unreadable=f"{wrong}; the answer was {reply.text[:200]!r}")
             return Lesson(CompilerOutput.make(), self._view.state, "look", "")
         parsed = parse_output(values["output"])
         # Only what is legal is taught: the output is written again from the edits that were admitted.
@@ -183,7 +186,8 @@ class ChatTeacher:
             state, refused = apply_all((edit,), state)
             if not refused:
                 admitted.append(edit)
-        self.statistics.count(malformed=bool(parsed.malformed or len(admitted) < len(parsed.edits)))
+        num_wrong = parsed.malformed + len(parsed.edits) - len(admitted)
+        self.statistics.count(malformed=f"{num_wrong} wrong lines in {values['output'][:200]!r}" if num_wrong else "")
         output = CompilerOutput.make(parsed.guidance, admitted, parsed.reason)
         action = " ".join(values["action"].split()) or "look"
         return Lesson(output, state, action, values["reference"] if output.guidance else "")
@@ -201,10 +205,14 @@ def taught_by(
     )
 
 
-def _fields(text: str) -> dict[str, str] | None:
-    """The three texts in a JSON answer; None if it is not that."""
-    values, _ = read_json(text, {})
+def _fields(text: str) -> tuple[dict[str, str] | None, str]:
+    """(the three texts in a JSON answer, what is wrong with it)."""
     names = ("output", "action", "reference")
-    if not isinstance(values, dict) or not all(isinstance(values.get(name), str) for name in names):
-        return None
-    return {name: values[name] for name in names}
+
+    def check(value: object) -> tuple[object, str]:
+        if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names):
+            return {name: value[name] for name in names}, ""
+        return None, f"expected an object with the texts {', '.join(names)}"
+
+    values, wrong = find_json(text, check)
+    return cast("dict[str, str] | None", values), wrong

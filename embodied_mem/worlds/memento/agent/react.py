@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from embodied_mem.language.chat import ChatError, ChatModel, Message
+from embodied_mem.language.json_answers import find_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.profile.profile import UserProfile
 
@@ -32,19 +34,21 @@ class ReActAgent:
     Args:
         model: asked once per action. A used-up budget ends the run with its ChatError; another error counts as an
             answer that is no action.
-        max_examples: memories shown, best first; the paper shows five.
+        max_examples: most memories shown, best first; None for all that are given.
         max_tokens: of an answer.
 
     Attributes:
         answers: answers asked for, over all tasks.
         malformed: those of them without an action.
+        last_error: the last reason for one; empty if there was none.
     """
 
-    def __init__(self, model: ChatModel, *, max_examples: int = 5, max_tokens: int = 300):
+    def __init__(self, model: ChatModel, *, max_examples: int | None = None, max_tokens: int = 300):
         self._model = model
         self._max_examples = max_examples
         self._max_tokens = max_tokens
         self.answers = self.malformed = 0
+        self.last_error = ""
         self._messages: list[Message] = []
 
     def begin(
@@ -52,11 +56,12 @@ class ReActAgent:
     ) -> None:
         """As `HouseholdAgent.begin`."""
         parts = []
-        if memories and self._max_examples > 0:
+        shown = memories[: self._max_examples]
+        if shown:
             parts.append(
                 "Below are example solutions that you performed before in the same house. Use what is related."
             )
-            for number, memory in enumerate(memories[: self._max_examples], 1):
+            for number, memory in enumerate(shown, 1):
                 parts.append(f"Example {number}:\n{memory.render()}")
         known = profile.recall(instruction, 5) if profile is not None else []
         if known:
@@ -74,33 +79,78 @@ class ReActAgent:
             self._messages.append({"role": "user", "content": observation})
         self._first = False
         self.answers += 1
+        failure = ""
         try:
             text = self._model.complete(self._messages, max_tokens=self._max_tokens).text
         except ChatError as error:
             if error.kind == "budget":
                 raise
-            text = ""
-        text = text.partition("Assigned!")[0].strip()
+            text, failure = "", str(error) or type(error).__name__
+        text = without_thoughts(text).partition("Assigned!")[0].strip()
         reply = parse_reply(text)
         if not parse_action(reply.action)[0]:
             self.malformed += 1
+            self.last_error = failure or f"no action in {text[:200]!r}"
         self._messages.append({"role": "assistant", "content": f"{text}\nAssigned!"})
         return reply
 
 
 def parse_reply(text: str) -> Reply:
-    """Thought and action of a model's answer.
+    """Return thought and action of a model's answer.
 
-    The action is the last line, as in the paper's code, or where that is none the first call on a line of its own; what
-    stands before it is the thought. Without any call the last line is the action, and the world says what is wrong.
+    The action is the last line, as in the paper's code, or where that is none the first call on a line of its own; of
+    steps that are numbered, the first. What stands before it is the thought. Labels, numbers, quotation marks and
+    Markdown around a call are left out, and a JSON object with an `action` is one. Without any call the last line is
+    the action, and the world says what is wrong.
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _FENCE.fullmatch(line.strip())]
     if not lines:
         return Reply("", "")
-    calls = [i for i, line in enumerate(lines) if _CALL.fullmatch(line.removeprefix("Action:").strip().strip("`"))]
-    at = len(lines) - 1 if not calls or calls[-1] == len(lines) - 1 else calls[0]
-    thought = " ".join(lines[:at]).removeprefix("Thought:").strip()
-    return Reply(thought, lines[at].removeprefix("Action:").strip().strip("`"))
+    calls = [(i, *found) for i, line in enumerate(lines) if (found := _call(line)) is not None]
+    if not calls:
+        value, wrong = find_json(text, _json_call)
+        if not wrong:
+            return cast(Reply, value)
+        return Reply(_thought(lines[:-1]), lines[-1].removeprefix("Action:").strip().strip("`"))
+    last, _, number, _ = calls[-1]
+    numbered = [call for call in calls if call[2]] if number > 1 else []
+    at, before, _, call = numbered[0] if numbered else calls[-1] if last == len(lines) - 1 else calls[0]
+    return Reply(_thought([*lines[:at], before]), call)
+
+
+_FENCE = re.compile(r"(?:```|~~~)\w*")
+_LABEL = re.compile(r"\bact(?:ion)? ?(\d{0,3})[\"'*_` ]{0,5}[:\uff1a=]", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d{1,3})[.):]")
+_MARKS = " \t\"'`*_#>-\u2022:.,;{}()"
+_TAG = re.compile(r"</?\|?\w{1,20}\|?>")
+
+
+def _call(line: str) -> tuple[str, int, str] | None:
+    """(what stands before it, its number or 0, the call) of a line with one; None for any other line."""
+    label = max(_LABEL.finditer(line), key=re.Match.start, default=None)
+    before, line = (line[: label.start()], line[label.end() :]) if label else ("", line)
+    line = _TAG.sub("", line).strip(_MARKS)
+    number = label[1] if label else ""
+    if listed := _NUMBER.match(line):
+        number, line = listed[1], line[listed.end() :].strip(_MARKS)
+    if not _CALL.fullmatch(line):
+        return None
+    return before.strip() if any(map(str.isalpha, before)) else "", int(number or 0), line
+
+
+def _json_call(value: object) -> tuple[object, str]:
+    said = value.get("action") if isinstance(value, dict) else None
+    found = _call(said) if isinstance(value, dict) and isinstance(said, str) else None
+    if found is None or not isinstance(value, dict):
+        return None, "no object with an action"
+    return Reply(str(value.get("thought") or ""), found[2]), ""
+
+
+def _thought(lines: Sequence[str]) -> str:
+    text = " ".join(line for line in lines if line)
+    return re.sub(
+        r"^[*_#`\"' ]{0,5}thought ?\d{0,3}[*_` ]{0,5}[:\uff1a][*_` ]{0,5}", "", text, flags=re.IGNORECASE
+    ).strip()
 
 
 class ChatFinder:
@@ -127,4 +177,4 @@ class ChatFinder:
             "Answer with one line '- name in room' for each that fits, or say that none does and name near matches."
         )
         messages: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": told}]
-        return self._model.complete(messages, max_tokens=self._max_tokens).text.strip()
+        return without_thoughts(self._model.complete(messages, max_tokens=self._max_tokens).text)
