@@ -50,7 +50,8 @@ class OpenReport:
         num_rejected: of these, events that their module refused, as it did when they were recorded.
         damage: torn or damaged ends of the log, and events that are missing at its end.
         problems: snapshots that were not whole, so that an older one was taken.
-        forget_pending: a `forget` was not finished; a store that is opened for writing has finished it now.
+        forget_pending: a `forget` was not finished; a store that is opened for writing has finished it now or, where
+            the disk refused, will with the next change.
     """
 
     snapshot: int

@@ -18,8 +18,8 @@ takes a scope.
 An event is recorded only if its module can apply it (`MemoryModule.check`). One that it cannot, which older versions
 and failing modules left in a log, is set aside when the folder is opened, and reported.
 
-`forget` is an event, too. From its record on it will be finished: a store that was killed on the way finishes it when
-it is opened for writing.
+`forget` is an event, too. From its record on it will be finished: where the disk refused, or the store was killed on
+the way, the next change finishes it, or opening the store for writing.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ class MemoryStore:
         self._last_snapshot_bytes = 0  # size of the newest snapshot
         self._bytes_after = 0  # of the events after it
         self._broken = ""
+        self._is_forgetting = False  # what is forgotten stands in files that the disk refused to replace
         self._process = os.getpid()
         if is_other and not is_folder:
             raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
@@ -203,7 +204,9 @@ class MemoryStore:
             if not self._read_only:
                 self._end.write(self._log.acknowledged)
                 if forgets:
-                    self._replace_files()
+                    self._is_forgetting = True
+                    with contextlib.suppress(OSError):  # the next change tries again
+                        self._replace_files()
                 else:
                     self._remove_covered(stored.sequence)
         except BaseException:
@@ -296,6 +299,10 @@ class MemoryStore:
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
         target.check(item.event)
+        if self._is_forgetting:
+            with self._files_lock, self._lock, self._storage_errors("finish forgetting"):
+                self._settle()
+                self._finish_forgetting()
         with self._lock:
             self._check()
             ticket = self._log.enqueue(_EVENT, payload)
@@ -375,6 +382,7 @@ class MemoryStore:
         with self._files_lock, self._storage_errors("write a snapshot"):
             with self._lock:
                 self._settle()
+                self._finish_forgetting()
                 sequence, states = self._states()
             path = self._written(sequence, states)
             with self._lock:
@@ -409,11 +417,13 @@ class MemoryStore:
 
         Raises:
             InvalidInputError: not exactly one of them is given, or one that names nothing.
-            StorageError: the disk refused; if the message does not say "not recorded", opening the store finishes it.
+            StorageError: the disk refused; if the message does not say "not recorded", the next change finishes it, or
+                opening the store.
         """
         selector = Selector(user, object, episode, entry, everything)
         with self._files_lock, self._lock, self._storage_errors("forget"):
             self._settle()
+            self._finish_forgetting()
             given = dataclasses.asdict(selector).items()
             fields = {name: value for name, value in given if name not in ("entry", "everything") or value}
             payload = json.dumps(fields).encode()
@@ -422,11 +432,12 @@ class MemoryStore:
             self._applied += 1
             try:
                 removed = self._remove_in_modules(selector)
-                before = self._files()
-                path = self._replace_files()
             except BaseException as error:
                 self._broken = f"forgetting was not finished: {error!r}"
                 raise
+            self._is_forgetting = True
+            before = self._files()
+            path = self._replace_files()
             gone = tuple(sorted(before - self._files()))
         scope = dataclasses.asdict(self.scope).items()
         named = tuple(field for field, name in scope if selector.is_name(name) or selector.in_text(name))
@@ -442,7 +453,13 @@ class MemoryStore:
         (self._folder / VECTORS_NAME).unlink(missing_ok=True)
         path = self._written(*self._states())
         self._remove_covered(self._applied)
+        self._is_forgetting = False
         return path
+
+    def _finish_forgetting(self) -> None:
+        """Replace the files if a forget could not; nothing more is recorded before."""
+        if self._is_forgetting:
+            self._replace_files()
 
     def _remove_covered(self, sequence: int) -> None:
         while self._log.remove_oldest(sequence):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -21,6 +22,7 @@ from embodied_mem.memory import (
     DurableGraph,
     GraphModule,
     KnowledgeGraph,
+    LifelongMemory,
     MemoryStore,
     NewFact,
     NewNode,
@@ -434,6 +436,82 @@ def test_what_is_forgotten_while_a_snapshot_is_written_is_in_no_file(tmp_path, m
     forget.join(10)
     assert not [path.name for path in tmp_path.iterdir() if b"secret" in path.read_bytes()]
     store.close()
+
+
+def refuse(*_, **__):
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+@pytest.mark.parametrize("change", ["record", "forget", "snapshot"])
+@pytest.mark.parametrize(
+    ("refused", "is_reopened"),
+    [("write_snapshot", False), ("write_snapshot", True), ("read_snapshot", False), ("sync_folder", False),
+     ("list_snapshots", False)],
+)  # fmt: skip
+def test_a_forget_that_the_disk_refuses_is_finished_by_the_next_change(
+    tmp_path, monkeypatch, refused, change, is_reopened
+):
+    """Also where the store is opened anew before there is room; until then nothing is acknowledged."""
+    store, notes = open_notes(tmp_path)
+    store.record("notes", {"text": "ann has a secret", "user": "ann"})
+    store.snapshot()
+    store.record("notes", {"text": "bob has a cat", "user": "bob"})
+    changes = {
+        "record": lambda: store.record("notes", {"text": "one more", "user": "bob"}),
+        "forget": lambda: store.forget(user="eve"),
+        "snapshot": lambda: store.snapshot(),
+    }
+    monkeypatch.setattr(f"embodied_mem.memory.store.store.{refused}", refuse)
+    with pytest.raises(StorageError, match="no space left"):
+        store.forget(user="ann")
+    for _ in range(2):
+        if is_reopened:
+            store.close()
+            store, notes = open_notes(tmp_path)
+            assert store.report.forget_pending
+        assert [row[-1] for row in notes.rows] == ["bob has a cat"]
+        with pytest.raises(StorageError, match="no space left"):
+            changes[change]()
+    monkeypatch.undo()
+    changes[change]()
+    assert holds(tmp_path, "secret") == []
+    expected = ["bob has a cat", "one more"][: 1 + (change == "record")]
+    for again in (False, True):
+        if again:
+            store.close()
+            store, notes = open_notes(tmp_path)
+        assert [row[-1] for row in notes.rows] == expected
+    store.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_full_disk(tmp_path):
+    """A file system of 128 KiB is filled until it refuses, then has to forget, then gets room: every door goes on."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", tmp_path], capture_output=True).returncode:
+        pytest.skip("mount: not allowed here")
+    try:
+        memory = LifelongMemory.open(tmp_path / "memory", Scope(user="ann"))
+        acknowledged, is_full = [], False
+        while not is_full:
+            number = len(acknowledged)
+            try:
+                memory.tell(text := f"The code of box full{number}z is {number}. " + "q" * 400)
+                acknowledged.append(text)
+            except StorageError:
+                is_full = True
+        with pytest.raises(StorageError, match="No space left"):
+            memory.forget(object="full1z")
+        subprocess.run(["mount", "-o", "remount,size=4m", tmp_path], check=True)
+        memory.tell("I like tea.")
+        memory.forget(object="full1z")  # in case that it was not recorded
+        left = [text for text in acknowledged if "full1z" not in text]
+        assert holds(tmp_path, "full1z") == []
+        assert [entry.text for entry in memory.get_all("notes")] == [*left, "I like tea."]
+        memory.close()
+        with LifelongMemory.open(tmp_path / "memory", Scope(user="ann")) as memory:
+            assert [entry.text for entry in memory.get_all("notes")] == [*left, "I like tea."]
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
 def test_vectors_of_a_graph_are_kept(tmp_path):
