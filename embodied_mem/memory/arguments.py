@@ -25,6 +25,9 @@ LEAST, MOST = -(2**63), 2**63 - 1
 WHEN = ("episode", "step", "time")
 """Fields of an event that say in which episode, at which step and when."""
 
+MAX_DEPTH = 100
+"""Lists and mappings within each other in what is stored; JSON is read and written by recursion, 1,000 deep at most."""
+
 _MAX_SHOWN = 80
 
 F = TypeVar("F", bound=Callable[..., Any] | None)
@@ -169,7 +172,7 @@ def native_call(method: Callable[P, R]) -> Callable[P, R]:
             return method(*arguments, **named)
         except EmbodiedMemError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             got = [type(value).__name__ for value in arguments[1:]]
             got += [f"{name}: {type(value).__name__}" for name, value in named.items()]
             raise InvalidInputError(
@@ -178,6 +181,26 @@ def native_call(method: Callable[P, R]) -> Callable[P, R]:
             ) from error
 
     return checked
+
+
+def check_depth(name: str, value: Any, text: str | bytes) -> None:
+    """Raise InvalidInputError for lists and mappings more than `MAX_DEPTH` within each other.
+
+    Args:
+        name: of the value.
+        value: of types that JSON has.
+        text: the value as JSON; few brackets in it need no look at the value.
+    """
+    opened = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, opened)) <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inside = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        level = [value for values in inside for value in values]
+        if not inside:
+            return
+    raise InvalidInputError(f"{name}: expected lists and mappings at most {MAX_DEPTH} within each other, got more")
 
 
 def checked_rows(where: str, value: Any) -> Sequence[Any]:

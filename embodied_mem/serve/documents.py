@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError
 from ..memory.arguments import shown
-from ..memory.store.module import Selector
+from ..memory.store.module import Selector, restoring
 
 Namespace = tuple[str, ...]
 
@@ -63,6 +63,8 @@ class Documents:
                 raise InvalidInputError(f"documents: expected labels for a namespace, got {shown(put[0])}")
             if put[2] is not None and not isinstance(put[2], dict):
                 raise InvalidInputError(f"documents: expected a JSON object for a value, got {shown(put[2])}")
+            if isinstance(put[3], list) and not all(isinstance(path, str) for path in put[3]):
+                raise InvalidInputError(f"documents: index: expected paths, None or False, got {shown(put[3])}")
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """Put and delete; a document that is put again keeps its place and when it was created."""
@@ -80,20 +82,36 @@ class Documents:
         rows = [[list(space), key, *document] for space, found in self._of.items() for key, document in found.items()]
         return json.dumps(rows, ensure_ascii=False, sort_keys=True).encode()
 
+    @restoring
     def restore(self, state: bytes) -> None:
         """What `state` gave."""
-        self._of = {}
+        found: dict[Namespace, dict[str, Document]] = {}
         for labels, key, *fields in json.loads(state):
-            self._of.setdefault(tuple(labels), {})[key] = Document(*fields)
+            found.setdefault(tuple(labels), {})[key] = Document(*fields)
+        self._of = found
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove documents that name an object, and those with a label that is a user's name."""
         gone = [
             (namespace, key)
             for namespace, key, document in self.below(())
-            if any(selector.is_name(label) for label in namespace)
-            or selector.in_text(f"{key} {json.dumps(document.value, ensure_ascii=False)}")
+            if any(map(selector.is_name, namespace)) or any(map(selector.in_text, _texts(namespace, key, document)))
         ]
         for namespace, key in gone:
             del self._of[namespace][key]
         return {"documents": len(gone)}
+
+
+def _texts(namespace: Namespace, key: str, document: Document) -> Iterator[str]:
+    """Every text and number of a document, names of fields too."""
+    yield from namespace
+    yield key
+    left: list[Any] = [document.value]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+        elif value is not None and not isinstance(value, bool):
+            yield str(value)

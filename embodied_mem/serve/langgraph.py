@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import InvalidInputError, MissingDependencyError
 from ..memory import MemoryStore, StaticEmbedder
-from ..memory.arguments import shown
+from ..memory.arguments import check_depth, shown
 from .documents import Document, Documents, Namespace
 
 try:
@@ -185,9 +185,11 @@ def _checked(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     try:
-        copied = json.loads(json.dumps(dict(value), allow_nan=False))
-    except (TypeError, ValueError) as error:
+        text = json.dumps(dict(value), allow_nan=False)
+        copied = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"value: expected what JSON holds, got {shown(value)}: {error}") from error
+    check_depth("value", copied, text)
     return dict(copied)
 
 

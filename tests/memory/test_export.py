@@ -130,3 +130,16 @@ def test_any_damage_is_an_error_of_the_library():
             assert bool(damage) <= bool(refused)
             assert not refused or other.state() == state
             assert damage not in ("{", "[]", "7") or f"line {at + 1}, " in refused
+
+
+@pytest.mark.parametrize("levels", [101, 400, 940, 100_000])
+@pytest.mark.parametrize("brackets", [("[", "]"), ('{"a": ', "}")])
+def test_a_value_that_is_nested_too_deep_is_named(levels, brackets):
+    lines = lived(LifelongMemory(SCOPE)).export_json().splitlines()
+    value = f"{brackets[0] * levels}1{brackets[1] * levels}"
+    for at, key in ((2, "value"), (len(lines) // 2, "row"), (len(lines) - 1, "note")):
+        changed = [*lines[:at], lines[at][:-1] + f', "{key}": {value}}}', *lines[at + 1 :]]
+        memory = LifelongMemory(SCOPE)
+        with pytest.raises(InvalidInputError, match=f"line {at + 1}, .* at most 100 deep"):
+            memory.import_json("\n".join(changed))
+        assert memory.time == 0

@@ -38,7 +38,16 @@ from embodied_mem.memory import (
 )
 from embodied_mem.types import Episode, Step
 
+
+def deep(levels, is_list):
+    made = "x"
+    for _ in range(levels):
+        made = [made] if is_list else {"a": made}
+    return made
+
+
 WRONG = (
+    *(deep(levels, is_list) for levels in (500, 3000) for is_list in (True, False)),
     None,
     7,
     -1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from langgraph.store.memory import InMemoryStore
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import StaticEmbedder
+from embodied_mem.memory.arguments import MAX_DEPTH
 from embodied_mem.serve.langgraph import MemoryBaseStore
 
 labels = st.sampled_from(["users", "ann", "bob", "notes", "日本"])
@@ -172,12 +174,116 @@ def test_what_is_deleted_leaves_the_disk_when_it_is_compacted(tmp_path):
     assert not any(b"very private" in path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file())
 
 
+TEXTS = {  # what is forgotten -> texts that name it
+    "mug": [
+        "I like the\nmug",
+        "a\tmug\tis here",
+        "'mug'",
+        '"mug"',
+        "a\\mug",
+        "the\r\nmug.",
+        "Mugs!",
+        "(mug)",
+        "\u201cmug\u201d",
+        "a mug",
+    ],
+    "blue chair": ["the blue\nchair", "blue\tchair", "Blue Chairs", "a blue  chair"],
+    '5" pipe': ['a 5" pipe', 'the\n5" pipe'],
+    "kölner café": ["das\nKölner Café", "KÖLNER CAFE\u0301"],
+    "杯子": ["我喜欢杯子", "一个\n杯子"],
+    "4711": ["code\t4711"],
+}
+PLACES = [
+    lambda text: (("u",), "k", {"text": text}),
+    lambda text: (("u",), "k", {text: 1}),
+    lambda text: (("u",), "k", {"a": [{"b": [1, text]}]}),
+    lambda text: (("u",), "k", {"a": {"b": {text: None}}}),
+    lambda text: (("u",), text, {"n": 1}),
+    lambda text: (("u", text.replace(".", "")), "k", {"n": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
+def test_what_names_a_thing_is_forgotten_wherever_it_stands(tmp_path, name, text):
+    for number, place in enumerate(PLACES):
+        with MemoryBaseStore(tmp_path / str(number), fsync="never") as store:
+            store.put(("u",), "other", {"text": "smuggled blue armchairs, 14711 cafés", "n": [None, True, 47110]})
+            store.put(*place(text))
+            assert store.store.forget(object=name).removed == {"documents": {"documents": 1}}
+            assert [item.key for item in store.search((), limit=10)] == ["other"]
+        left = b"".join(path.read_bytes() for path in (tmp_path / str(number)).iterdir())
+        assert json.dumps(text, ensure_ascii=False)[1:-1].encode() not in left
+        assert text.encode() not in left
+
+
+def test_numbers_are_forgotten_and_null_is_no_thing(tmp_path):
+    with MemoryBaseStore(tmp_path) as store:
+        store.put(("u",), "code", {"code": 4711})
+        store.put(("u",), "empty", {"code": None, "is": True})
+        for name in ("4711", "none", "null", "true"):
+            store.store.forget(object=name)
+        assert [item.key for item in store.search(())] == ["empty"]
+
+
+def deep(levels, kind):
+    value = 1
+    for level in range(levels):
+        value = {"a": value} if kind == "objects" or (kind == "both" and level % 2) else [value]
+    return {"v": value}
+
+
+def from_depth(levels, call):
+    return call() if not levels else from_depth(levels - 1, call)
+
+
+@pytest.mark.parametrize("kind", ["objects", "lists", "both"])
+def test_what_is_nested_too_deep_is_refused_and_what_is_not_stays_usable(tmp_path, kind):
+    """What was acknowledged is read, forgotten and opened again by programs that are deep in calls themselves."""
+    with MemoryBaseStore(tmp_path, fsync="never") as store:
+        for levels in (1, 50, MAX_DEPTH - 5):
+            store.put(("u",), str(levels), deep(levels, kind))
+        for levels in (MAX_DEPTH, MAX_DEPTH + 1, 300, 900, 980, 990, 2000, 100_000):
+            with pytest.raises(InvalidInputError, match="value: expected"):
+                store.put(("u",), "too deep", deep(levels, kind))
+        kept = store.search(("u",), limit=10)
+        assert [item.key for item in kept] == ["1", "50", str(MAX_DEPTH - 5)]
+        from_depth(500, lambda: store.store.forget(object="zzz"))
+        from_depth(500, store.compact)
+    store = from_depth(500, lambda: MemoryBaseStore(tmp_path, fsync="never"))
+    assert [item.value for item in store.search(("u",), limit=10)] == [item.value for item in kept]
+    store.close()
+
+
+@pytest.mark.parametrize("levels", [150, 600, 940])
+def test_a_folder_with_a_value_that_is_too_deep_opens_and_says_so(tmp_path, monkeypatch, levels):
+    """Such a value was acknowledged before depth had a bound; it stands in the log until a snapshot takes its place."""
+    monkeypatch.setattr("embodied_mem.memory.arguments.MAX_DEPTH", 1000)
+    with MemoryBaseStore(tmp_path, fsync="never") as store:
+        store.put(("u",), "mine", {"text": "important"})
+        store.put(("u",), "deep", deep(levels, "objects"))
+    monkeypatch.undo()
+    for _ in range(2):
+        with from_depth(100, lambda: MemoryBaseStore(tmp_path, fsync="never")) as store:
+            assert store.get(("u",), "mine").value == {"text": "important"}
+            (aside,) = store.store.report.set_aside
+            assert "within each other" in aside.reason or "recursion" in aside.reason
+    with MemoryBaseStore(tmp_path, fsync="never") as store:
+        store.store.forget(object="zzz")
+        store.put(("u",), "more", {"text": "more"})
+    with MemoryBaseStore(tmp_path) as store:
+        assert not store.store.report.set_aside
+        assert len(store.search(("u",))) == 2
+
+
 def test_bad_input_is_refused_and_changes_nothing(tmp_path):
     with MemoryBaseStore(tmp_path) as store:
         store.put(("n",), "a", {"x": 1})
-        for value in ({"x": object()}, {"x": float("nan")}, 3):
+        for value in ({"x": object()}, {"x": float("nan")}, {"x": [float("inf")]}, 3):
             with pytest.raises(InvalidInputError, match="value: expected what JSON holds"):
                 store.put(("n",), "a", value)
+        for index in ([3], [["x"]], [None]):
+            with pytest.raises(InvalidInputError, match="index: expected paths"):
+                store.put(("n",), "b", {"x": 1}, index=index)
         with pytest.raises(InvalidNamespaceError):
             store.batch([PutOp(("a.b",), "k", {})])
         with pytest.raises(NotImplementedError, match="TTL"):

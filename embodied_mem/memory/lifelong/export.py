@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInputError
-from ..arguments import shown
+from ..arguments import MAX_DEPTH, check_depth, shown
 from ..graph.graph_json import bytes_of, rows_of
 from ..modules import entries, temporal
 from ..modules.note import Note, note_of
@@ -155,8 +155,9 @@ def _part_row(number: int, width: int, field: Any, row: Any) -> Any:
 def _line(number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
+        check_depth("export", row, line)
     except (ValueError, RecursionError) as error:
-        raise _problem(number, "JSON", "an object", line) from error
+        raise _problem(number, "JSON", f"an object, at most {MAX_DEPTH} deep", line) from error
     if not isinstance(row, dict):
         raise _problem(number, "JSON", "an object", line)
     return row

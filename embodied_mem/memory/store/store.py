@@ -37,7 +37,7 @@ from ...atomic_file import sync_folder
 from ...errors import InvalidInputError, StorageError
 from ...forks import forking_lock
 from ...native import part
-from ..arguments import checked_flag, checked_number, shown
+from ..arguments import check_depth, checked_flag, checked_number, shown
 from ..graph.records import Scope, checked_scope, scope_text
 from .log_end import LogEnd
 from .module import MemoryModule, Selector
@@ -250,6 +250,7 @@ class MemoryStore:
                 elif kind == _EVENT:
                     try:
                         name, event = json.loads(payload)
+                        check_depth("event", event, payload)
                     except (TypeError, ValueError, RecursionError) as error:
                         set_aside[sequence] = SetAside(sequence, "", f"it cannot be read: {error}")
                         continue
@@ -298,6 +299,7 @@ class MemoryStore:
             item = _Item(module, json.loads(text)[1])
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
+        check_depth(f"event for {module!r}", item.event, text)
         target.check(item.event)
         if self._is_forgetting:
             with self._files_lock, self._lock, self._storage_errors("finish forgetting"):

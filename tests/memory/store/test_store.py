@@ -30,6 +30,7 @@ from embodied_mem.memory import (
     Triple,
     VectorIndex,
 )
+from embodied_mem.memory.arguments import MAX_DEPTH
 from embodied_mem.memory.store.snapshot_files import write_snapshot
 from embodied_mem.native import part
 from experiments.attacks.notes_module import Notes
@@ -435,6 +436,25 @@ def test_what_is_forgotten_while_a_snapshot_is_written_is_in_no_file(tmp_path, m
     snapshot.join(10)
     forget.join(10)
     assert not [path.name for path in tmp_path.iterdir() if b"secret" in path.read_bytes()]
+    store.close()
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH - 1, MAX_DEPTH, 600, 100_000])
+def test_an_event_that_is_nested_too_deep_is_refused(tmp_path, levels):
+    store, notes = open_notes(tmp_path)
+    value = []
+    for _ in range(levels - 2):
+        value = [value]
+    event = {"text": "deep", "user": value}  # one level more
+    if levels < MAX_DEPTH:
+        store.record("notes", event)
+    else:
+        with pytest.raises(InvalidInputError, match=r"within each other|recursion"):
+            store.record("notes", event | {"object": [value]})
+    store.close()
+    store, again = open_notes(tmp_path)
+    assert again.rows == notes.rows
+    assert not store.report.set_aside
     store.close()
 
 
