@@ -191,8 +191,8 @@ def check_depth(name: str, value: Any, text: str | bytes) -> None:
         value: of types that JSON has.
         text: the value as JSON; few brackets in it need no look at the value.
     """
-    opened = ("[", "{") if isinstance(text, str) else (b"[", b"{")
-    if sum(map(text.count, opened)) <= MAX_DEPTH:
+    num_opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if num_opened <= MAX_DEPTH:
         return
     level = [value]
     for _ in range(MAX_DEPTH + 1):
