@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .mentions import introduced, normal, without_appositions
+from .readers.reading import legible
 from .words import LIGHT, stem, words_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -96,7 +97,7 @@ class Claim(NamedTuple):
 def claims_in(text: str) -> list[Claim]:
     """The claims of a text, in order."""
     found = []
-    text = without_appositions(text)
+    text = without_appositions(legible(text))
     names = [(words_of(role), words_of(name)[:1]) for role, name in introduced(text)]
     for sentence in _SENTENCE.split(normal(text)):
         if sentence.rstrip().endswith("?"):

@@ -16,6 +16,8 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
+from ..readers.reading import legible
+
 OBJECT_SEMANTICS = "object_semantics"
 USER_PATTERN = "user_pattern"
 SUBTYPES = (OBJECT_SEMANTICS, USER_PATTERN)
@@ -163,6 +165,7 @@ def names_in(text: str) -> list[str]:
 
 def knowledge_in(text: str) -> list[Knowledge]:
     """What the sentences of a user tell about the user, in their order."""
+    text = legible(text)
     if _TELLS.search(text) is None:
         return []
     sentences = [

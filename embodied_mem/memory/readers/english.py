@@ -6,8 +6,11 @@
 A small grammar over words, not a list of phrases: a sentence says what is seen or there ("there is", "I see"), what
 something is ("the fridge is not closed"), what the agent did or holds ("I put the cup in the sink"), or is a thing with
 a preposition alone ("mug on table"). Things stand in lists, places in chains: after a comma a preposition goes on about
-the same thing, without one about the place before it. A sentence with any other word in a grammatical position is not
-understood: questions, conditions, guesses and reports of failure say nothing about where things are.
+the same thing, without one about the place before it. Names are short and have no word of another kind in them; places
+have an article or a number, and are no figures of speech ("on the phone"). A sentence with any other word in a
+grammatical position, or with one of time, doubt or ownership, is not understood and asserts nothing; neither does what
+stands before it, if it may take that back ("Just kidding."). Texts beyond `reading.MAX_READ` and sentences beyond
+`MAX_WORDS` are not read.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from ..mentions import called_by_name, normal, singular
 from ..words import IRREGULAR
 from .outcome import SENTENCE_END, says_failure
 from .plain import PlainReader
-from .reading import AGENT, NOT, ROOM, Reading
+from .reading import AGENT, NOT, ROOM, Reading, legible
 
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
 _SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
@@ -41,15 +44,15 @@ _PREPOSITIONS = {
         "left of:left of", "right of:right of", "next to:next to", "close to:near", "inside of:inside", "in:in",
         "inside:inside", "into:in", "within:inside", "on:on", "onto:on", "upon:on", "atop:on", "under:under",
         "underneath:under", "beneath:under", "below:below", "above:above", "over:above", "behind:behind",
-        "beside:next to", "near:near", "by:near", "at:at", "against:against", "between:between", "among:among",
+        "beside:next to", "near:near", "at:at", "against:against", "between:between", "among:among",
     ))
 }  # fmt: skip
 _LONGEST = max(map(len, _PREPOSITIONS))
 _WORDS_OF_PREPOSITIONS = {word for words in _PREPOSITIONS for word in words} - {"front", "top", "left", "right", "of"}
 _TABLE = """
-    article: a an the some another this that these those my our your his her their one both all several many few only
+    article: a an the some another this these those my our your one both all several many few only
     article: two three four five six seven eight nine ten eleven twelve
-    adverb: also now still currently just already again then finally carefully anymore back
+    adverb: also now still currently just already again carefully anymore
     there: there here visible
     be: is are am be
     was: was were been
@@ -66,12 +69,25 @@ _TABLE = """
     hand: hand gripper arm claw hands grippers arms
     no: no nothing
     guess: if unless would should could may might must maybe perhaps probably possibly likely think believe guess want
-    guess: need try trying will shall going please let used whether or apparently gone missing
-    hour: noon midnight morning night evening once least most first last present today tomorrow tonight
-    hour: monday tuesday wednesday thursday friday saturday sunday
-    other: not and or but with from to for as than so because it he she they them him me us who which what when where
+    guess: need try trying will shall going please let used whether or apparently gone missing how why like almost
+    guess: nearly hardly never usually often sometimes always rarely hopefully supposedly supposed allegedly reportedly
+    guess: presumably surely pretend imagine suppose assume ensure remember wish hope doubt claim claims instead except
+    guess: without neither nor either ought soon later earlier before after until till while when whenever every since
+    guess: his her their its ago once twice yesterday today tomorrow tonight noon midnight morning afternoon evening
+    guess: night nights last least most time times hour hours minute minutes day days week weeks weekend month months
+    guess: year years summer winter autumn monday tuesday wednesday thursday friday saturday sunday mondays tuesdays
+    guess: wednesdays thursdays fridays saturdays sundays originally previously formerly temporarily planned
+    hour: first present
+    figure: way phone mood market tip moment end beginning middle hurry list menu mess loss mend rise run move go hunt
+    figure: diet budget case charge fence loop dark spot hook picture pictures photo photograph image movie film video
+    figure: dream story novel poster advert news radio tv internet web mind head heart eye eyes soul future past
+    figure: world sky things percent euro euros dollar dollars degree degrees litre litres liter liters gram grams kilo
+    figure: kilos metre metres meter meters people persons problem problems chance reason idea point doubt need risk
+    figure: difference question answer meeting party rush trouble danger love use work sale fire order control progress
+    figure: holiday hold opinion fact general top bottom side edge air plan race ball house family
+    other: not and or but with from to for as than so because by that about it he she they them him me us who which what when where
     other: has have had do does did can say says said reads shows looks look seems seem goes gets get makes made takes
-    other: too very away out up down anybody anyone anything something everything everybody
+    other: then finally too very away out up down anybody anyone anything something everything everybody
     role: daughter son child baby mother father mum mom dad parent sister brother wife husband partner aunt uncle cousin
     role: niece nephew grandmother grandfather grandma grandpa granddaughter grandson friend girlfriend boyfriend
     role: flatmate roommate neighbour neighbor colleague boss teacher doctor nurse guest owner user dog cat puppy kitten
@@ -87,14 +103,26 @@ _MAKE = {
     "warmed": "hot", "cooled": "cool", "sliced": "sliced", "locked": "locked", "unlocked": "unlocked", "filled": "full",
     "emptied": "empty", "open": "open", "close": "closed", "clean": "clean", "heat": "hot", "cool": "cool",
 }  # fmt: skip
+_STATES = frozenset(
+    "open closed shut locked unlocked on off clean dirty hot cold warm cool wet dry empty full broken sliced cooked lit"
+    " ajar washed plugged unplugged charged tidy untidy red green blue yellow black white brown orange grey gray".split()
+)
 _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
 """Words that report what was done by themselves; "pick" without a subject asks for it."""
 
 _NO_NAME = (
     (_BE | _WAS | _SEE | _PUT | _STAND | _SELF | _NO | _THERE | _OF["guess"] | _OF["other"] | _WORDS_OF_PREPOSITIONS)
-    - {"left", "set", "going", "used", "missing"}
+    - {"left", "set", "stand", "going", "used", "missing"}
 )  # fmt: skip
-_MAX_WORDS = 5
+_MAX_NAME = 4
+_OF_PLACE = re.compile(r" (?:in|of) the ")
+MAX_WORDS = 100
+"""Words of a sentence that the grammar looks at; a longer one asserts nothing."""
+
+_DEFINITE = frozenset("a an the my our your this these those some two three four five six".split())
+_ARTICLES = frozenset(("a", "an", "the", "some", "my", "our", "your"))
+_PRONOUNS = frozenset("it they them this that these those he she one ones there i you we".split())
+_ANY_KIND = frozenset().union(*_OF.values(), _WORDS_OF_PREPOSITIONS)
 _COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)} | {"dozen": 12}
 
@@ -108,7 +136,13 @@ class _Placed(NamedTuple):
 
 def read_english(text: str) -> Reading:
     """What a text says; understood if every sentence of it is."""
-    found = [_read_sentence(sentence) for sentence in SENTENCE_END.split(text.strip()) if sentence.strip()]
+    text = legible(text)
+    found = list[Reading | None]()
+    for sentence in filter(None, map(str.strip, SENTENCE_END.split(text))):
+        reading = _read_sentence(sentence)
+        if reading is None and _may_take_back(sentence, found):
+            found = [None] * len(found)
+        found.append(reading)
     known = [reading for reading in found if reading is not None]
     return Reading(
         tuple(dict.fromkeys(fact for reading in known for fact in reading.facts)),
@@ -116,6 +150,16 @@ def read_english(text: str) -> Reading:
         understood=bool(found) and len(known) == len(found),
         refused=says_failure(text),
     )
+
+
+def _may_take_back(sentence: str, before: Sequence[Reading | None]) -> bool:
+    """Whether an unread sentence may be about what stands before it: unless it fails, or is about things of its own."""
+    words = _TOKEN.findall(normal(sentence))
+    told = {word for reading in before if reading for fact in reading.facts for name in fact for word in name.split()}
+    own = (
+        len(words) > 2 and (words[0] in _ARTICLES or words[0] not in _ANY_KIND) and (told | _PRONOUNS).isdisjoint(words)
+    )
+    return not own and not says_failure(sentence)
 
 
 def _read_sentence(sentence: str) -> Reading | None:
@@ -129,27 +173,32 @@ def _read_sentence(sentence: str) -> Reading | None:
     for short, full in _SHORT:
         plain = plain.replace(short, full)
     words = [word for word in _TOKEN.findall(plain) if word not in _OF["adverb"]]
-    while words and words[0] in ("and", "ok", "okay", ","):
+    while words and words[0] in ("and", "ok", "okay", "then", "finally", ","):
         words = words[1:]
-    if not words or _OF["guess"] & set(words) or any(not (word[0].isalnum() or word in ",:&") for word in words):
+    if (
+        not 0 < len(words) <= MAX_WORDS
+        or _OF["guess"] & set(words)
+        or any(not (word[0].isalnum() or word in ",:&") for word in words)
+    ):
         return None
     return _read_clauses(words)
 
 
 def _read_clauses(words: list[str]) -> Reading | None:
-    """One clause, or two that stand beside each other."""
-    whole = _read_words(words)
-    for i in range(2, len(words) - 2) if whole is None else ():
-        if words[i] not in (",", "and", "but", "with"):
+    """One clause, or two that stand beside each other: both are read, or none is."""
+    if (whole := _read_words(words)) is not None:
+        return whole
+    for i in range(2, len(words) - 2):
+        if words[i] not in (",", "and", "but", "with") or (left := _read_words(words[:i])) is None:
             continue
-        left, rest = _read_words(words[:i]), words[i + 1 :]
-        if left is None or (words[i] == "with" and left.facts[:1] and left.facts[0][0] != AGENT):
-            continue
-        rest = rest[1:] if rest[0] in ("and", "but") else rest
-        right = _there(rest) if words[i] == "with" else _read_clauses(rest)
+        rest = words[i + 2 :] if words[i + 1] in ("and", "but") else words[i + 1 :]
+        if words[i] != "with":
+            right = _read_words(rest)
+        else:  # "You stand in a kitchen with a kettle on the stove"
+            right = _there(rest) if left.facts[:1] and left.facts[0][:2] == (AGENT, "at") else None
         if right is not None:
             return Reading(left.facts + right.facts, left.complete + right.complete)
-    return whole
+    return None
 
 
 def _read_words(words: list[str]) -> Reading | None:
@@ -162,7 +211,7 @@ def _read_words(words: list[str]) -> Reading | None:
         return _there(words[2:])
     if ":" in words:
         label, rest = words[: words.index(":")], words[words.index(":") + 1 :]
-        if (place := _fronted(label)) is not None:
+        if (place := _fronted(label, words)) is not None:
             return _in_place(place, rest)
         if _preposition(rest) is not None:
             return _read_copula(label, ["is", *rest])
@@ -176,14 +225,14 @@ def _read_words(words: list[str]) -> Reading | None:
 
 def _read_self(words: list[str], told: bool) -> Reading | None:
     """What the agent says of itself; without a subject, a report such as "Picked up the mug"."""
-    while words and words[0] in ("can", "have", "has", "had", "see,"):
+    while words and (words[0] in ("have", "has") or (words[0] == "can" and words[1:2] and words[1] in _SEE)):
         words = words[1:]
     if told and words and words[0] in _BE:
         words = words[1:]
         if words and words[0] not in _HOLD | _GO:
-            return _here([word for word in words if word not in _STAND])
+            return _here([word for word in words if word not in _STAND], told)
     if told and words and words[0] in ("stand", "stands", "sit", "sits"):
-        return _here(words[1:])
+        return _here(words[1:], told)
     if not words or not (told or (_DONE.fullmatch(words[0]) and not (_BE | _CONTAIN) & set(words))):
         return None
     verb, rest = words[0], words[1:]
@@ -202,15 +251,15 @@ def _read_self(words: list[str], told: bool) -> Reading | None:
         if not any(part.places for part in found):
             return Reading(tuple((AGENT, f"{NOT}holds", thing) for part in found for thing in part.things))
         return _facts(found, needed=True)
-    return _here(rest) if verb in _GO else None
+    return _here(rest, told) if verb in _GO else None
 
 
-def _here(words: list[str]) -> Reading | None:
-    """Where the agent is: "at the stove", "to the kitchen", "the stove"."""
+def _here(words: list[str], told: bool) -> Reading | None:
+    """Where the agent is: "at the stove", "to the kitchen", "the stove"; with an article where a sentence tells it."""
     found = _preposition(words)
     relation, rest = ("at", words[1:]) if words[:1] == ["to"] else ("at", words) if found is None else found
     parts = _placed(rest)
-    if not parts or len(parts[0].things) != 1:
+    if not parts or len(parts[0].things) != 1 or (told and not _is_definite(rest)):
         return None
     place = parts[0].things[0]
     rest_of = [part for part in parts if part.places]
@@ -220,11 +269,14 @@ def _here(words: list[str]) -> Reading | None:
 
 
 def _hold(words: list[str]) -> Reading | None:
-    words = words[: words.index("from")] if "from" in words else words
+    if "from" in words:
+        if _fronted(["on", *words[words.index("from") + 1 :]], words) is None:
+            return None  # more than a place follows, such as what else was done
+        words = words[: words.index("from")]
     if words == ["nothing"]:
         return Reading(complete=((AGENT, ()),))
     found = _placed(words)
-    if not found:
+    if not found or any(part.places for part in found):
         return None
     return Reading(tuple((AGENT, "holds", thing) for thing in found[0].things))
 
@@ -256,7 +308,7 @@ def _ends_in_verb(thing: str) -> bool:
 def _read_fronted(words: list[str]) -> Reading | None:
     """ "On the counter there is a mug": a place, then what is there."""
     for i in range(2, len(words)):
-        if words[i] in _BE | _STAND | _THERE | _SELF and (place := _fronted(words[:i])) is not None:
+        if words[i] in _BE | _STAND | _THERE | _SELF and (place := _fronted(words[:i], words)) is not None:
             rest = words[i:]
             while rest and rest[0] in _BE | _STAND | _SEE | _SELF | _THERE | {"can", ","}:
                 rest = rest[1:]
@@ -264,11 +316,27 @@ def _read_fronted(words: list[str]) -> Reading | None:
     return None
 
 
-def _fronted(words: list[str]) -> tuple[str, str] | None:
+def _fronted(words: list[str], sentence: Sequence[str]) -> tuple[str, str] | None:
     """(relation, place) of "on the counter"."""
-    found = _preposition(words)
-    name = None if found is None else _name([word for word in found[1] if word != ","])
-    return None if found is None or name is None else (found[0], name)
+    if (found := _preposition(words)) is None:
+        return None
+    inside = found[1][:-1] if found[1][-1:] == [","] else found[1]
+    name = _place(inside, not _DEFINITE.isdisjoint(sentence))
+    return None if name is None else (found[0], name)
+
+
+def _place(words: list[str], definite: bool) -> str | None:
+    """The name of a place; None for a figure of speech, or one without an article in a sentence that has some."""
+    name = _name(words)
+    return None if name is None or (definite and not _is_definite(words)) or _is_figure(name) else name
+
+
+def _is_definite(words: Sequence[str]) -> bool:
+    return bool(words) and (words[0] in _DEFINITE or words[0].endswith(("'s", "’s")) or words[-1].isdigit())
+
+
+def _is_figure(name: str) -> bool:
+    return name.rpartition(" ")[2] in _OF["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in _OF["figure"]
 
 
 def _in_place(place: tuple[str, str], words: list[str]) -> Reading | None:
@@ -310,7 +378,7 @@ def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
         return None  # what was so may be so no more
     mark = NOT if denied else ""
     if len(rest) > 1 and _preposition(rest) is not None:
-        found = _placed(["thing", *rest], places_end=True)
+        found = _placed([*(["the"] if not _DEFINITE.isdisjoint(subject) else []), "thing", *rest], places_end=True)
         if found and subject == ["nothing"]:
             return Reading(complete=tuple((place, ()) for _, place in found[0].places))
         if not found or not found[0].places or (denied and len(found) > 1):
@@ -325,9 +393,7 @@ def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
 
 
 def _is_state(word: str) -> bool:
-    return word in ("on", "off") or not (
-        word in _NO_NAME | _OF["article"] | _OF["hour"] or word.endswith(("ly", "ing")) or not word.isalpha()
-    )
+    return word in _STATES
 
 
 def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -348,14 +414,20 @@ def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
     """
     segments = list(_segments(words))
     first = _counted(segments[0][1])
-    if first is None or segments[0][2]:
+    if first is None or segments[0][2] or len(words) > MAX_WORDS:
         return None
+    definite = not _DEFINITE.isdisjoint(words)
     parts = [_Placed([name for group in first for name in group], [])]
     follows_comma = False
     for position, (relation, inside, comma) in enumerate(segments[1:], 1):
         groups = _counted(inside)
-        if groups is None or groups[0][0] in _OF["hour"] or inside[0].isdigit():
-            return None  # "at noon", "at 80 percent"
+        if (
+            groups is None
+            or groups[0][0] in _OF["hour"]
+            or inside[0].isdigit()
+            or (definite and not _names_place(inside))
+        ):
+            return None  # "at noon", "at 80 percent", "the boss is on the phone", "the mug on the table and on ..."
         last = position == len(segments) - 1
         many = groups if relation in ("between", "among") or (places_end and last) else groups[:1]
         if parts[-1].places and not follows_comma:
@@ -386,8 +458,14 @@ def _segments(words: list[str]) -> Iterator[tuple[str, list[str], bool]]:
     yield relation, _stripped(inside), False
 
 
+def _names_place(words: list[str]) -> bool:
+    """Whether a list begins with a place."""
+    ends = [i for i, word in enumerate(words) if word in (",", "and", "&")]
+    return _place(words[: ends[0]] if ends else words, True) is not None
+
+
 def _stripped(words: list[str]) -> list[str]:
-    return words[:-1] if words[-1:] in ([","], ["and"]) else words
+    return words[:-1] if words[-1:] == [","] else words
 
 
 def _counted(words: list[str]) -> list[list[str]] | None:
@@ -430,10 +508,27 @@ def _name(words: Sequence[str]) -> str | None:
     words = words[3:] if words[1:3] == ["couple", "of"] else words
     while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
         words = words[1:]
-    if not 0 < len(words) <= _MAX_WORDS or words[0] == "of" or words[-1] == "of":
+    if not 0 < len(words) <= _MAX_NAME or words[0] == "of" or words[-1] == "of":
         return None
-    no_name = all(map(str.isdigit, words)) or any(word in _NO_NAME or not word[0].isalnum() for word in words)
+    no_name = all(map(str.isdigit, words)) or any(
+        word in _NO_NAME or word in _OF["article"] or not word[0].isalnum() or _is_adverb(word) for word in words
+    )
     return None if no_name else " ".join(words)
+
+
+def _is_adverb(word: str) -> bool:
+    return word.endswith("ly") and word not in ("jelly", "lily", "fly", "dolly", "brolly", "trolly")
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of one thing, without an article: no clause, no doubt, no second thing."""
+    return all(
+        0 < len(words) <= _MAX_NAME
+        and not any(
+            word in _NO_NAME | _OF["article"] | _OF["guess"] or "," in word or _is_adverb(word) for word in words
+        )
+        for words in map(str.split, _OF_PLACE.split(normal(text), maxsplit=1))
+    )
 
 
 def _is_count(words: Sequence[str]) -> bool:
@@ -448,6 +543,8 @@ def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False)
     mark = NOT if denied else ""
     facts = []
     for part in parts:
+        if not part.places and any(map(_is_figure, part.things)):
+            return None
         places = part.places or [("in room", ROOM)]
         facts += [(thing, f"{mark}{relation}", place) for thing in part.things for relation, place in places]
     return Reading(tuple(facts))

@@ -16,11 +16,13 @@ import zlib
 
 from ...types import Episode
 from ..arguments import checked_text
+from .english import is_name
 from .outcome import says_failure
-from .reading import AGENT, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines
+from .reading import AGENT, MAX_READ, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines
 
 _ROOM_MARK = "Looking quickly around you, you see "
 _LISTED = re.compile(r"(?:\A|, )(?:and )?(?:an? |some )?([^,]+)(?=, |\Z)")
+_NUMBERED = re.compile(r"[a-z]{1,40} \d{1,9}")
 _SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
 _SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
@@ -70,6 +72,12 @@ def _names_in(text: str) -> tuple[str, ...]:
     return () if text in ("", "nothing") else tuple(_LISTED.findall(text))
 
 
+@functools.lru_cache(4096)
+def _is_name(text: str) -> bool:
+    """Whether a rule took one thing's name from a text, and no "drawer slowly" or "but no plate"."""
+    return text == AGENT or _NUMBERED.fullmatch(text) is not None or is_name(text)
+
+
 def is_refusal(text: str) -> bool:
     """Whether an answer says that the command had no effect."""
     return text.startswith(("Nothing happens", "You don't", "You can't", "You cannot"))
@@ -88,8 +96,18 @@ def read_observation(text: str) -> Reading:
 
 def _read_whole(text: str) -> Reading:
     """As `_read_line`; a line that no rule knows may still say that something failed."""
-    reading = _read_line(text)
+    reading = _read_line(text) if len(text) <= MAX_READ else _UNKNOWN
+    if reading.understood and not _has_names(reading):
+        reading = _UNKNOWN
     return _UNKNOWN_REFUSED if not reading.understood and says_failure(text) else reading
+
+
+def _has_names(reading: Reading) -> bool:
+    """Whether all things that a reading speaks of have names."""
+    names = [one for one, _, _ in reading.facts] + [other for _, relation, other in reading.facts if relation != "is"]
+    for container, contents in reading.complete:
+        names += (container, *contents)
+    return all(map(_is_name, names))
 
 
 def _read_line(text: str) -> Reading:
@@ -159,6 +177,8 @@ def _read_you(text: str) -> Reading:
 
 
 def _read_pair(verb: str, name: str, place: str) -> Reading:
+    if not _is_name(place):
+        return _UNKNOWN
     if verb == "pick up":
         return Reading(((AGENT, "holds", name),))
     if verb in ("move", "put"):
