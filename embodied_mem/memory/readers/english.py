@@ -85,9 +85,15 @@ _TABLE = """
     figure: kilos metre metres meter meters people persons problem problems chance reason idea point doubt need risk
     figure: difference question answer meeting party rush trouble danger love use work sale fire order control progress
     figure: holiday hold opinion fact general top bottom side edge air plan race ball house family
-    other: not and or but with from to for as than so because by that about it he she they them him me us who which what when where
+    other: not and or but with from to for as than so because by that about it he she they them him me us who which what
+    other: when where
     other: has have had do does did can say says said reads shows looks look seems seem goes gets get makes made takes
     other: then finally too very away out up down anybody anyone anything something everything everybody
+    state: open closed shut locked unlocked on off clean dirty hot cold warm cool wet dry empty full broken sliced
+    state: cooked lit ajar washed plugged unplugged charged tidy untidy
+    state: red green blue yellow black white brown orange grey gray
+    definite: a an the my our your this these those some two three four five six
+    pronoun: it they them this that these those he she one ones there i you we
     role: daughter son child baby mother father mum mom dad parent sister brother wife husband partner aunt uncle cousin
     role: niece nephew grandmother grandfather grandma grandpa granddaughter grandson friend girlfriend boyfriend
     role: flatmate roommate neighbour neighbor colleague boss teacher doctor nurse guest owner user dog cat puppy kitten
@@ -103,10 +109,6 @@ _MAKE = {
     "warmed": "hot", "cooled": "cool", "sliced": "sliced", "locked": "locked", "unlocked": "unlocked", "filled": "full",
     "emptied": "empty", "open": "open", "close": "closed", "clean": "clean", "heat": "hot", "cool": "cool",
 }  # fmt: skip
-_STATES = frozenset(
-    "open closed shut locked unlocked on off clean dirty hot cold warm cool wet dry empty full broken sliced cooked lit"
-    " ajar washed plugged unplugged charged tidy untidy red green blue yellow black white brown orange grey gray".split()
-)
 _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
 """Words that report what was done by themselves; "pick" without a subject asks for it."""
 
@@ -119,9 +121,7 @@ _OF_PLACE = re.compile(r" (?:in|of) the ")
 MAX_WORDS = 100
 """Words of a sentence that the grammar looks at; a longer one asserts nothing."""
 
-_DEFINITE = frozenset("a an the my our your this these those some two three four five six".split())
-_ARTICLES = frozenset(("a", "an", "the", "some", "my", "our", "your"))
-_PRONOUNS = frozenset("it they them this that these those he she one ones there i you we".split())
+_DEFINITE = _OF["definite"]
 _ANY_KIND = frozenset().union(*_OF.values(), _WORDS_OF_PREPOSITIONS)
 _COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)} | {"dozen": 12}
@@ -156,10 +156,8 @@ def _may_take_back(sentence: str, before: Sequence[Reading | None]) -> bool:
     """Whether an unread sentence may be about what stands before it: unless it fails, or is about things of its own."""
     words = _TOKEN.findall(normal(sentence))
     told = {word for reading in before if reading for fact in reading.facts for name in fact for word in name.split()}
-    own = (
-        len(words) > 2 and (words[0] in _ARTICLES or words[0] not in _ANY_KIND) and (told | _PRONOUNS).isdisjoint(words)
-    )
-    return not own and not says_failure(sentence)
+    has_subject = len(words) > 2 and (words[0] in _DEFINITE or words[0] not in _ANY_KIND)
+    return not (has_subject and (told | _OF["pronoun"]).isdisjoint(words)) and not says_failure(sentence)
 
 
 def _read_sentence(sentence: str) -> Reading | None:
@@ -393,7 +391,7 @@ def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
 
 
 def _is_state(word: str) -> bool:
-    return word in _STATES
+    return word in _OF["state"]
 
 
 def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -421,13 +419,10 @@ def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
     follows_comma = False
     for position, (relation, inside, comma) in enumerate(segments[1:], 1):
         groups = _counted(inside)
-        if (
-            groups is None
-            or groups[0][0] in _OF["hour"]
-            or inside[0].isdigit()
-            or (definite and not _names_place(inside))
-        ):
-            return None  # "at noon", "at 80 percent", "the boss is on the phone", "the mug on the table and on ..."
+        if groups is None or groups[0][0] in _OF["hour"] or inside[0].isdigit():
+            return None  # "at noon", "at 80 percent"
+        if definite and not _names_place(inside):
+            return None  # "the boss is on the phone", "the mug on the table and on the shelf"
         last = position == len(segments) - 1
         many = groups if relation in ("between", "among") or (places_end and last) else groups[:1]
         if parts[-1].places and not follows_comma:
@@ -522,12 +517,10 @@ def _is_adverb(word: str) -> bool:
 
 def is_name(text: str) -> bool:
     """Whether a text can be the name of one thing, without an article: no clause, no doubt, no second thing."""
-    return all(
-        0 < len(words) <= _MAX_NAME
-        and not any(
-            word in _NO_NAME | _OF["article"] | _OF["guess"] or "," in word or _is_adverb(word) for word in words
-        )
-        for words in map(str.split, _OF_PLACE.split(normal(text), maxsplit=1))
+    parts = [part.split() for part in _OF_PLACE.split(normal(text), maxsplit=1)]
+    wrong = _NO_NAME | _OF["article"] | _OF["guess"]
+    return all(0 < len(words) <= _MAX_NAME for words in parts) and not any(
+        word in wrong or "," in word or _is_adverb(word) for words in parts for word in words
     )
 
 
