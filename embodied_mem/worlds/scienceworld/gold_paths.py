@@ -220,7 +220,9 @@ class Memories:
                     room = moved[1]
                 elif room and room_of(text) == room:
                     self._seen[room].append(text.lower())
-                    self.doors[room].update(door for door, _ in DOOR.findall(text))
+                    for door, _ in DOOR.findall(text):
+                        self.doors[room].add(door)
+                        self.doors[door].add(room)
 
     def rooms_of(self, thing: str) -> set[str]:
         """Rooms in which a thing was seen at any time."""

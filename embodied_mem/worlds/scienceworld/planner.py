@@ -11,6 +11,7 @@ nothing helps it replans with the next most similar memory; at the end of a plan
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Generator, Mapping, Sequence
 
@@ -39,6 +40,8 @@ _PATIENT = re.compile(r"\b(?:wait|examine|use|look)")
 _OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
 MAX_REPEATS = 12
 """Times that what a plan did last is done again, for a thing that has to grow or melt first."""
+MAX_WATCHES = 20
+"""Looks for a thing that a plan waited for."""
 MAX_PLANS = 3
 """Memories that are tried for one task."""
 
@@ -102,8 +105,14 @@ class PlannerCritic(Mixer, Heater):
         self._parts, self._other_sort = parts_of(memory, others), opposite(replaced)
         if any(step.command.startswith("mix ") for step in steps):
             return (yield from self._mix(steps))
+        watched = False
         for number, step in enumerate(steps):
             before = steps[number - 1].command if number else ""
+            if not step.command.startswith("wait"):
+                watched = False
+            elif watched or (not before.startswith("wait") and (yield from self._watch(steps[number:]))):
+                watched = True
+                continue
             if not self._evidence.wants(step.command, step.command == before):
                 continue
             if step.room and not (yield from self._walk(step.room)):
@@ -130,6 +139,32 @@ class PlannerCritic(Mixer, Heater):
                 if f"{name}, which is off" in self._look():
                     yield from self._try(f"activate {name}")
         return True
+
+    def _watch(self, steps: Sequence[Step]) -> Doing:
+        """Whether a plan's waits were replaced by watching for what it focuses on next, which is not here yet.
+
+        Args:
+            steps: the plan's, from the first wait of a run.
+        """
+        waits = list(itertools.takewhile(lambda step: step.command.startswith("wait"), steps))
+        aim = steps[len(waits)].command if len(waits) < len(steps) else ""
+        if not aim.startswith("focus on") or not (yield from self._walk(steps[len(waits)].room or self._room)):
+            return False
+        for number in range(MAX_WATCHES + 1):
+            yield from self._ask("look around")
+            if self._shows(self._same_kind(aim)):
+                return number > 0  # what is here from the start is not what the plan waited for
+            if number < MAX_WATCHES:
+                for _ in range(2):
+                    yield from self._try(waits[0].command)
+        return True
+
+    def _shows(self, command: str) -> bool:
+        """Whether what a command is about was seen in the last look."""
+        thing = _OBJECT.match(command.lower())
+        name = thing[1] if thing else ""
+        stage = re.match(r".+? in the [a-z ]+? stage", name)
+        return (stage[0] if stage else bare(name)) in self._look()
 
     def _decided(self, command: str) -> Asking:
         """The command as the evidence has it, which is looked and waited for."""

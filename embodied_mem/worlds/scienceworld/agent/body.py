@@ -112,7 +112,9 @@ class Body(CommandGenerator):
         elif found := ROOM.match(text):
             self._room = found[1]
             self._looks[self._room] = text
-            self._doors.setdefault(self._room, set()).update(door for door, _ in DOOR.findall(text))
+            for door, _ in DOOR.findall(text):
+                self._doors.setdefault(self._room, set()).add(door)
+                self._doors.setdefault(door, set()).add(self._room)
 
     def _look(self) -> str:
         """What was seen last in this room, in small letters."""
@@ -149,13 +151,20 @@ class Body(CommandGenerator):
         return opened
 
     def _walk(self, room: str) -> Doing:
-        """Whether the agent stands in this room now; it looks around in rooms that are new to it."""
-        for _ in range(8):
+        """Whether the agent stands in this room now; it looks around in rooms that are new to it.
+
+        Where no way is known it goes through the rooms that it has not seen, the nearest first.
+        """
+        for _ in range(MAX_ROOMS):
             if self._room == room:
                 if room not in self._looks:
                     yield from self._ask("look around")
                 return True
             way = self._way(room)
+            if not way and self._room and self._room not in self._looks:
+                yield from self._ask("look around")
+                continue
+            way = way or self._way_on()
             if not way:
                 return False
             if frozenset((self._room, way[0])) not in self._passed:
@@ -163,6 +172,11 @@ class Body(CommandGenerator):
             if not MOVED.match((yield from self._ask(f"go to {way[0]}"))):
                 self._doors.get(self._room, set()).discard(way[0])
         return False
+
+    def _way_on(self) -> Sequence[str]:
+        """Rooms on the way to the nearest one that was not seen in this episode; empty where there is none."""
+        ways = [way for room in sorted(self._rooms() - set(self._looks)) if (way := self._way(room))]
+        return min(ways, key=len, default=())
 
     def _way(self, room: str) -> Sequence[str]:
         """Rooms on the shortest way; empty where none is known, or the agent is there."""
