@@ -260,3 +260,68 @@ def test_another_colour_is_mixed_by_what_each_try_gives():
     # Blue and red come first and give violet, which is poured away; blue and yellow are known to give green.
     assert studio.log.count("mix jug") == 2
     assert "pour jug in art studio" in studio.log
+
+
+class Garden:
+    """A pot in which a bean ripens after a number of iterations; a row of rooms leads to it."""
+
+    def __init__(self, ripe_after: int, rooms: tuple[str, ...] = ("garden",)):
+        self.ripe_after, self.rooms, self.room = ripe_after, rooms, rooms[0]
+        self.waits, self.focused = 0, ""
+
+    def look(self) -> str:
+        thing = "ripe bean" if self.waits >= self.ripe_after else "seed"
+        things = f"\ta pot (containing a {thing})\n" if self.room == "garden" else "\ta picture\n"
+        i = self.rooms.index(self.room)
+        doors = [
+            f"\tA door to the {room} (that is open)" for room in (*self.rooms[:i][-1:], *self.rooms[i + 1 : i + 2])
+        ]
+        return f"This room is called the {self.room}. In it, you see: \n{things}You also see:\n" + "\n".join(doors)
+
+    def answer(self, command: str) -> str:
+        if command == "look around":
+            return self.look()
+        if command == "wait1":
+            self.waits += 1
+            return "You decide to wait for 1 iterations."
+        i = self.rooms.index(self.room)
+        if (found := re.fullmatch(r"go to (.+)", command)) and found[1] in self.rooms[max(0, i - 1) : i + 2]:
+            self.room = found[1]
+            return f"You move to the {self.room}."
+        if command == "focus on ripe bean" and self.room == "garden" and self.waits >= self.ripe_after:
+            self.focused = "ripe bean"
+            return "You focus on the ripe bean."
+        return "No known action matches that input."
+
+
+def ripened(waits: int) -> GoldPath:
+    """A path that begins in the garden and waited there."""
+    garden = Garden(waits)
+    first, commands = garden.look(), ("look around", *["wait1"] * waits, "look around", "focus on ripe bean")
+    return GoldPath("grow", 0, "Your task is to grow a bean.", first, commands, tuple(map(garden.answer, commands)))
+
+
+@pytest.mark.parametrize("remembered_waits", [2, 9])
+@pytest.mark.parametrize("needed", [1, 5, 9, 24])
+def test_a_plan_waits_until_the_thing_is_there(needed, remembered_waits):
+    garden = Garden(needed)
+    played("planner_critic", [ripened(remembered_waits)], "Your task is to grow a bean.", garden)
+    assert garden.focused
+    assert garden.waits <= needed + 1
+
+
+def test_a_thing_that_never_comes_is_not_waited_for_without_end():
+    garden = Garden(10**6)
+    played("planner_critic", [ripened(5)], "Your task is to grow a bean.", garden)
+    player = AGENTS["planner_critic"](Memories([ripened(5)])).play("Your task is to grow a bean.", Garden(10**6).look())
+    command, steps = next(player), 0
+    with pytest.raises(StopIteration):
+        while steps < 400:
+            command, steps = player.send(garden.answer(command)), steps + 1
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 4])
+def test_a_path_that_begins_in_the_room_of_the_goal_is_walked_to(ahead):
+    garden = Garden(3, (*[f"room {'abcd'[i]}" for i in range(ahead)], "garden"))
+    played("planner_critic", [ripened(3)], "Your task is to grow a bean.", garden)
+    assert garden.focused
