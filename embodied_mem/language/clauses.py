@@ -31,6 +31,7 @@ _FUNCTION = frozenset(
         "wide fully completely partly as other moment kind sort lid stored kept put yet by ",
     )
 )
+_EXISTS = frozenset(("there", verb) for verb in ("is", "are", "was", "be", "exists", "happens"))
 _PRONOUN = frozenset(("it", "its", "there", "that", "this", "them", "one", "door"))
 
 REQUESTS = (
@@ -147,7 +148,10 @@ def state_of(
         return None
     if len(things) > 1 and "or" not in told:
         return None
-    where = places[0].kinds if places else context if _PRONOUN & told else ()
+    refers = any(
+        word in _PRONOUN and (word, next_word) not in _EXISTS for word, next_word in zip(words, [*words[1:], ""])
+    )
+    where = places[0].kinds if places else context if refers else ()
     holds = sum(word in _NOT for word in rest) % 2 == 0
     if told & (_OPEN | _CLOSED):
         if things or not where or (told & _OPEN and told & _CLOSED):
@@ -209,7 +213,10 @@ def _condition(
 ) -> tuple[int, State | None]:
     """Return where a condition that begins here ends, and what it tells after this text."""
     ends = [found.start() for found in _END.finditer(text, start)][:2]
-    verbs = [found.start() for found in re.finditer(rf"\s(?:please |otherwise|else|{REQUESTS})\b", text[start:])][:3]
+    verbs = [
+        found.start()
+        for found in re.finditer(rf"(?<!\bthe)(?<!\ba)(?<!\ban)\s(?:please |otherwise|else|{REQUESTS})\b", text[start:])
+    ][:3]
     for end in [*ends, *(start + verb for verb in verbs), len(text)]:
         if (state := read(text[start:end], before)) is not None:
             return end, state

@@ -14,7 +14,7 @@ import dataclasses
 import importlib.resources
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 Table = Mapping[str, tuple[str, ...]]
 
@@ -92,6 +92,38 @@ def table_of(text: str, separator: str = " ") -> Table:
         for word in words.split():
             table[word] = (*table.get(word, ()), *kinds.strip().split(separator))
     return table
+
+
+_BEFORE_HEAD = frozenset(("and", "colored", "coloured"))
+_AFTER_HEAD = frozenset(("that", "which", "is", "are", "both", "and", "or", "in", "color", "colour"))
+
+
+def described(
+    words: Sequence[str], single: Sequence[str], heads: Collection[str], looks: Table, order: Sequence[str]
+) -> Iterator[Mention]:
+    """Yield things by how they look: "a small red fruit", "something round and sweet".
+
+    Args:
+        words, single: of the sentence, as written and in the singular.
+        heads: words for any thing, or for many.
+        looks: word -> the kinds of which it holds.
+        order: all kinds, the likeliest first; those for which most of the words hold are meant.
+    """
+    for i, head in enumerate(single):
+        if head not in heads:
+            continue
+        start, end = i, i + 1
+        while start and (words[start - 1] in looks or words[start - 1] in _BEFORE_HEAD):
+            start -= 1
+        while end < len(words) and (words[end] in looks or words[end] in _AFTER_HEAD):
+            end += 1
+        while words[end - 1] in _AFTER_HEAD:
+            end -= 1
+        told = [set(looks[word]) for word in dict.fromkeys((*words[start:end], head)) if word in looks]
+        hits = {kind: sum(kind in look for look in told) for kind in order}
+        if told:
+            most = max(hits.values())
+            yield Mention(start, end, tuple(kind for kind in order if hits[kind] == most))
 
 
 def guess(words: Iterable[str], table: Table, limit: int = 6) -> tuple[str, ...]:

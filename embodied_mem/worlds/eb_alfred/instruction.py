@@ -14,7 +14,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from embodied_mem.language.clauses import State, choice_of, plain, resolved, state_of, wishes_of
 from embodied_mem.language.word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
+from embodied_mem.language.word_votes import described as by_looks
 from embodied_mem.worlds.eb_alfred.kinds import FOOD, MOVABLE, SLICEABLE, TOOLS
 
 _CHANGES = {
@@ -57,6 +59,8 @@ class Goal:
         change: "clean", "heat", "cool" or "".
         sliced: whether a slice is meant.
         count: how many objects.
+        condition: a state that decides between `then` and `otherwise`, which are the goal; None where nothing decides.
+        then, otherwise: goals; None where nothing is to be done.
     """
 
     objects: tuple[str, ...]
@@ -66,15 +70,23 @@ class Goal:
     change: str = ""
     sliced: bool = False
     count: int = 1
+    condition: State | None = None
+    then: Goal | None = None
+    otherwise: Goal | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Every kind that may matter."""
-        return tuple(dict.fromkeys((*self.objects, *self.carriers, *self.places, *self.lamps)))
+        own = (*self.objects, *self.carriers, *self.places, *self.lamps)
+        asked = (*self.condition.things, *self.condition.places) if self.condition else ()
+        branches = [kind for goal in (self.then, self.otherwise) if goal for kind in goal.kinds]
+        return tuple(dict.fromkeys((*asked, *own, *branches)))
 
 
 _TABLES = lexicon_of(__package__)
 _LEXICONS = {kind: phrases_of(_TABLES[f"{kind}s"]) for kind in ("thing", "place", "lamp")}
+_LOOKS, _HEADS = table_of(_TABLES["looks of things"]), frozenset(_TABLES["described things"].split())
+_KINDS = tuple(dict.fromkeys(kind for kinds in _LEXICONS["thing"].values() for kind in kinds))
 _USE_OF, _PLACE_USE_OF = table_of(_TABLES["uses of things"]), table_of(_TABLES["uses of places"])
 _CHANGE_OF = {word: change for change, words in _CHANGES.items() for word in words.split()}
 _IRREGULAR = {"knives": "knife", "shelves": "shelf", "loaves": "loaf", "leaves": "leaf", "glasses": "glass"}
@@ -142,6 +154,13 @@ def _read(instruction: str) -> _Sentence:
     words = _words(re.sub(r"(top|bottom|middle) (shelf|rack) (of|in) ", "", instruction.lower()))
     single = [_singular(word) for word in words]
     things, places, lamps = (mentions_of((single,), _LEXICONS[kind], _LONGEST) for kind in ("thing", "place", "lamp"))
+    votes = guess(words, _USE_OF, 40)
+    looks = by_looks(words, single, _HEADS, _LOOKS, (*votes, *(kind for kind in _KINDS if kind not in votes)))
+    # "A fruit" alone is a phrase of the lexicon; "a red fruit" is told by its looks.
+    looks = [look for look in looks if set(_LOOKS) & set(words[look.start : look.end]) - _HEADS]
+    looks = [look for look in looks if not any(_hides(t, look) for t in things if single[t.start] not in _HEADS)]
+    things = [t for t in things if not any(look.start < t.end and t.start < look.end for look in looks)]
+    things = sorted((*things, *looks), key=lambda thing: thing.start)
     # Where phrases of two lexicons overlap ("toilet paper", "coffee cup", "watering can"), the longer one is meant.
     things = [t for t in things if not any(_hides(other, t) for other in (*places, *lamps))]
     places = [p for p in places if not any(_hides(other, p) for other in (*things, *lamps))]
@@ -155,9 +174,67 @@ def _read(instruction: str) -> _Sentence:
 
 def understand(instruction: str) -> Goal | None:
     """What an instruction asks for; None if it names no thing that can be carried."""
-    told = _read(instruction)
+    return _meant(plain(instruction))
+
+
+def _meant(text: str) -> Goal | None:
+    """The goal of a text, by its condition if it has one."""
+
+    def read(clause: str, before: str) -> State | None:
+        told, earlier = _named(clause), _named(before)[1]
+        return state_of(_words(clause), told[1], told[0], earlier[-1].kinds if earlier else ())
+
+    choice = choice_of(text, read)
+    if choice is None:
+        return _goal(text)
+
+    def phrases(text: str) -> list[str]:
+        words = _words(text)
+        return [" ".join(words[named[-1].start : named[-1].end]) if named else "" for named in _named(text)]
+
+    def branch(text: str, thing: str, place: str) -> Goal | None:
+        names_thing, names_place = map(bool, _named(text))
+        text = resolved(text, thing, place, names_thing=names_thing, names_place=names_place)
+        return _meant(f"{choice.before}. {text}" if choice.before else text)
+
+    (thing, place), (before, there) = phrases(choice.clause), phrases(choice.before)
+    then = branch(choice.then, thing or before, place or there)
+    if choice.state is None:
+        return then
+    first, aim = phrases(choice.then)
+    other = choice.otherwise
+    if aim and re.match(r"(?:an?|the) ", other) and _named(other)[0] and not _named(other)[1]:
+        other = f"put {other} on the {aim}"
+    return Goal((), condition=choice.state, then=then, otherwise=branch(other, thing or before or first, aim or place))
+
+
+def _named(text: str) -> tuple[list[Mention], list[Mention]]:
+    """Things and places that a text names, in its order."""
+    told = _read(text)
+    return sorted((t for t in told.objects if t.end), key=lambda thing: thing.start), told.places
+
+
+def _goal(text: str) -> Goal | None:
+    """The goal of a text without conditions; what is forbidden is not among the kinds, where others are left."""
+    wishes, forbidden = wishes_of(text)
+    told, bans = _read(wishes), [_named(clause) for clause in forbidden]
+    barred = next((f"{' '.join(_words(c)[b[0][0].start : b[0][0].end])}" for c, b in zip(forbidden, bans) if b[0]), "")
+    if barred and not told.objects:
+        told = _read(resolved(wishes, barred, "", names_thing=False, names_place=bool(told.places)))
     if not told.objects:
         return None
+    goal = _asked(told)
+    things = {thing.kinds[0] for named, _ in bans for thing in named}
+    places = {place.kinds[0] for _, named in bans for place in named}
+    return dataclasses.replace(
+        goal,
+        objects=tuple(kind for kind in goal.objects if kind not in things) or goal.objects,
+        places=tuple(kind for kind in goal.places if kind not in places) or goal.places,
+    )
+
+
+def _asked(told: _Sentence) -> Goal:
+    """What a sentence asks for, whatever its kind."""
     return _by_a_lamp(told) or _in_a_carrier(told) or _carrier_in_another(told) or _as_it_is(told)
 
 

@@ -26,6 +26,7 @@ from embodied_mem.agents.planner_critic.beliefs import found_here
 from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.language.clauses import State
 from embodied_mem.memory.readers.reading import STATE_AFTER, class_of
 from embodied_mem.worlds.eb_alfred.kinds import BASINS, DOORS, MOVABLE, RECEPTACLES, SLICEABLE, TOOLS, actions_of_change
 from embodied_mem.worlds.eb_alfred.rules import EbAlfredBeliefs, EbAlfredRules
@@ -34,6 +35,10 @@ _STRANGE, _OTHER, _UNSAID = 0.1, 1, 6
 """Cost of a reading per kind that the home was never seen to hold, per place down the list of a slot, and for what the
 instruction does not say: that a slice is meant, or two. A view shows few things of a home, so that a kind was never
 seen says little: it breaks ties and never outweighs the instruction's words."""
+
+
+_ASIDE = ("CounterTop", "DiningTable", "SideTable", "Desk", "CoffeeTable", "GarbageCan")
+"""Places without a door for what is in the way."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +92,59 @@ class EbAlfredPlanner:
         """As `Planner.plan`."""
         scene = EbAlfredBeliefs.of(situation)
         order = functools.partial(_search_order, situation, scene)
+        while (meant := scene.working.meant) is not None and meant.condition is not None:
+            if (holds := _truth(meant.condition, scene)) is None:
+                return _look(meant.condition, scene)
+            scene.working.meant = meant.then if holds else meant.otherwise
 
         def steps_of(reading: Reading) -> list[PlanStep] | None:
+            scene.working.reading = reading
             if _Imagined(reading, scene, order).holds():
                 return []
+            if any(scene.working.picks[reading, k] >= 2 * reading.count + 3 for k in (reading.object, reading.carrier)):
+                return None  # it goes round in a circle
             steps = foreseen(_Imagined(reading, scene.copy(), order).next)
             return None if not steps or scene.times_refused(steps[0].command) else steps
 
         idle = PlanStep(_idle(scene), (), "nothing is understood") if self._retries else COMPLETE
         readings, tried = readings_of(scene), scene.working.tried
         return plan_untried(readings, tried, steps_of, retries=self._retries) or Plan((idle,))
+
+
+def _places_of(state: State, scene: EbAlfredBeliefs) -> list[str]:
+    """Names of the places that a condition is about: those of the likeliest kind that the home has."""
+    found = [[n for n in scene.working.names.get(k, ()) if not scene.is_missing(n)] for k in state.places]
+    return next(filter(None, found), [])
+
+
+def _truth(state: State, scene: EbAlfredBeliefs) -> bool | None:
+    """Whether a state holds; None if that was not seen yet. What the home does not have is nowhere."""
+    names = _places_of(state, scene)
+    if state.is_door:
+        seen = [name for name in names if name in scene.opened | scene.closed]
+        return any(name in scene.opened for name in seen) == state.holds if seen or not names else None
+    if not names and not state.places:
+        if any(class_of(name) in state.things for name in (*scene.things, *scene.view)):
+            return state.holds
+        absent = [kind not in scene.working.names or scene.is_absent(kind) for kind in state.things]
+        return not state.holds if all(absent) else None
+    places = {BASINS.get(name, name) for name in names}
+    kinds_there = {class_of(t).removesuffix("Sliced") for t, place in scene.things.items() if place in places}
+    if (kinds_there & set(state.things)) if state.things else kinds_there:
+        return state.holds
+    return not state.holds if places <= scene.searched else None
+
+
+def _look(state: State, scene: EbAlfredBeliefs) -> Plan:
+    """Goes where it can be seen whether a state holds, and opens what is closed where its content counts."""
+    why = "to see what the goal depends on"
+    if not state.places:
+        names = [n for kind in state.things for n in scene.working.names.get(kind, ()) if not scene.is_missing(n)]
+        return Plan((PlanStep(f"find a {names[0]}", (), why),))
+    name = next((n for n in _places_of(state, scene) if BASINS.get(n, n) not in scene.searched), "")
+    if scene.at == name and name in scene.closed and not scene.times_refused(f"open the {name}"):
+        return Plan((PlanStep(f"open the {name}", (), why),))
+    return Plan((PlanStep(f"find a {name}", (), why),))
 
 
 def _idle(scene: EbAlfredBeliefs) -> str:
@@ -148,10 +196,20 @@ class _Imagined:
             return self._deliver(held)
         if self._is_done():
             return []
+        if held and self.reading.sliced and kind == self.reading.object:
+            return self._put_away(held)
         if held:
             self.scene.held = self.scene.at = ""
             return [PlanStep("drop the object in hand", (("holding", kind),), f"{held} is not wanted")]
         return self._fetch_next()
+
+    def _put_away(self, held: str) -> list[PlanStep]:
+        """Puts a whole thing where it is not taken for its slices."""
+        scene, slices = self.scene, self._slices()
+        taken = {self._place, *(class_of(place) for t, place in scene.things.items() if t in slices)}
+        aside = [kind for kind in _ASIDE if kind in scene.working.names and kind not in taken]
+        free = [n for kind in aside for n in scene.working.names[kind] if not scene.is_missing(n)]
+        return self._put(held, free[0] if free else scene.working.names["CounterTop"][0], "a slice is wanted")
 
     def _bring(self, held: str) -> list[PlanStep]:
         """What is done with the thing that the goal is about, in the hand."""
@@ -204,16 +262,18 @@ class _Imagined:
             return min(left, key=lambda t: t not in scene.view, default="")
         left = [n for n in scene.known(reading.object) if n not in delivered and not scene.is_missing(n)]
 
-        def cost(name: str) -> tuple[bool, bool]:
-            return name not in scene.view, scene.things.get(name, "") in scene.closed
+        return min(left, key=self._hidden, default="")
 
-        return min(left, key=cost, default="")
+    def _hidden(self, name: str) -> tuple[bool, bool, bool]:
+        """How hard a thing is to get at: in view, seen where it is not behind a door, not known to be behind one."""
+        scene, place = self.scene, self.scene.things.get(name, "")
+        return name not in scene.view, not place or place in scene.closed, place in scene.closed
 
     def _first(self, kind: str) -> str:
         """A thing of a kind that is not missing: one in view if there is one."""
         scene = self.scene
         names = [n for n in scene.known(kind) if not scene.is_missing(n)]
-        return min(names, key=lambda n: n not in scene.view, default=kind)
+        return min(names, key=self._hidden, default=kind)
 
     # Pieces of plans. Each returns its steps and changes what is imagined.
 

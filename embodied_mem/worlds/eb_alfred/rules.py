@@ -11,8 +11,9 @@ from __future__ import annotations
 import dataclasses
 import re
 import zlib
+from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory, home_told
 from embodied_mem.agents.planner_critic.plan import PlanStep
@@ -42,6 +43,8 @@ class AlfredWorking(WorkingMemory):
         hidden: whether things can be found only once they were seen (`hidden`).
         seen: names in or behind the views of this task.
         looked: places whose content was seen in this task.
+        reading: what is being carried out.
+        picks: (reading, kind) -> times that such a thing was picked up for it.
     """
 
     meant: Goal | None = None
@@ -52,6 +55,8 @@ class AlfredWorking(WorkingMemory):
     hidden: bool = False
     seen: set[str] = dataclasses.field(default_factory=set)
     looked: set[str] = dataclasses.field(default_factory=set)
+    reading: Any = None
+    picks: Counter[tuple[Any, str]] = dataclasses.field(default_factory=Counter)
 
     def look(self, observation: str) -> None:
         """Notes what an answer shows."""
@@ -175,6 +180,8 @@ class EbAlfredRules:
             else:
                 for key in [key for key in working.refused if not key[0].startswith("find ")]:
                     del working.refused[key]
+            if (kind := step.command.removeprefix("pick up the ")) != step.command:
+                working.picks[working.reading, kind] += 1
             sliced = step.command.removeprefix("slice the ")
             if sliced != step.command and class_of(at) == sliced:
                 working.cut[sliced] = at

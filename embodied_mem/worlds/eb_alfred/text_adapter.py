@@ -74,6 +74,8 @@ class _Row(AdapterRow):
         kinds = [class_of(name) for name in task.names.values() if class_of(name) in ("DeskLamp", "FloorLamp")]
         kinds += [class_of(name) for name, _ in self._places.values()]
         self._meant = understand(self.goal_text) or Goal(())
+        while self._meant.condition is not None:  # ALFWorld has no conditions
+            self._meant = self._meant.then or Goal(())
         self._cut = self._meant.objects[0] if self._meant.sliced else ""
         self._carriers = [
             n for kind in self._meant.carriers for n in sorted(task.names.values()) if class_of(n) == kind

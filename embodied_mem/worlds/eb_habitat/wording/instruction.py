@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from embodied_mem.language.clauses import REQUESTS, State, choice_of, plain, resolved, state_of, wishes_of
 from embodied_mem.language.word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
+from embodied_mem.language.word_votes import described as by_looks
 from embodied_mem.worlds.eb_habitat.kinds import DOORS, KINDS
 from embodied_mem.worlds.eb_habitat.layout import Layout
 from embodied_mem.worlds.eb_habitat.wording.description import SOURCE, described
 
 _TABLES = lexicon_of(__package__)
 _KIND_WORDS, _PLACE_WORDS = phrases_of(_TABLES["things"], "|"), phrases_of(_TABLES["places"], "|")
-_USE_OF, _LOOKS = table_of(_TABLES["uses of things"], "|"), table_of(_TABLES["looks of things"])
+_USE_OF, _LOOKS = table_of(_TABLES["uses of things"], "|"), table_of(_TABLES["looks of things"], "|")
 _HEADS = frozenset(_TABLES["described things"].split())
 _LONGEST = 4
 _CAN_DO = re.compile(
@@ -34,8 +35,6 @@ _LIES = frozenset(_TABLES["between a thing and its place"].split())
 _SINGULAR = {"knives": "knife", "strawberries": "strawberry", "peaches": "peach", "boxes": "box"}
 
 
-_BEFORE_HEAD = frozenset(("and", "colored", "coloured"))
-_AFTER_HEAD = frozenset(("that", "which", "is", "are", "both", "and", "or", "in", "color", "colour"))
 _NUMBERS = {"two": 2, "2": 2, "both": 2, "pair": 2, "couple": 2, "three": 3, "3": 3}
 _DEFINITE = frozenset(("the", "these", "those", "my", "your", "our", "their"))
 _EVERY = frozenset(("all", "every", "each"))
@@ -162,7 +161,10 @@ class _Named:
         spellings = self.words, self.single
         places, kinds = (mentions_of(spellings, lexicon, _LONGEST) for lexicon in (_PLACE_WORDS, _KIND_WORDS))
         kinds = [k for k in kinds if not any(p.start < k.end and k.start < p.end for p in places)]
-        kinds += [look for look in self._looks() if not any(k.start < look.end and look.start < k.end for k in kinds)]
+        votes = guess(self.words, _USE_OF, 40)
+        order = [*votes, *(kind for kind in KINDS.values() if kind not in votes)]
+        looks = by_looks(self.words, self.single, _HEADS, _LOOKS, order)
+        kinds += [look for look in looks if not any(k.start < look.end and look.start < k.end for k in kinds)]
         self.kinds = sorted(kinds, key=lambda kind: kind.start)
         self.used = () if kinds else guess(self.words, _USE_OF)
         self.places = described(self.words, places, layout, moving=bool(kinds or self.used))
@@ -170,26 +172,6 @@ class _Named:
     def phrase(self, mentions: Sequence[Mention]) -> str:
         """The words of the last of these mentions; empty for none."""
         return " ".join(self.words[mentions[-1].start : mentions[-1].end]) if mentions else ""
-
-    def _looks(self) -> Iterator[Mention]:
-        """Things by how they look: "a small red fruit", "something round and sweet"."""
-        words, votes = self.words, guess(self.words, _USE_OF, 40)
-        order = [*votes, *(kind for kind in KINDS.values() if kind not in votes)]
-        for i, head in enumerate(self.single):
-            if head not in _HEADS:
-                continue
-            start, end = i, i + 1
-            while start and (words[start - 1] in _LOOKS or words[start - 1] in _BEFORE_HEAD):
-                start -= 1
-            while end < len(words) and (words[end] in _LOOKS or words[end] in _AFTER_HEAD):
-                end += 1
-            while words[end - 1] in _AFTER_HEAD:
-                end -= 1
-            looks = [set(_LOOKS[word]) for word in dict.fromkeys(words[start:end]) if word in _LOOKS]
-            hits = {kind: sum(kind.replace(" ", "") in look for look in looks) for kind in order}
-            if looks:
-                most = max(hits.values())
-                yield Mention(start, end, tuple(kind for kind in order if hits[kind] == most))
 
     def is_plural(self, kind: Mention) -> bool:
         """Whether a thing is in the plural."""
