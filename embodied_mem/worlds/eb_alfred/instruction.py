@@ -155,9 +155,9 @@ def _read(instruction: str) -> _Sentence:
     single = [_singular(word) for word in words]
     things, places, lamps = (mentions_of((single,), _LEXICONS[kind], _LONGEST) for kind in ("thing", "place", "lamp"))
     votes = guess(words, _USE_OF, 40)
-    looks = by_looks(words, single, _HEADS, _LOOKS, (*votes, *(kind for kind in _KINDS if kind not in votes)))
+    described = by_looks(words, single, _HEADS, _LOOKS, (*votes, *(kind for kind in _KINDS if kind not in votes)))
     # "A fruit" alone is a phrase of the lexicon; "a red fruit" is told by its looks.
-    looks = [look for look in looks if set(_LOOKS) & set(words[look.start : look.end]) - _HEADS]
+    looks = [look for look in described if set(_LOOKS) & set(words[look.start : look.end]) - _HEADS]
     looks = [look for look in looks if not any(_hides(t, look) for t in things if single[t.start] not in _HEADS)]
     things = [t for t in things if not any(look.start < t.end and t.start < look.end for look in looks)]
     things = sorted((*things, *looks), key=lambda thing: thing.start)
@@ -166,9 +166,9 @@ def _read(instruction: str) -> _Sentence:
     places = [p for p in places if not any(_hides(other, p) for other in (*things, *lamps))]
     sliced, change = any(word in _SLICED for word in words), _change(words, things)
     objects = _objects(things, sliced, change)
-    described, where = _described(words)
-    if not objects and described:
-        objects = [Mention(0, 0, described)]
+    used, where = _described(words)
+    if not objects and used:
+        objects = [Mention(0, 0, used)]
     return _Sentence(words, single, objects, places, lamps, where, change, sliced)
 
 
