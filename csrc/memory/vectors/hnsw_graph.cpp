@@ -34,16 +34,10 @@ double Uniform(std::uint64_t number) {
   return static_cast<double>(((number ^ (number >> 31U)) >> 11U) + 1) * 0x1p-53;
 }
 
-class AllowedFilter : public hnswlib::BaseFilterFunctor {
- public:
-  explicit AllowedFilter(const std::uint8_t* allowed) : allowed_(allowed) {}
-  bool operator()(hnswlib::labeltype slot) override { return allowed_[slot] != 0; }
-
- private:
-  const std::uint8_t* allowed_;
-};
-
 constexpr Slot kNoSlot = ~Slot{0};
+// Candidates above the levels of a slot or a query. With one, as in hnswlib, a walk ends in whichever topic is near first:
+// vectors that came topic by topic split into parts that no larger ef finds (recall 0.89 to 0.98 in ours and hnswlib).
+constexpr std::size_t kUpperEfLink = 32, kUpperEfSearch = 8;
 
 }  // namespace
 
@@ -112,31 +106,92 @@ void HnswGraph::Append(std::size_t count) {
   }
 }
 
-// Goes to the nearest of the neighbours on each level above `above` until none is nearer.
-Slot HnswGraph::Descend(const float* row, Slot from, int above, int max_level, bool locked) const {
-  float distance = fstdistfunc_(row, Row(from), dist_func_param_);
-  for (int level = max_level; level > above; --level) {
-    for (bool moved = true; moved;) {
-      moved = false;
+// Candidates sorted by distance; the first that has not been expanded is next.
+struct HnswGraph::Scratch {
+  struct Candidate {
+    float distance;
+    Slot slot;
+    bool expanded, counts;
+  };
+  std::vector<Candidate> pool;
+  std::vector<Slot> fresh;
+  std::vector<const float*> rows;
+  std::vector<float> distances;
+};
+
+// From the candidates in the pool to the nearest on a level, until there are `ef` that count: all, or those that are not
+// removed and, where given, allowed.
+void HnswGraph::SearchLevel(const float* query, std::size_t ef, int level, const std::uint8_t* allowed, bool all,
+                            bool locked, Scratch* scratch) const {
+  const SimdKernels& kernels = Kernels();
+  const std::size_t row_bytes = padded_dim_ * sizeof(float);
+  const std::size_t ahead_bytes = std::min<std::size_t>(row_bytes, 256);
+  const auto counts = [&](Slot slot) {
+    return all || ((allowed == nullptr || allowed[slot] != 0) && !isMarkedDeleted(slot));
+  };
+  auto& pool = scratch->pool;
+  scratch->fresh.resize(maxM0_ + 4);
+  scratch->rows.resize(maxM0_ + 4);
+  scratch->distances.resize(maxM0_ + 4);
+  hnswlib::VisitedList* visited = visited_list_pool_->getFreeVisitedList();
+  hnswlib::vl_type* marks = visited->mass;
+  const hnswlib::vl_type mark = visited->curV;
+  std::size_t num_counted = 0;
+  for (Scratch::Candidate& candidate : pool) {
+    marks[candidate.slot] = mark;
+    candidate.expanded = false;
+    candidate.counts = counts(candidate.slot);
+    num_counted += candidate.counts ? 1 : 0;
+  }
+  for (std::size_t next = 0; next < pool.size();) {
+    if (pool[next].expanded) {
+      ++next;
+      continue;
+    }
+    pool[next].expanded = true;
+    std::size_t fresh = 0;
+    {
       std::unique_lock<std::mutex> lock;
-      if (locked) lock = std::unique_lock<std::mutex>(const_cast<std::mutex&>(link_list_locks_[from]));
-      hnswlib::linklistsizeint* list = get_linklist(from, level);
-      const std::size_t count = getListCount(list);
+      if (locked) lock = std::unique_lock<std::mutex>(const_cast<std::mutex&>(link_list_locks_[pool[next].slot]));
+      const hnswlib::linklistsizeint* list = get_linklist_at_level(pool[next].slot, level);
+      const std::size_t count = getListCount(const_cast<hnswlib::linklistsizeint*>(list));
       const Slot* links = list + 1;
       for (std::size_t i = 0; i < count; ++i) {
-        const float other = fstdistfunc_(row, Row(links[i]), dist_func_param_);
-        if (other < distance) {
-          distance = other;
-          from = links[i];
-          moved = true;
-        }
+        if (marks[links[i]] == mark) continue;
+        marks[links[i]] = mark;
+        const float* row = Row(links[i]);
+        for (std::size_t byte = 0; byte < ahead_bytes; byte += kAlignment)
+          __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
+        scratch->fresh[fresh] = links[i];
+        scratch->rows[fresh++] = row;
+      }
+    }
+    if (fresh == 0) continue;
+    const std::size_t rounded = (fresh + 3) / 4 * 4;
+    for (std::size_t i = fresh; i < rounded; ++i) scratch->rows[i] = scratch->rows[fresh - 1];
+    for (std::size_t i = 0; i < rounded; i += 4)
+      kernels.distance4(query, scratch->rows.data() + i, padded_dim_, scratch->distances.data() + i);
+    for (std::size_t i = 0; i < fresh; ++i) {
+      const float distance = scratch->distances[i];
+      if (num_counted >= ef && distance >= pool.back().distance) continue;
+      const auto place = std::upper_bound(pool.begin(), pool.end(), distance,
+                                          [](float value, const Scratch::Candidate& c) { return value < c.distance; });
+      next = std::min(next, static_cast<std::size_t>(place - pool.begin()));
+      const Slot slot = scratch->fresh[i];
+      const bool counted = counts(slot);
+      pool.insert(place, {distance, slot, false, counted});
+      num_counted += counted ? 1 : 0;
+      while (num_counted > ef || (num_counted == ef && !pool.back().counts)) {
+        num_counted -= pool.back().counts ? 1 : 0;
+        pool.pop_back();
       }
     }
   }
-  return from;
+  visited_list_pool_->releaseVisitedList(visited);
 }
 
 void HnswGraph::Link(Slot slot) {
+  thread_local Scratch scratch;
   const float* row = Row(slot);
   const int level = element_levels_[slot];
   std::unique_lock<std::mutex> top(global);
@@ -148,16 +203,17 @@ void HnswGraph::Link(Slot slot) {
     return;
   }
   if (level <= max_level) top.unlock();
-  Slot current = Descend(row, entry, level, max_level, true);
   const int linked = std::min(level, max_level);
   std::vector<Nearest> candidates(static_cast<std::size_t>(linked) + 1);
-  for (int at = linked; at >= 0; --at) {
+  scratch.pool = {{fstdistfunc_(row, Row(entry), dist_func_param_), entry, false, true}};
+  for (int at = max_level; at >= 0; --at) {
+    SearchLevel(row, at > linked ? kUpperEfLink : ef_construction_, at, nullptr, at > linked, true, &scratch);
+    if (at > linked) continue;
     Nearest& found = candidates[static_cast<std::size_t>(at)];
-    found = searchBaseLayer(current, row, at);
+    for (const Scratch::Candidate& candidate : scratch.pool)
+      if (candidate.counts) found.emplace(candidate.distance, candidate.slot);
     // Where only removed slots are near, one of them leads on.
-    if (found.empty()) found.emplace(fstdistfunc_(row, Row(current), dist_func_param_), current);
-    Nearest rest = found;
-    for (; !rest.empty(); rest.pop()) current = rest.top().second;
+    if (found.empty()) found.emplace(scratch.pool[0].distance, scratch.pool[0].slot);
   }
   // The lowest level first: whoever comes down through the slot finds it linked already. So, unlike in hnswlib, no lock
   // is held while another one is waited for.
@@ -169,86 +225,17 @@ void HnswGraph::Link(Slot slot) {
   }
 }
 
-// Candidates sorted by distance, at most ef; the first that has not been expanded is next.
-struct HnswGraph::Scratch {
-  struct Candidate {
-    float distance;
-    Slot slot;
-    bool expanded;
-  };
-  std::vector<Candidate> pool;
-  std::vector<Slot> fresh;
-  std::vector<const float*> rows;
-  std::vector<float> distances;
-};
-
-void HnswGraph::SearchPool(const float* query, std::size_t ef, Slot start,
-                           std::vector<std::pair<float, Slot>>* found) const {
-  thread_local Scratch scratch;
-  const SimdKernels& kernels = Kernels();
-  const std::size_t row_bytes = padded_dim_ * sizeof(float);
-  const std::size_t ahead_bytes = std::min<std::size_t>(row_bytes, 256);
-  auto& pool = scratch.pool;
-  pool.resize(ef + 1);
-  scratch.fresh.resize(maxM0_ + 4);
-  scratch.rows.resize(maxM0_ + 4);
-  scratch.distances.resize(maxM0_ + 4);
-  hnswlib::VisitedList* visited = visited_list_pool_->getFreeVisitedList();
-  hnswlib::vl_type* marks = visited->mass;
-  const hnswlib::vl_type mark = visited->curV;
-  marks[start] = mark;
-  pool[0] = {fstdistfunc_(query, Row(start), dist_func_param_), start, false};
-  std::size_t size = 1;
-  for (std::size_t next = 0; next < size;) {
-    if (pool[next].expanded) {
-      ++next;
-      continue;
-    }
-    pool[next].expanded = true;
-    const hnswlib::linklistsizeint* list = get_linklist0(pool[next].slot);
-    const std::size_t count = getListCount(const_cast<hnswlib::linklistsizeint*>(list));
-    const Slot* links = list + 1;
-    std::size_t fresh = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (marks[links[i]] == mark) continue;
-      marks[links[i]] = mark;
-      const float* row = Row(links[i]);
-      for (std::size_t byte = 0; byte < ahead_bytes; byte += kAlignment)
-        __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
-      scratch.fresh[fresh] = links[i];
-      scratch.rows[fresh++] = row;
-    }
-    if (fresh == 0) continue;
-    const std::size_t rounded = (fresh + 3) / 4 * 4;
-    for (std::size_t i = fresh; i < rounded; ++i) scratch.rows[i] = scratch.rows[fresh - 1];
-    for (std::size_t i = 0; i < rounded; i += 4)
-      kernels.distance4(query, scratch.rows.data() + i, padded_dim_, scratch.distances.data() + i);
-    for (std::size_t i = 0; i < fresh; ++i) {
-      const float distance = scratch.distances[i];
-      if (size == ef && distance >= pool[size - 1].distance) continue;
-      const auto place = std::upper_bound(pool.begin(), pool.begin() + static_cast<std::ptrdiff_t>(size), distance,
-                                          [](float value, const Scratch::Candidate& c) { return value < c.distance; });
-      const auto at = static_cast<std::size_t>(place - pool.begin());
-      std::memmove(&pool[at + 1], &pool[at], (size - at) * sizeof(Scratch::Candidate));
-      pool[at] = {distance, scratch.fresh[i], false};
-      size = std::min(size + 1, ef);
-      next = std::min(next, at);
-    }
-  }
-  visited_list_pool_->releaseVisitedList(visited);
-  for (std::size_t i = 0; i < size; ++i) found->emplace_back(pool[i].distance, pool[i].slot);
-}
-
 void HnswGraph::Search(const float* query, std::size_t ef, const std::uint8_t* allowed,
                        std::vector<std::pair<float, Slot>>* found) const {
+  thread_local Scratch scratch;
   found->clear();
   if (cur_element_count == 0) return;
-  const Slot start = Descend(query, enterpoint_node_, 0, maxlevel_, false);
-  if (allowed == nullptr && num_deleted_ == 0) return SearchPool(query, ef, start, found);
-  // hnswlib's search goes through slots that may not be in the answer, and on until there are ef that may.
-  AllowedFilter filter(allowed);
-  auto best = searchBaseLayerST<false>(start, query, ef, allowed == nullptr ? nullptr : &filter);
-  for (; !best.empty(); best.pop()) found->push_back(best.top());
+  scratch.pool = {{fstdistfunc_(query, Row(enterpoint_node_), dist_func_param_), enterpoint_node_, false, true}};
+  for (int level = maxlevel_; level > 0; --level)
+    SearchLevel(query, kUpperEfSearch, level, nullptr, true, false, &scratch);
+  SearchLevel(query, ef, 0, allowed, allowed == nullptr && num_deleted_ == 0, false, &scratch);
+  for (const Scratch::Candidate& candidate : scratch.pool)
+    if (candidate.counts) found->emplace_back(candidate.distance, candidate.slot);
 }
 
 std::vector<Slot> HnswGraph::Links(Slot slot, int level) const {

@@ -1,12 +1,13 @@
-// A hierarchical navigable small world graph: hnswlib's storage, construction search and choice of links, with our own
-// insertion, search and repair around them.
+// A hierarchical navigable small world graph: hnswlib's storage and choice of links, with our own insertion, search and
+// repair around them.
 //
-// What differs from hnswlib's own: levels are drawn from the number of the insertion and not from a generator shared by
-// threads; a slot is linked from the lowest level up, with one lock at a time; vectors are aligned to cache lines;
-// search keeps one sorted pool, asks memory for the neighbours of a node before it scores them, and scores four at a
-// time; removed slots are repaired away: each node that pointed at one gets links to what that one pointed at, chosen
-// by the same heuristic. So it derives from hnswlib's class: the public calls (addPoint, searchKnn, markDelete) neither
-// take nor give the links that files hold, and keep the rows of what was removed.
+// What differs from hnswlib's own: a walk keeps several candidates on the upper levels, too, so that topics that come and
+// go stay in one piece; levels are drawn from the number of the insertion and not from a generator shared by threads; a
+// slot is linked from the lowest level up, with one lock at a time; vectors are aligned to cache lines; search keeps one
+// sorted pool, asks memory for the neighbours of a node before it scores them, and scores four at a time; removed slots
+// are repaired away: each node that pointed at one gets links to what that one pointed at, chosen by the same heuristic.
+// So it derives from hnswlib's class: the public calls (addPoint, searchKnn, markDelete) go down with one candidate,
+// neither take nor give the links that files hold, and keep the rows of what was removed.
 //
 // Source: Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using hierarchical navigable
 // small world graphs"; the repair follows Singh et al., "FreshDiskANN".
@@ -59,8 +60,8 @@ class HnswGraph : private hnswlib::HierarchicalNSW<float> {
 
   void Reserve(std::size_t slots);
   void MakeUpperLinks(Slot slot, int level);
-  Slot Descend(const float* row, Slot from, int above, int max_level, bool locked) const;
-  void SearchPool(const float* query, std::size_t ef, Slot start, std::vector<std::pair<float, Slot>>* found) const;
+  void SearchLevel(const float* query, std::size_t ef, int level, const std::uint8_t* allowed, bool all, bool locked,
+                   Scratch* scratch) const;
   void Repair(Slot slot, int level);
 
   std::size_t padded_dim_;

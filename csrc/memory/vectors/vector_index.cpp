@@ -219,10 +219,14 @@ void VectorIndex::Remove(const VectorId* ids, std::size_t count, std::size_t num
   store_->Remove({ids, ids + count}, num_threads);
 }
 
+// Vectors without groups need so many for a recall of 0.99 (384 numbers, 5,000 to 50,000 vectors); groups need fewer.
+std::size_t VectorIndex::DefaultEfSearch(std::size_t k, std::size_t size) {
+  return std::max({std::size_t{64}, 2 * k, static_cast<std::size_t>(1.25 * std::sqrt(static_cast<double>(size)))});
+}
+
 void VectorIndex::Search(const float* queries, std::size_t count, const SearchOptions& asked, Neighbour* out) const {
   CheckRange("k", asked.k, 1, kMaxAnswers / std::max<std::size_t>(1, count));
   SearchOptions options = asked;
-  if (options.ef_search == 0) options.ef_search = DefaultEfSearch(options.k);
   const std::size_t stride = Padded(options_.dim);
   const AlignedFloats padded = MakeAlignedFloats(count * stride);
   for (std::size_t i = 0; i < count; ++i) {
@@ -231,6 +235,7 @@ void VectorIndex::Search(const float* queries, std::size_t count, const SearchOp
     for (std::size_t d = 0; d < options_.dim; ++d) padded[i * stride + d] = row[d] * scale;
   }
   const ReadLock lock(*this);
+  if (options.ef_search == 0) options.ef_search = DefaultEfSearch(options.k, store_->size());
   store_->Search({padded.get(), stride, count}, options, out);
 }
 

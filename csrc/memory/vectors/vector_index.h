@@ -52,9 +52,9 @@ class VectorIndex {
   // rows: float[count][dim]. Ids that exist are replaced.
   void Add(const VectorId* ids, const float* rows, std::size_t count, std::size_t num_threads);
   void Remove(const VectorId* ids, std::size_t count, std::size_t num_threads);
-  // queries: float[count][dim]; to out[count][k], at most kMaxAnswers. ef_search 0: DefaultEfSearch(k).
+  // queries: float[count][dim]; to out[count][k], at most kMaxAnswers. ef_search 0: DefaultEfSearch(k, size()).
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
-  static std::size_t DefaultEfSearch(std::size_t k) { return k < 32 ? 64 : 2 * k; }
+  static std::size_t DefaultEfSearch(std::size_t k, std::size_t size);
 
   // Rows as they would be kept, to out[count][dim]. Throws InvalidInputError for one that Add would refuse.
   void Normalise(const float* rows, std::size_t count, float* out) const;

@@ -90,7 +90,7 @@ class VectorIndex:
             queries: float32[B, dim] or float32[dim].
             k: how many; all queries together get at most 2^27.
             ef_search: candidates that HNSW keeps while it searches, at least k: more is slower and finds more.
-                None: 64, or 2 k where that is more. The exact kind ignores it.
+                None: 1.25 times the root of how many vectors there are, at least 64 and 2 k. The exact kind ignores it.
             allowed: ids that an answer may hold (unknown ones are ignored), or bool[len(index)] in the order of `ids`.
             num_threads: None: as many cores as the work is worth.
 
