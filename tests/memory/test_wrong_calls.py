@@ -184,7 +184,7 @@ CALLS = [
     (lambda: lifelong(False), "running_episode", {"won": True}),
     (lifelong, "retrieve", {"query": "mug", "budget_tokens": 20}),
     (lifelong, "forget", {"object": "mug"}),
-    (lifelong, "forget", {"user": None, "object": None, "episode": 1}),
+    (lifelong, "forget", {"user": None, "object": None, "episode": 1, "everything": None}),
     (lifelong, "task_id", {"episode": 0}),
     (lifelong, "apply", {"event": {}}),
     (lifelong, "check", {"event": {}}),

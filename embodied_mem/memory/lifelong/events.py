@@ -38,7 +38,7 @@ def check_event(event: Any, modules: Mapping[str, MemoryModule]) -> None:
         raise InvalidInputError(f"{EVENT}: expected modules {list(modules)}, got {shown(unknown)}")
     if op == "begin":
         checked_place(event["place"])
-    check_given(EVENT, event, time=checked_number, failed=checked_flag, trust=checked_trust)
+    check_given(EVENT, event, time=checked_number, failed=checked_flag, room=checked_flag, trust=checked_trust)
     if "again" in event:
         module_and_number(event["again"], modules)
         checked_trust(f"{EVENT}: trust", event.get("trust"))

@@ -206,6 +206,7 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         *,
         place: str | None = None,
         facts: Iterable[Sequence[Any]] = (),
+        is_home: bool = False,
     ) -> int:
         """Start a task and return its number, under which it is a source.
 
@@ -213,14 +214,18 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             task_id: as the world calls it.
             goal: the instruction; what it tells about the user is noted.
             observation: what the agent sees at first.
-            place: where it is played; None to name it by what the room looks like.
+            place: the room where it is played; None to name it by what it looks like, which makes it a home of its own.
+                A thing is in one room of a home: what is seen in one is not in another any more.
             facts: that a map or a detector gives with it, as for `observe`.
+            is_home: whether the place is a home of its own, with other things than other places have; else it is a room
+                of the home of this scope.
 
         Raises:
             InvalidInputError: another task is running, or an argument is no text; nothing has changed.
         """
         task_id, goal = checked_text("task_id", task_id), checked_text("goal", goal)
         observation = checked_text("observation", observation)
+        is_room = not checked_flag("is_home", is_home) and place is not None
         place = self.reader.place(observation) if place is None else checked_place(place)
         rows = checked_facts(facts)
         with self._turns_taken.turn:
@@ -229,7 +234,7 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             number, time = self.episode + 1, self.time + 1
             where = {"episode": number, "step": 0, "time": time}
             event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
-            event["place"] = place
+            event |= {"place": place, "room": True} if is_room and place else {"place": place}
             given: dict[str, Any] = {"spatial": {"text": observation}, "profile": {"text": goal}}
             if rows:
                 given["spatial"]["given"] = rows
@@ -441,7 +446,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             self._turns, self._outcomes = [("", event["observation"])], {}
             start = {"op": "begin", "episode": self.episode, "time": self.time}
             if self.spatial is not None:
-                self.spatial.apply_checked({**start, "place": self.place})
+                room = {"room": True} if event.get("room") else {}
+                self.spatial.apply_checked({**start, "place": self.place, **room})
             if self.temporal is not None:
                 self.temporal.apply_checked(start)
         elif op == "step":

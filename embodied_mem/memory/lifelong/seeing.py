@@ -30,18 +30,20 @@ class Seeing(MemoryParts):
         place: str | None = None,
         k: int | None = None,
     ) -> list[Sighting]:
-        """Where the things of a place were seen last, the latest first; each with its view, if it has one.
+        """Where things were seen last, the latest first; each with its view, if it has one.
+
+        A thing is in one place: of those that were seen in several rooms of the home, the last one counts.
 
         Args:
             kind: a class, e.g. "mug"; None for all.
             near: only what was seen last from near this pose, as for `observe`; None for anywhere.
             within_m: how near, in metres.
             after: only what was seen last later than this time, in seconds of the clock that `observe` was given.
-            place: None for that of the running task.
+            place: one room; None for that of the running task and the other rooms of its home.
             k: at most so many.
 
         Raises:
-            InvalidInputError: an argument of another type or out of range.
+            InvalidInputError: an argument of another type or out of range, a place that is not known.
         """
         kind = None if kind is None else checked_text("kind", kind)
         place = None if place is None else checked_text("place", place)
@@ -55,6 +57,8 @@ class Seeing(MemoryParts):
             views, spatial = self.views, self.spatial
             if spatial is None:
                 return []
+            if place is not None and (known := spatial.places()) and place not in known:
+                raise InvalidInputError(f"place: expected one of {', '.join(known)}, got {shown(place)}")
             times = None
             if pose is not None or clock is not None:
                 if views is None:

@@ -15,6 +15,7 @@ from ..arguments import (
     Fields,
     check_given,
     checked_event,
+    checked_flag,
     checked_mapping,
     checked_number,
     checked_real,
@@ -84,6 +85,7 @@ def check_event(event: Any) -> None:
     op = checked_event(EVENT, event, _FIELDS)
     if op == "begin":
         checked_place(event.get("place"))
+        check_given(EVENT, event, room=checked_flag)
         return
     if op == "correct":
         _check_correction(event)

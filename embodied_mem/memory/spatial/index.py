@@ -39,6 +39,9 @@ _MICRO = 1_000_000
 _MAX_KNOWN, _DROPPED = 16384, 128
 """Limit of the caches of facts and of names, and how many entries are dropped at a time."""
 
+_MAX_PLACES = 8
+"""Places of which the things are kept by class."""
+
 _NONE_SURE: Mapping[int, float] = types.MappingProxyType({})
 
 
@@ -61,7 +64,7 @@ class SpatialIndex:
         self._known: dict[int, Known] = {}
         self._names: dict[int, str] = {}
         self._classes: dict[str, tuple[str, int, bool]] = {}  # name -> its class, the code of it, if it says more
-        self._here: tuple[str, dict[str, list[int]]] | None = None  # place, class -> nodes
+        self._here: dict[str, dict[str, list[int]]] = {}  # of the last few places: class -> nodes
         self._called: tuple[str, dict[str, str]] = "", {}  # place, name -> node that is known, as `Entities` found it
         self._asked: tuple[str, Sequence[tuple[str, str]], dict[int, None]] | None = None  # place, phrases -> nodes
 
@@ -165,15 +168,15 @@ class SpatialIndex:
                 last, code = place, self._places.code(place)
                 if code == len(self._place_pages):
                     self._place_pages.append(0)
-                    self._here = place, {}  # the first thing of a place: nobody has to look for others
-                here = self._here[1] if self._here is not None and self._here[0] == place else None
+                    self._keep_here(place, {})  # the first thing of a place: nobody has to look for others
+                here = self._here.get(place)
             self._place_pages[code] |= 1 << (number // PAGE)
             places.append(code)
             kinds.append(kind_code)
             if here is not None:
                 others = here.setdefault(kind, [])
                 if others and others[-1] > number:
-                    self._here = here = None  # they stand in the order of their numbers
+                    here = self._here.pop(place) and None  # they stand in the order of their numbers
                 else:
                     others.append(number)
         self._nodes.set_many([*nodes], {_PLACE: places, _KIND: kinds})
@@ -212,6 +215,10 @@ class SpatialIndex:
     def has_things_of(self, place: str) -> bool:
         """Whether any node of a place is known; states, which have no place, belong to ""."""
         return not place or self._places.find(place) is not None
+
+    def places(self) -> list[str]:
+        """Names of the places in which things are known."""
+        return [place for place in self._places.words if place]
 
     def find(self, node: str) -> int | None:
         """Id of the node of this name."""
@@ -295,19 +302,25 @@ class SpatialIndex:
         return self._nodes.get(node, _LOOKED)
 
     def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
-        """The things of a place: class -> ids of nodes. The last place is cached."""
-        if self._here is None or self._here[0] != place:
+        """The things of a place: class -> ids of nodes. The last few places are cached."""
+        if (here := self._here.get(place)) is None:
             by_code: dict[int, list[int]] = {}
             for number, kind in zip(*self._of_place(place)):
                 by_code.setdefault(kind, []).append(number)
             words = self._kinds.words
-            self._here = place, {words[kind] or "": numbers for kind, numbers in by_code.items()}
-        return self._here[1]
+            here = {words[kind] or "": numbers for kind, numbers in by_code.items()}
+            self._keep_here(place, here)
+        return here
+
+    def _keep_here(self, place: str, things: dict[str, list[int]]) -> None:
+        if len(self._here) == _MAX_PLACES:
+            del self._here[next(iter(self._here))]
+        self._here[place] = things
 
     def of_kind(self, place: str, kind: str) -> list[int]:
         """Ids of the things of a class in a place, the oldest first."""
-        if self._here is not None and self._here[0] == place:
-            return list(self._here[1].get(kind, ()))
+        if (here := self._here.get(place)) is not None:
+            return list(here.get(kind, ()))
         code = self._kinds.find(kind)
         return [number for number, its in zip(*self._of_place(place)) if its == code]
 
@@ -333,11 +346,14 @@ class SpatialIndex:
     def named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
         """Ids of the things of a place that phrases name: (phrase, class that it may name). The last are cached."""
         if self._asked is None or self._asked[0] != place or self._asked[1] is not phrases:
-            self._asked = place, phrases, self._named(place, phrases, now)
+            self._asked = place, phrases, self.named_in(place, phrases, now)
         return self._asked[2]
 
-    def _named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
+    def named_in(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
+        """Find what `named` does, without a cache."""
         things = self.in_place(place)
+        if any("_" in kind for kind in things):
+            things = {kind.replace("_", " "): nodes for kind, nodes in things.items()} | dict(things)
         long, others = [kind for kind in things if " " in kind], self.other_names or None
         found: dict[int, None] = {}
         for phrase, kind in phrases:
@@ -375,6 +391,11 @@ class SpatialIndex:
             facts, seen = facts[fits], seen[fits]
         latest: list[int] = facts[np.lexsort((facts, -seen))].tolist()
         return latest
+
+    def times_of(self, facts: Sequence[int]) -> list[int]:
+        """Give the time at which each of several facts was seen last."""
+        times: list[int] = self._facts.column(_TIME)[np.array(facts, np.int64)].tolist()
+        return times
 
     def seen_after(self, time: int) -> list[int]:
         """Facts about places of things that were seen later than a time: the latest first, then by number."""

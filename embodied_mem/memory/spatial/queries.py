@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,12 @@ SHOWN = ("in", "on")
 _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
 _NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
+
+
+def _in_room(text: str, room: str) -> str:
+    return f"{text} (in {room})" if room else text
+
+
 _new_item = functools.partial(tuple.__new__, Item)
 """Makes an item from its fields in order; half the time of `Item(...)`, and there is one for every fact found."""
 
@@ -57,6 +63,7 @@ class SpatialQueries(RecordedModule):
     _followed: tuple[str, ...]
     _began: int
     _asked: tuple[str, Sequence[tuple[str, str]]]
+    _rooms: set[str]
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -144,6 +151,16 @@ class SpatialQueries(RecordedModule):
         """Classes, in small letters, of what was ever seen in a place; None for the present one."""
         return frozenset(self._index.in_place(self._place(place)))
 
+    def places(self) -> list[str]:
+        """List the places in which things are known, and the present one."""
+        return list(dict.fromkeys([*self._index.places(), *([self.place] if self.place else [])]))
+
+    def _others(self, place: str) -> list[str]:
+        """List the other rooms of the home that a place is in."""
+        if not self._rooms or (place and place not in self._rooms):
+            return []
+        return [room for room in ("", *sorted(self._rooms)) if room != place]
+
     def _place(self, place: str | None) -> str:
         return self.place if place is None else checked_text("place", place)
 
@@ -160,18 +177,31 @@ class SpatialQueries(RecordedModule):
     def last_places(
         self, kind: str | None = None, place: str | None = None, times: np.ndarray | None = None, k: int | None = None
     ) -> list[Sighting]:
-        """Where things were seen last, the latest first.
+        """Where things were seen last, the latest first: each thing once in a home.
 
         Args:
             kind: e.g. "mug"; None for all.
-            place: None for the present one.
+            place: None for the present one and the other rooms of its home.
             times: int64[n], ascending: only what was seen last at one of these; None for any time.
             k: at most so many.
         """
         kind = None if kind is None else checked_text("kind", kind).lower()
-        facts = self._index.last_places(self._place(place), kind, times)
+        rooms = [self._place(place), *self._others(self._place(place))]
+        if len(rooms) == 1:
+            facts = self._index.last_places(rooms[0], kind, times)
+            with self.graph.snapshot() as now:
+                return [self._sighting(fact, now) for fact in facts[:k]]
+        facts = [fact for room in rooms for fact in self._index.last_places(room, kind, None)]
+        wanted = None if times is None else set(times.tolist())
         with self.graph.snapshot() as now:
-            return [self._sighting(fact, now) for fact in facts[:k]]
+            found = [self._sighting(fact, now) for fact in facts]
+        found.sort(key=lambda one: -one.seen)
+        if place is None:
+            latest = {one.name: one for one in reversed(found)}
+            found = [one for one in found if one.current or one is latest[one.name]]
+        else:
+            found = [one for one in found if one.place == place]
+        return [one for one in found if wanted is None or one.seen in wanted][:k]
 
     def entities(self, query: str) -> list[str]:
         """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
@@ -224,8 +254,32 @@ class SpatialQueries(RecordedModule):
                 items = self._items(facts, self._index.all_known(facts, now), near.fact_hops)
             if named:
                 items += self._about([*named], now, words, as_of)
+            if others := self._others(self.place):
+                items = self._with_others(items, named, others, now, as_of)
         items.sort(key=operator.attrgetter("score"), reverse=True)
         return items
+
+    def _with_others(
+        self, items: list[Item], named: Mapping[int, None], others: Sequence[str], now: Snapshot, as_of: int | None
+    ) -> list[Item]:
+        """Add the present places of the things that the query names in other rooms; else, where one was last."""
+        found: list[Item] = []
+        lasts: list[tuple[int, str]] = []
+        for room in others:
+            nodes = [node for node in self._index.named_in(room, self._asked[1], now) if node not in named]
+            for node, facts in zip(nodes, now.facts_of_all(nodes, "both", as_of)):
+                held = [(fact, known) for fact, known in zip(facts, self._index.all_known(facts, now))
+                        if (known.relation in self.relations.placing and known.subject_id == node)
+                        or (known.relation in self.relations.holding and known.object_id == node)]  # fmt: skip
+                here = self._items([fact for fact, _ in held], [known for _, known in held], itertools.repeat(0))
+                found += [item._replace(text=_in_room(item.text, room)) for item in here]
+                if (last := self._index.last_place(node)) is not None and not held and as_of is None:
+                    lasts.append((last, room))
+        if not found and not named and lasts:
+            last, room = max(lasts)
+            item = self._past_item(last, self._index.known(last, now))
+            found.append(item._replace(text=_in_room(item.text, room)))
+        return items + found
 
     def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Item]:
         """What nodes are, in those of the graph's `words` that are not followed, and where they are not any more."""

@@ -24,23 +24,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import InvalidInputError
-from ..arguments import checked_call, checked_real, checked_text, shown
+from ..arguments import checked_call, checked_flag, checked_real, checked_text, shown
 from ..graph.graph import KnowledgeGraph
 from ..graph.records import Ended, Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..readers import DEFAULT, Reader
 from ..readers.reading import AGENT, NOT, class_of, unread_lines
 from ..store.module import Selector
-from ..trust import QUOTED, Trust, checked_trust
+from ..trust import QUOTED, RANK, Trust, checked_trust
 from .circles import circular
-from .entities import Entities, Found
+from .entities import Entities, Found, is_body
 from .events import EVENT, check_event, checked_place, drop_what_is_no_name
 from .evidence import BELIEVED, Doubt, Evidence
 from .fact_trust import FactTrust, rivals
 from .identity import THETA, is_meant, name_of
 from .index import SpatialIndex
 from .queries import SHOWN, SpatialQueries
-from .records import AT, HOLDS, STATE, Seen
+from .records import AT, HOLDS, STATE, Seen, joined, split
 
 _IN_ITSELF = "nothing is in, on or under itself"
 
@@ -93,6 +93,7 @@ class SpatialMemory(SpatialQueries):
         self._changes: list[tuple[str, Sequence[int]]] = []  # by the last event: what was done, and with which facts
         self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
         self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
+        self._rooms: set[str] = set()  # places that share their things with each other and with ""
 
     @property
     def changed(self) -> list[tuple[str, int]]:
@@ -105,9 +106,16 @@ class SpatialMemory(SpatialQueries):
 
     # Changing.
 
-    def begin(self, *, episode: int, time: int, place: str = "") -> None:
-        """Start an episode: the agent's hand and position are unknown again; what is known of the place stays."""
-        self._record({"op": "begin", "episode": episode, "time": time, "place": checked_place(place)})
+    def begin(self, *, episode: int, time: int, place: str = "", is_home: bool = False) -> None:
+        """Start an episode: the agent's hand and position are unknown again; what is known of the place stays.
+
+        Args:
+            episode, time: its number, and when it begins.
+            place: where it is played.
+            is_home: whether the place is a home of its own; else it is a room of one home with all other rooms.
+        """
+        event = {"op": "begin", "episode": episode, "time": time, "place": checked_place(place)}
+        self._record(event | ({"room": True} if not checked_flag("is_home", is_home) and place else {}))
 
     def observe(self, text: str = "", **where: Any) -> None:
         """Take note of a text and of given facts; arguments as for `propose`."""
@@ -203,6 +211,7 @@ class SpatialMemory(SpatialQueries):
             else:
                 (nodes,) = self._entities.of([fact[:3]], self.place, looks).facts
                 rivals_of = [other for other in rivals(now, nodes, self.graph.rules) if self.triple(other) != nodes]
+                rivals_of += self._elsewhere([nodes], looks)
             known = {other: 1.0 if (its := self.confidence(other)) is None else its for other in rivals_of}
         total = self._evidence.sure(_doubt(self.place, subject, relation, object_, denies), sure)
         surest = max(known, key=known.__getitem__, default=None)
@@ -231,6 +240,8 @@ class SpatialMemory(SpatialQueries):
             return
         if op == "begin":
             self.place, self._began = event["place"], time
+            if event.get("room"):
+                self._rooms.add(self.place)
             self._index.end(self._agent_facts(), time)
             return
         self._observe(event, Seen(time, event["episode"], event["step"]))
@@ -251,12 +262,19 @@ class SpatialMemory(SpatialQueries):
         facts = found.facts
         if quoted:
             admitted = self._trust.admitted(self.graph, facts, trust)
+            admitted = [
+                i for i in admitted
+                if all(RANK[self._trust.of(other)] <= RANK[trust] for other in self._elsewhere([facts[i]], found.looks))
+            ]  # fmt: skip
             said, facts = [said[i] for i in admitted], [facts[i] for i in admitted]
         if facts:
             sure = {position: fact[3] for position, fact in enumerate(said) if len(fact) == 4}
             change = index.note(facts, seen, sure)
             changes += [("add", change.added), ("repeat", change.repeated)]
             changes.append(("end", [ended.fact for ended in change.ended]))
+            if change.added and (moved := self._elsewhere(self._facts_of(change.added), found.looks)):
+                index.end(moved, time)
+                changes.append(("end", moved))
             if ended := circular(index, facts, change, self.relations.placing):
                 index.end(ended, time)
                 changes.append(("end", ended))
@@ -279,6 +297,32 @@ class SpatialMemory(SpatialQueries):
             if sure is not None:
                 doubt = self.relations.read(subject, relation.removeprefix(NOT), object_)
                 self._evidence.add(_doubt(self.place, *doubt, relation.startswith(NOT)), sure, seen.episode)
+
+    def _facts_of(self, facts: Sequence[int]) -> list[tuple[str, str, str]]:
+        return [self.triple(fact) for fact in facts] if len(self._rooms) else []
+
+    def _elsewhere(self, facts: Iterable[tuple[str, str, str]], looks: Mapping[str, Any]) -> list[int]:
+        """List current facts by which the things of these facts, by their names, are in other rooms of the home.
+
+        Things whose looks are known to differ are two.
+        """
+        found: list[int] = []
+        for fact in facts if self._rooms else ():
+            if (held := self._entities.holder(*fact)) is None or is_body(held[0]):
+                continue
+            place, name = split(held[0])
+            others = [joined(room, name) for room in self._others(place)]
+            with self.graph.snapshot() as now:
+                nodes = [node for node, known in self._entities.all_found(others, now) if known and node != held[0]]
+                numbers = [number for number in now.find_all(nodes) if number is not None]
+                last = {n: f for n in numbers if (f := self._index.last_place(n)) is not None}
+                is_current = dict(zip(last, now.are_current([*last.values()])))
+            for number, where in last.items():
+                look = looks.get(held[0], looks.get(name))
+                alike = None if look is None else self._index.looks.cosine(number, look)
+                if is_current[number] and (alike is None or alike > self._theta):
+                    found.append(where)
+        return list(dict.fromkeys(found))
 
     def denied(self, subject: str, relation: str, object_: str) -> list[int]:
         """Current facts that such a negative fact ends: of the things of this name or class, whatever else they are."""
@@ -315,6 +359,8 @@ class SpatialMemory(SpatialQueries):
     def _state(self) -> tuple[Any, ...]:
         words, parts = self._index.parts()
         own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
+        if self._rooms:
+            own["rooms"] = sorted(self._rooms)
         if self._trust:
             own["trust"] = self._trust.rows()
         if self._evidence:
@@ -327,6 +373,7 @@ class SpatialMemory(SpatialQueries):
         with index.graph.snapshot() as now:
             trust = FactTrust.of_rows(state.get("trust", ()), now.num_facts)
         self._trust, self._evidence = trust, Evidence.of_rows(state.get("doubted", ()))
+        self._rooms = {checked_text("rooms", room) for room in state.get("rooms", ())}
         self._set_index(index)
         self.place, self.time, self._began = place, time, began
         self._episode = state.get("episode")  # older versions did not keep it
@@ -349,6 +396,7 @@ class SpatialMemory(SpatialQueries):
             self._asked = ("", ())
             running = selector.kind == "episode" and self._episode in (None, selector.episode)
             self.place = "" if running or selector.in_text(self.place) else self.place
+            self._rooms &= {self.place, *self._index.places()}
         nodes_left, facts_left = self._index.counts()
         return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
 
@@ -356,6 +404,7 @@ class SpatialMemory(SpatialQueries):
         """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
         other = super().fork()
         other._set_index(self._index.fork())
+        other._rooms = set(self._rooms)
         other._trust, other._evidence = self._trust.fork(), self._evidence.fork()
         return other
 

@@ -9,7 +9,7 @@ import dataclasses
 
 from ..graph.records import Fact
 from ..graph.relations import Relations
-from ..readers.reading import class_of
+from ..readers.reading import AGENT, class_of
 from ..spatial.records import Known, split
 from ..trust import Trust
 from .views import View
@@ -22,7 +22,7 @@ class Sighting:
     Attributes:
         name, kind: the thing, and its class.
         relation, receptacle: "on", "desk 1"; or "held by", "agent".
-        place: of the episode, as given to `begin`.
+        place: the room, as given to `begin`.
         since, seen: times when it came there, as far as known, and when it was seen there last.
         episode, step: of the last sighting.
         current: whether nothing seen later contradicts.
@@ -52,7 +52,9 @@ def sighting(known: Known, fact: Fact, relations: Relations, trust: Trust) -> Si
     if relation in relations.holding:
         thing, other, relation = other, thing, "held by"
     place, name = split(thing)
-    receptacle = split(other)[1]
+    where, receptacle = split(other)
+    if relation != "held by" and where != AGENT:
+        place = where or place  # a thing that is known from another room by its looks is where it is now
     return Sighting(
         name,
         class_of(name),

@@ -151,7 +151,7 @@ class EbAlfredRules:
         text = sentences(observation)
         home = home_told(observation) or home_of(commands)
         known = memory.spatial is not None and bool(memory.spatial.kinds(home))
-        memory.begin_task(task_id, goal, text, place=home)
+        memory.begin_task(task_id, goal, text, place=home, is_home=True)
         names: dict[str, list[str]] = {}
         for name in (c.removeprefix(_FIND) for c in commands if c.startswith(_FIND)):
             names.setdefault(class_of(name), []).append(name)

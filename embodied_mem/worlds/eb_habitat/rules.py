@@ -129,7 +129,7 @@ class EbHabitatRules:
         ]
         home = home_told(observation)
         seen = f"apartment {zlib.crc32(repr(layout.facts).encode()):08x}" if layout.facts else "apartment"
-        memory.begin_task(task_id, goal, text, place=home or seen, facts=facts)
+        memory.begin_task(task_id, goal, text, place=home or seen, facts=facts, is_home=True)
         places = tuple(subject for subject, relation, _ in read_observation(text).facts if relation == "in room")
         meant = understand(goal, layout)
         kinds = tuple(dict.fromkeys(_kinds_of(meant)))
