@@ -23,6 +23,7 @@ from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered, Delivery
 from embodied_mem.agents.view import View, executor_text, start_view
 from embodied_mem.compiler.prompts import SHOWN, Shown
+from embodied_mem.envs.checks import checked_finite
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import observation
 from embodied_mem.memory import Experience
@@ -210,7 +211,7 @@ class _Playing:
 
     def finish(self, info: Mapping[str, Any], cut: bool, on_episode: Callable[[Played], None] | None) -> Played:
         """The episode that ended."""
-        won, progress = bool(info["won"][self.index]), float(info["progress"][self.index])
+        won, progress = _outcome(info, self.index)
         self._agent.end(won, self._current)
         played = Played(
             self.task, self.index, self._position, won, progress, tuple(self._actions), tuple(self._answers),
@@ -307,8 +308,15 @@ class Lockstep:
             row.seen = observation(observations[i], self.info, i)
             row.view.turns.append((action, row.observation))
             row.view.images = row.seen.images
-            row.won, row.progress = bool(self.info["won"][i]), max(row.progress, float(self.info["progress"][i]))
+            row.won, progress = _outcome(self.info, i)
+            row.progress = max(row.progress, progress)
         self.running = [row for row in self.running if not (terminations[row.index] or truncations[row.index])]
+
+
+def _outcome(info: Mapping[str, Any], index: int) -> tuple[bool, float]:
+    """Return whether an env was won, and its progress. Raises InvalidInputError for NaN and infinity."""
+    won, progress = (checked_finite(f"info[{name!r}][{index}]", info[name][index]) for name in ("won", "progress"))
+    return bool(won), progress
 
 
 @dataclasses.dataclass

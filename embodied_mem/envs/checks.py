@@ -8,6 +8,7 @@ Every function returns the value to go on with, or raises InvalidInputError that
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -44,6 +45,14 @@ def checked_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not _is_unicode(value):
         raise InvalidInputError(f"{name}: expected a str, got {value!r}")
     return value
+
+
+def checked_finite(name: str, value: Any) -> float:
+    """Return a number that a world or a server gave; NaN and infinity are refused."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise InvalidInputError(f"{name}: expected a finite number, got {number}")
+    return number
 
 
 def checked_path(name: str, value: Any) -> Path:

@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from embodied_mem.envs.checks import checked_finite
 from embodied_mem.envs.vector_env import Answers, NativeVectorEnv, Reset, Texts, make
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.registry import card, load, names
@@ -73,7 +74,8 @@ class TextEnv(gymnasium.Env[str, str]):
         """As `NativeVectorEnv.step`, of the one env."""
         texts, rewards, terminated, truncated, info = self._envs.step([action])
         self._text = texts[0]
-        return self._text, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _row(info)
+        reward = checked_finite("reward", rewards[0])
+        return self._text, reward, bool(terminated[0]), bool(truncated[0]), _row(info)
 
     def render(self) -> str | None:
         """The last text, if `render_mode` is "ansi"."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embodied_mem.envs.checks import checked_finite
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
 
@@ -28,6 +29,10 @@ except ImportError as error:
     raise MissingDependencyError(
         f"OpenEnv is not installed ({error}); run: pip install 'embodied_mem[openenv]'"
     ) from error
+
+
+MAX_COMMAND = 10_000
+"""Characters of a command."""
 
 
 class CommandAction(Action):
@@ -105,10 +110,14 @@ class WorldEnvironment(Environment):
         """Play one command; `timeout_s` is not used, a step takes microseconds.
 
         Raises:
-            InvalidInputError: the episode is over or never began.
+            InvalidInputError: the episode is over or never began, or the command is too long.
         """
         if self._done:
             raise InvalidInputError("step: the episode is over or never began; call reset()")
+        if len(action.command) > MAX_COMMAND:
+            raise InvalidInputError(
+                f"command: expected at most {MAX_COMMAND} characters, got {len(action.command)}; give one command"
+            )
         text, reward, terminated, truncated, info = self._env.step(action.command)
         self._done = terminated or truncated
         self._state.step_count += 1
@@ -162,6 +171,8 @@ class WorldClient(EnvClient):
 
     def _parse_result(self, payload: dict[str, Any]) -> Any:
         reward, done = payload.get("reward"), bool(payload.get("done"))
+        if reward is not None:
+            reward = checked_finite("reward", reward)
         observation = WorldObservation(**{**payload["observation"], "reward": reward, "done": done})
         return StepResult(observation=observation, reward=reward, done=done)
 
@@ -204,7 +215,7 @@ class ToolEnvironment:
 
     def _told(self, answer: Any) -> str:
         observation = answer.observation if isinstance(answer, StepResult) else answer
-        self._reward += float(observation.reward or 0.0)
+        self._reward += checked_finite("reward", observation.reward or 0.0)
         self._done = observation.done
         if self._done or not observation.admissible_commands:
             return str(observation.text)

@@ -33,6 +33,7 @@ from embodied_mem.agents.deliveries import WovenMemory
 from embodied_mem.agents.rollout import Trajectory, play
 from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.weaver import Weaving, trigger_only, weaver_only
+from embodied_mem.envs.checks import checked_finite
 from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
 from embodied_mem.training.bundle import Bundle
@@ -155,6 +156,8 @@ def shaped_rewards(rewards: np.ndarray, invoked: Sequence[np.ndarray], penalty: 
         invoked: of each episode bool[decisions].
         penalty: w.
     """
+    for i, reward in enumerate(rewards):
+        checked_finite(f"rewards[{i}]", reward)
     high = [d for reward, d in zip(rewards, invoked) if reward >= np.median(rewards) and len(d)]
     usual = float(np.mean([d.mean() for d in high])) if high else 0.0
     excess = [np.maximum(0.0, d - usual).mean() if len(d) else 0.0 for d in invoked]

@@ -12,6 +12,7 @@ The pages docs/worlds/*.md say what each needs. Programs are imported in their o
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from embodied_mem.envs.checks import MAX_STEPS, MAX_THREADS, checked_count
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.envs.simulators.process import Program, SimulatorProcess
 from embodied_mem.envs.vector_env import Stream
-from embodied_mem.errors import GameFileError, InvalidInputError
+from embodied_mem.errors import GameFileError, InvalidInputError, SimulatorError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +143,9 @@ class _Simulators(Processes):
 
     def play(self, simulator: SimulatorProcess, episode: _Episode, action: str) -> bool:
         answer = simulator.ask(do="step", action=action)
+        for name in ("reward", "progress"):
+            if not math.isfinite(number := answer.get(name, 0.0)):
+                raise SimulatorError(f"{name}: expected a finite number of the program, got {number}")
         is_step = bool(answer.get("is_step", True))
         episode.text, episode.progress = answer["text"], answer["progress"]
         episode.won, episode.ended = answer.get("won", False), answer["ended"]

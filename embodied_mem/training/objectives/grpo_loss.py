@@ -27,11 +27,17 @@ def group_normalized_advantages(rewards: jax.Array, eps: float = 1e-6) -> tuple[
     Args:
         rewards: [N, K], N tasks with K trajectories each, K >= 2.
         eps: rewards of a group are equal if they span no more than this.
+
+    Raises:
+        InvalidInputError: another shape, NaN or infinity; inside of `jit` only the shape is checked.
     """
     if rewards.ndim != 2 or rewards.shape[1] < 2:
         raise InvalidInputError(
             f"rewards: expected shape [N, K] with K >= 2, got {rewards.shape}; a group of one has no baseline"
         )
+    if not isinstance(rewards, jax.core.Tracer) and not jnp.isfinite(rewards).all():
+        task, number = (int(i) for i in jnp.argwhere(~jnp.isfinite(rewards))[0])
+        raise InvalidInputError(f"rewards[{task}, {number}]: expected a finite number, got {rewards[task, number]}")
     rewards = rewards.astype(jnp.float32)
     equal = (rewards.max(1) - rewards.min(1)) <= eps
     centred = rewards - rewards.mean(1, keepdims=True)
