@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -160,6 +161,37 @@ def test_files_that_cannot_be_written_or_read(tmp_path):
     assert 3 in VectorIndex.load(os.fsencode(tmp_path) + b"/\xff")
     with pytest.raises(StorageError):
         index.save(os.fsencode(tmp_path) + b"/\xff\xff/none")
+
+
+def crc32c(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return (crc ^ 0xFFFFFFFF).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("offset", range(8, 64, 4))
+def test_a_header_that_lies_is_refused_or_harmless(kind, offset, tmp_path):
+    """Its checksum holds. What loads answers; nothing of the size that it claims is allocated."""
+    index = VectorIndex(4, kind=kind)
+    index.add(np.arange(40), normal(40, 4, 1))
+    index.save(tmp_path / "v")
+    good = (tmp_path / "v").read_bytes()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for value in (0, 1, 2, 3, 4, 5, 39, 41, 255, 256, 2**16, 2**20, 2**31 - 1, 2**31, 2**32 - 1):
+        head = good[:offset] + value.to_bytes(4, "little") + good[offset + 4 : 64]
+        (tmp_path / "v").write_bytes(head + crc32c(head) + good[68:])
+        try:
+            loaded = VectorIndex.load(tmp_path / "v")
+        except StorageError:
+            continue
+        assert len(loaded) == 40
+        loaded.search(normal(1, loaded.dim, 2), 3)
+        loaded.add([100], normal(1, loaded.dim, 3))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_threads_that_save_to_one_path_leave_one_whole_file(tmp_path):

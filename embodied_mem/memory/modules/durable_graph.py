@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidInputError
+from ...errors import InvalidInputError, StorageError
 from ..arguments import (
     Fields,
     checked_event,
@@ -262,7 +262,10 @@ def _index_of(data: bytes) -> VectorIndex:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "index"
         path.write_bytes(data)
-        return VectorIndex.load(path)
+        try:
+            return VectorIndex.load(path)
+        except StorageError as error:
+            raise StorageError(str(error).replace(str(path), "state: the graph's vector index")) from error
 
 
 def _row(triple: Triple) -> tuple[Any, ...]:
