@@ -18,8 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 _stages: contextvars.ContextVar[Stages | None] = contextvars.ContextVar("stages", default=None)
-_EARLY = 0.01
-"""No time left is told before this share of the work is done: the first units compile."""
+_FIRST_UNITS = 10
+"""No time left is told before so many units of a stage: the first ones compile."""
+_MANY_BLOCKS, _RECENT_BLOCKS = 40, 400
+"""From so many blocks on the slow ones count, too; and the most that are looked at."""
 _RESUMED = 0.2
 """A stage that took less than this share of what others lead to expect was there already."""
 
@@ -30,12 +32,15 @@ class Stages:
     Args:
         costs: expected cost of each stage in order, in any unit; only their ratios matter.
         clock: seconds, monotonic.
+
+    Attributes:
+        seconds: by finished stage.
     """
 
     def __init__(self, costs: Mapping[str, float], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._costs, self._names, self._clock = dict(costs), list(costs), clock
         self._at, self._began = -1, clock()
-        self._spent: list[tuple[float, float]] = []  # (seconds, cost) of the stages behind
+        self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> Stages:
         self._token = _stages.set(self)
@@ -46,21 +51,30 @@ class Stages:
 
     def begin(self, name: str) -> None:
         """The stage before is over, this one begins."""
-        if self._at >= 0:
-            self._spent.append((self._clock() - self._began, self._costs[self._names[self._at]]))
+        self.end()
         self._at, self._began = self._names.index(name), self._clock()
+
+    def end(self) -> None:
+        """Count the time of the stage that is over."""
+        if self._at >= 0:
+            self.seconds[self._names[self._at]] = self._clock() - self._began
 
     def __str__(self) -> str:
         return f"stage {self._at + 1}/{len(self._names)}" if self._at >= 0 else ""
 
     def left_s(self, here_s: float) -> float | None:
-        """Seconds that all of it still takes, if what is being done takes `here_s` more; None where nothing tells."""
+        """Returns the seconds left of all stages.
+
+        Args:
+            here_s: seconds that the work of this stage still takes.
+        """
         name = self._names[self._at]
         here = self._clock() - self._began + here_s, self._costs[name]
-        paces = sorted(seconds / cost for seconds, cost in (*self._spent, here) if cost > 0)
+        spent = [here, *((seconds, self._costs[stage]) for stage, seconds in self.seconds.items())]
+        paces = [seconds / cost for seconds, cost in spent if cost > 0]
         if not paces:
             return None
-        worked = [one for one in (*self._spent, here) if one[1] > 0 and one[0] > _RESUMED * paces[-1] * one[1]]
+        worked = [one for one in spent if one[1] > 0 and one[0] > _RESUMED * max(paces) * one[1]]
         pace = sum(seconds for seconds, _ in worked) / sum(cost for _, cost in worked)
         rest = max(here_s, pace * here[1] - (self._clock() - self._began))
         return rest + pace * sum(self._costs[later] for later in self._names[self._at + 1 :])
@@ -87,7 +101,7 @@ class Progress:
         *,
         start: int = 0,
         unit: str = "step",
-        interval_s: float = 30.0,
+        interval_s: float = 10.0,
         file: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         silent: bool = False,
@@ -99,31 +113,43 @@ class Progress:
         self._file, self._silent = sys.stderr if file is None else file, silent
         self._done, self._reported = start, -1
         self._notes: dict[str, float | str] = {}
-        self._last_line = clock()
-        self._marks = collections.deque([(self._last_line, start)], maxlen=2)  # (time, done) at the latest two lines
+        self._began = self._last_line = self._last_unit = clock()
+        self._blocks: collections.deque[tuple[float, int]] = collections.deque(maxlen=_RECENT_BLOCKS)
         self._bar = None
         if self._file.isatty() and not silent:
             with contextlib.suppress(ImportError):  # without it there are plain lines
                 import tqdm
 
                 self._bar = tqdm.tqdm(
-                    desc=title, total=total, initial=start, unit=unit, file=self._file, dynamic_ncols=True
-                )
+                    desc=title, total=total, initial=start, unit=unit, file=self._file, dynamic_ncols=True,
+                    bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}, {rate_fmt}{postfix}]",
+                )  # fmt: skip
 
     def update(self, count: int = 1, **notes: float | str) -> None:
         """Counts `count` more units as done; `notes` are shown beside them (latest value of each name)."""
+        now = self._clock()
         self._done += count
+        self._count_block(now, count)
         self._notes.update(notes)
         if self._bar is not None:
-            shown = {name: _short(value) for name, value in self._notes.items()}
-            if whole := self._left_in_all():
-                shown["in all"] = whole
-            self._bar.set_postfix(shown, refresh=False)
+            if now - self._last_line >= 1:
+                self._last_line = now
+                left = dict(zip(("left", "all stages left"), self._times_left()))
+                shown = {name: _short(value) for name, value in self._notes.items()}
+                self._bar.set_postfix(left | shown, refresh=False)
             self._bar.update(count)
-            if self._clock() - self._marks[-1][0] >= self._interval_s:
-                self._marks.append((self._clock(), self._done))
-        elif self._clock() - self._last_line >= self._interval_s:
+        elif now - self._last_line >= self._interval_s:
             self._print()
+
+    def _count_block(self, now: float, count: int) -> None:
+        """Keep how long the newest units took; units that come at once, as a batch does, are one block."""
+        gap, mean = now - self._last_unit, (now - self._began) / max(self._done - self._start, 1)
+        self._last_unit = now
+        if self._blocks and gap <= 0.02 * mean:
+            seconds, units = self._blocks.pop()
+            self._blocks.append((seconds + gap, units + count))
+        else:
+            self._blocks.append((gap, count))
 
     def close(self) -> None:
         """Reports the final count."""
@@ -145,36 +171,44 @@ class Progress:
         parts = [f"{self._title}: {self._done}/{self._total} {self._unit}s"]
         if seconds := self._each_s():
             parts.append(f"{1 / seconds:.3g}/s" if seconds <= 1 else f"{seconds:.3g} s each")
-            if self._told():
-                parts.append(f"{_duration((self._total - self._done) * seconds)} left")
-            if whole := self._left_in_all():
-                parts.append(f"about {whole} in all")
+            left = [f"{time} left" for time in self._times_left()]
+            parts += [left[0], *(f"all stages {time}" for time in left[1:])]
         parts += [f"{name} {_short(value)}" for name, value in self._notes.items()]
         print(", ".join(parts), file=self._file, flush=True)
-        self._marks.append((self._last_line, self._done))
 
     def _each_s(self) -> float:
-        """Seconds of a unit since the line before the last one, 0 where nothing tells."""
-        began, done = self._marks[0]
-        return (self._clock() - began) / (self._done - done) if self._done > done else 0.0
+        """Return the seconds of a unit, or 0 where too few are done to tell.
 
-    def _told(self) -> bool:
-        return self._done - self._start >= _EARLY * self._total
+        It is the mean over the latest half. The newest block may be incomplete and is left out; of few blocks, so are
+        those above four times their median, which compile.
+        """
+        blocks, units, recent = list(self._blocks)[:-1], self._done - self._start, []
+        if units < _FIRST_UNITS or len(blocks) < 2:
+            return 0.0
+        while blocks and 2 * sum(count for _, count in recent) < units:
+            recent.append(blocks.pop())
+        if len(recent) < _MANY_BLOCKS:
+            median = sorted(seconds / count for seconds, count in recent)[(len(recent) - 1) // 2]
+            recent = [(seconds, count) for seconds, count in recent if seconds <= 4 * median * count] or recent
+        return sum(seconds for seconds, _ in recent) / sum(count for _, count in recent)
 
-    def _left_in_all(self) -> str:
-        """The time left of all stages, "" where there is but this work."""
-        each_s = self._each_s()
-        if self._stages is None or not str(self._stages) or not each_s or not self._told():
-            return ""
-        left = self._stages.left_s((self._total - self._done) * each_s)
-        return "" if left is None else _duration(left)
+    def _times_left(self) -> list[str]:
+        """Return the time left of this work and of all stages, as far as they are known."""
+        if not (each_s := self._each_s()):
+            return []
+        here_s = (self._total - self._done) * each_s
+        in_stages = self._stages is not None and str(self._stages)
+        whole = self._stages.left_s(here_s) if self._stages is not None and in_stages else None
+        return [duration(seconds) for seconds in (here_s, whole) if seconds is not None]
 
 
-def _duration(seconds: float) -> str:
-    """Returns h:mm:ss or m:ss."""
-    minutes, seconds = divmod(round(max(seconds, 0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+def duration(seconds: float) -> str:
+    """Returns a time as a person says it: "45 s", "12 min", "3 h 5 min"."""
+    seconds = max(seconds, 0)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _short(value: float | str) -> str:

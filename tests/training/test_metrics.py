@@ -1,9 +1,7 @@
-"""Metrics, progress and schedules: what is on disk after a restart, what a person sees, which rate is used."""
+"""Metrics and schedules: what is on disk after a restart, which rate is used."""
 
 import dataclasses
-import io
 import json
-import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,6 @@ import optax
 import pytest
 
 from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputError
-from embodied_mem.progress import Progress, Stages
 from embodied_mem.training.objectives.sft import cosine
 from embodied_mem.training.run.costs import costs
 from embodied_mem.training.run.metrics import MetricsWriter, read_metrics
@@ -75,79 +72,6 @@ def test_non_finite_loss_stops_the_run_and_names_the_step(tmp_path, name):
             metrics.write(12, {name: jnp.nan})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line, parse_constant=pytest.fail) for line in lines][1] == {"step": 12, name: None}
-
-
-class _Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_prints_plain_lines_where_there_is_no_terminal():
-    now, out = [0.0], io.StringIO()
-    with Progress("SFT", total=100, start=40, interval_s=30, file=out, clock=lambda: now[0]) as progress:
-        for _ in range(20):
-            now[0] += 4.0
-            progress.update(loss=0.25)
-    # Lines at 32 s, 64 s and the end (80 s): 8, 16 and 20 units of this run, 4 s each; (100 - 48) * 4 s = 208 s left.
-    assert out.getvalue().splitlines() == [
-        "SFT: 48/100 steps, 4 s each, 3:28 left, loss 0.25",
-        "SFT: 56/100 steps, 4 s each, 2:56 left, loss 0.25",
-        "SFT: 60/100 steps, 4 s each, 2:40 left, loss 0.25",
-    ]
-
-
-def test_time_left_follows_the_latest_pace_and_not_the_first_calls_that_compile():
-    now, out = [0.0], io.StringIO()
-    with Progress("SFT", total=1000, file=out, clock=lambda: now[0]) as progress:
-        for seconds in (40.0, *(1.0 for _ in range(90))):
-            now[0] += seconds
-            progress.update()
-    assert out.getvalue().splitlines() == [
-        "SFT: 1/1000 steps, 40 s each",  # one of a thousand tells nothing
-        "SFT: 31/1000 steps, 2.26 s each, 36:28 left",
-        "SFT: 61/1000 steps, 1/s, 15:39 left",
-        "SFT: 91/1000 steps, 1/s, 15:09 left",
-    ]
-
-
-def test_progress_draws_a_bar_on_a_terminal():
-    out = _Terminal()
-    with Progress("SFT", total=10, start=4, file=out) as progress:
-        progress.update(6, loss=0.25)
-    assert re.search(r"SFT: 100%.*10/10 .*step/s, loss=0.25", out.getvalue())
-
-
-class _Time:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_stages_say_how_long_all_of_it_takes():
-    time, out = _Time(), io.StringIO()
-    with Stages({"executor": 100, "compiler": 300, "table": 50}, clock=time) as stages:
-        stages.begin("executor")
-        time.now += 200  # two seconds for each unit
-        stages.begin("compiler")
-        with Progress("steps", 10, file=out, clock=time, interval_s=0) as progress:
-            time.now += 60
-            progress.update()
-    # Ten steps of 60 s are 600 s, as the executor's pace has it; 50 units of the table are 100 s.
-    assert out.getvalue() == "stage 2/3, steps: 1/10 steps, 60 s each, 9:00 left, about 10:40 in all\n"
-    Progress("alone", 1, file=out, clock=time).close()
-    assert out.getvalue().splitlines()[1] == "alone: 0/1 steps"
-
-
-def test_a_stage_that_was_there_already_tells_nothing_of_the_pace():
-    time = _Time()
-    stages = Stages({"executor": 100, "compiler": 100, "table": 100}, clock=time)
-    stages.begin("executor")
-    time.now += 1
-    stages.begin("compiler")
-    time.now += 50
-    assert stages.left_s(50.0) == pytest.approx(150)
 
 
 def test_costs_are_of_the_stages_that_a_run_has():
