@@ -1,4 +1,4 @@
-"""Benchmarks: `python experiments/bench.py --suite alfworld` prints a table and ends with one JSON line.
+"""Benchmarks: `python experiments/bench.py --suite alfworld` prints a table, and with `--json` one line.
 
 The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`,
 `models`, `drop_in`.
@@ -186,7 +186,7 @@ def _machine() -> str:
 
 def main() -> int:
     """Run one suite and return the exit status: 1 when it found mismatches."""
-    from embodied_mem.evaluation.command import output_file
+    from embodied_mem.evaluation.command import add_json_option, output_file
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), required=True)
@@ -203,6 +203,7 @@ def main() -> int:
     for suite in MODULES:
         _module(suite).add_arguments(parser)
     parser.add_argument("--output", type=output_file, help="file of the results; default: runs/bench_<suite>.json")
+    add_json_option(parser)
     args = parser.parse_args()
     args.output = args.output or ROOT / f"runs/bench_{args.suite}.json"
     command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
@@ -223,7 +224,8 @@ def main() -> int:
     }
     args.output.parent.mkdir(parents=True, exist_ok=True)
     write_text(args.output, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    if args.json:
+        print(json.dumps(result))
     return 1 if result.get("mismatches") else 0
 
 

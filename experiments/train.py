@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import pathlib
 import sys
 import time
@@ -57,39 +58,60 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
         return print_plan(config, compiled=options.compile)
     from embodied_mem import registry
-    from embodied_mem.agents.deliveries import check_names
-    from embodied_mem.errors import InvalidInputError
     from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.parallel.mesh import initialize_distributed
 
-    check_names(config.evaluation.deliveries)
+    initialize_distributed()
+    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
+    prepare(config, run_dir, options.unchecked)
     recorded = config.world.name in registry.names("samples")
-    played = config.executor_correction.num_games, config.correction.num_games, config.grpo.steps, config.data.banks
-    if recorded and any(played):
-        raise InvalidInputError(
-            "executor_correction.num_games, correction.num_games, grpo.steps, data.banks: expected none with "
-            f"{config.world.name}, which is recorded and not played in training"
-        )
     keep_freed_memory()
     from embodied_mem.progress import Stages
     from embodied_mem.training.run.costs import costs
 
     with Stages(costs(config, recorded=recorded)) as stages:
-        return train(arguments, options, config, recorded, stages)
+        return train(arguments, options, config, run_dir, recorded, stages)
+
+
+def prepare(config: Config, run_dir: pathlib.Path, unchecked: bool) -> None:
+    """Lists what a run needs, and ends with status 2 where something is missing; with `unchecked` it goes on."""
+    from embodied_mem.parallel.processes import is_first
+    from preflight import preflight, table
+
+    started = time.perf_counter()
+    rows = preflight(config, run_dir)
+    missing = sum(bool(row.mend) for row in rows)
+    if missing or any(row.note for row in rows):
+        print(table(rows), file=sys.stderr, flush=True)
+    elif is_first():
+        print(f"preflight: {len(rows)} things are there ({time.perf_counter() - started:.1f} s)", flush=True)
+    if missing and not unchecked:
+        print(f"error: {missing} of {len(rows)} things are missing; --unchecked goes on", file=sys.stderr, flush=True)
+        import jax
+
+        if jax.process_count() > 1:
+            os._exit(2)  # a normal end waits for the other processes
+        sys.exit(2)
 
 
 def train(
-    arguments: list[str], options: argparse.Namespace, config: Config, recorded: bool, stages: Stages
+    arguments: list[str],
+    options: argparse.Namespace,
+    config: Config,
+    run_dir: pathlib.Path,
+    recorded: bool,
+    stages: Stages,
 ) -> dict | None:
     """Train what is not trained yet, and score it; the report, or None in other processes than the first."""
     import jax
 
     from embodied_mem import registry
     from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
+    from embodied_mem.evaluation.command import print_result
     from embodied_mem.evaluation.executor_check import check_executor
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score
-    from embodied_mem.parallel.mesh import initialize_distributed
     from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import stages as training
     from embodied_mem.training.bank import scoring_bank, teach_bank
@@ -104,8 +126,6 @@ def train(
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.games import Games
 
-    initialize_distributed()
-    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
     with first_alone("claim"):
         claim_run(run_dir, config, is_first())
     say = Clock(not is_first(), stages)
@@ -172,9 +192,9 @@ def train(
         save_bundle(run_dir / "weights", config, tokenizer, executor, model)
         command = f"python experiments/evaluate.py --config={config.world.name} --agents --deliveries"
         scored = " ".join(config.evaluation.deliveries)
-        print(f"\nScore the weights:\n  {command} {scored} --weights {run_dir / 'weights'}\n")
         report = {"samples": len(samples), "seconds": round(say.seconds, 1)}
-        print(json.dumps(report))
+        how = f"Score the weights:\n  {command} {scored} --weights {run_dir / 'weights'}"
+        print_result(how, report, options.json and is_first())
         return report
     if config.correction.num_games:
         say.begin("correction of the compiler")
@@ -207,6 +227,7 @@ def train(
     if before and ev.tasks:  # the gain of GRPO is of the validation tasks, which were scored before it
         after = score(bundle, *valid, deliveries=("compiled",), label="after GRPO", **settings)
         before["compiled_after_grpo"] = after["compiled"].to_json()
+    stages.end()
     if not is_first():
         return None
     if before and "compiled" in after:
@@ -214,12 +235,14 @@ def train(
     facts = manifest(
         ["python experiments/train.py", *arguments],
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,
+        stage_seconds={name: round(seconds, 1) for name, seconds in stages.seconds.items()},
         **before, **({"teacher": dataclasses.asdict(taught) | usage_of(chat)} if chat else {}),
     )  # fmt: skip
     curves = {name: read_metrics(run_dir / name) for name in STAGES}
     report = write_report(run_dir / "report", scores, facts, curves)
-    print(f"\n{table(scores)}\n\nreport: {run_dir / 'report'}\n")
-    print(json.dumps({"deliveries": report["deliveries"], "seconds": round(facts["seconds"], 1)}))
+    say(f"report: {run_dir / 'report'}")
+    line = {"deliveries": report["deliveries"], "seconds": round(facts["seconds"], 1)}
+    print_result(table(scores), line, options.json)
     return report
 
 

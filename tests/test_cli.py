@@ -141,9 +141,11 @@ def test_a_benchmark_of_others_has_a_command_line(cellar, capsys, tmp_path):
         ("floor 1", True, 1), ("floor 3", False, 3),
     ]  # fmt: skip
     assert cellar.models == Models("w", "", (-1, 1, 2))
-    assert capsys.readouterr().out.endswith('| 2 floors |\n\n{"rows": 2}\n')
+    assert capsys.readouterr().out.endswith("| 2 floors |\n")
     evaluate.main(["--config=cellar", "--floors", "3", "1", "--light", "sun", "--result", str(tmp_path / "b.json")])
-    [row] = evaluate.main(["--compare", str(result), str(tmp_path / "b.json")])["rows"]
+    evaluate.main(["--config=cellar", "--floors", "1", "3", "--weights", "w", "--json"])
+    assert capsys.readouterr().out.endswith('| 2 floors |\n\n{"rows": 2}\n')
+    [row] = evaluate.main(["--compare", str(result), str(tmp_path / "b.json"), "--json"])["rows"]
     assert (row["name"], row["success_difference"][0]) == ("lamp -> sun", 0)
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"] == [row]
 

@@ -72,7 +72,7 @@ def test_it_is_played_and_remembered(environment):
 def test_it_is_trained_on_and_scored(environment, tmp_path):
     words = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     command = [sys.executable, "experiments/train.py", "--config=grpo_cpu", "--run_dir", str(tmp_path / "run"), *words]
-    command += ["--evaluation.deliveries", "none", "compiled"]
+    command += ["--evaluation.deliveries", "none", "compiled", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     scored = json.loads(done.stdout.strip().splitlines()[-1])

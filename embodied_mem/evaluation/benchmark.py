@@ -179,5 +179,5 @@ class Benchmark(Protocol):
         ...
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON line that a command ends with."""
+        """Return what `--json` prints."""
         ...

@@ -3,19 +3,21 @@
 run(main)                          # what the user can mend is one line, anything else a traceback
 add_model_options(parser); models_of(options).load()
 parser.add_argument("--result", type=output_file)
+add_json_option(parser); print_result(table, line, options.json)
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import pathlib
 import select
 import signal
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 from embodied_mem.errors import EmbodiedMemError, InternalError, InvalidInputError
 
@@ -127,6 +129,18 @@ def output_file(name: str) -> pathlib.Path:
 def output_folder(name: str) -> pathlib.Path:
     """The folder that a program writes to, for `type=` of an option; see `output_file`."""
     return output_file(str(pathlib.Path(name) / "file")).parent
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Adds the option `--json`."""
+    parser.add_argument("--json", action="store_true", help="end with the result as one line of JSON")
+
+
+def print_result(table: str, line: Mapping[str, Any], as_json: bool) -> None:
+    """Prints the table last, or a line of JSON after it."""
+    print(f"\n{table}")
+    if as_json:
+        print(f"\n{json.dumps(line)}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,15 +8,13 @@
 
 `python experiments/evaluate.py` is the same in a clone. `--config` is a world with a benchmark, alfworld if it is not
 given. With `--result FILE` the report is kept, with a row for each episode; what is finished is kept beside it, so that
-a command that was stopped goes on when it is given again. Ends with one JSON line.
+a command that was stopped goes on when it is given again. The table comes last; `--json` adds one JSON line.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -24,26 +22,32 @@ from typing import Any
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import Benchmark
 from embodied_mem.evaluation.chat_options import usage_line
-from embodied_mem.evaluation.command import Models, add_model_options, models_of, output_file
+from embodied_mem.evaluation.command import (
+    Models,
+    add_json_option,
+    add_model_options,
+    models_of,
+    output_file,
+    print_result,
+)
 from embodied_mem.registry import load, names
 
 
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dict[str, Any]:
-    """Plays, prints the table and one JSON line, returns the report; `prog` is how the program is called."""
+    """Plays, prints the table, returns the report; `prog` is how the program is called."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if any(word.partition("=")[0] == "--compare" for word in given):
         return _compare(given, prog)
-    benchmark, config, models, result = parse(given, prog)
-    report = benchmark.evaluate(config, models=models, result=result)
-    print(f"\n{benchmark.table(report)}\n")
+    benchmark, config, models, options = parse(given, prog)
+    report = benchmark.evaluate(config, models=models, result=options.result)
     for note in filter(None, (report.get("note"), usage_line(report))):
-        print(f"{note}\n")
-    print(json.dumps(benchmark.line(report)))
+        print(f"\n{note}")
+    print_result(benchmark.table(report), benchmark.line(report), options.json)
     return report
 
 
-def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any, Models, pathlib.Path | None]:
-    """(benchmark, its configuration, models, file of the result) of a command line.
+def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any, Models, argparse.Namespace]:
+    """Read (benchmark, its configuration, models, options) from a command line.
 
     Raises:
         InvalidInputError: the world has no benchmark, or the configuration is refused.
@@ -64,6 +68,7 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two results; plays nothing")
     parser.add_argument("--force", action="store_true", help="with --compare: whatever the protocols are")
     parser.add_argument("--result", type=output_file, help="JSON file for the report")
+    add_json_option(parser)
     _add_fields(parser, benchmark.config)
     if hasattr(benchmark.config, "weights"):
         add_model_options(parser)
@@ -72,8 +77,8 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in chosen.items()}
     config = dataclasses.replace(benchmark.config, **chosen)
     if not hasattr(config, "weights"):
-        return benchmark, config, Models(""), options.result
-    return benchmark, config, models_of(options), options.result
+        return benchmark, config, Models(""), options
+    return benchmark, config, models_of(options), options
 
 
 def _options_of(config: Any) -> list[dataclasses.Field[Any]]:
@@ -103,6 +108,7 @@ def _compare(given: Sequence[str], prog: str | None) -> dict[str, Any]:
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), required=True)
     parser.add_argument("--force", action="store_true", help="whatever the protocols are")
     parser.add_argument("--result", type=output_file, help="JSON file for the comparison")
+    add_json_option(parser)
     options = parser.parse_args(given)
     first, second = (read_report(path) for path in options.compare)
     report = compare(first, second, force=options.force)
@@ -110,6 +116,6 @@ def _compare(given: Sequence[str], prog: str | None) -> dict[str, Any]:
         from embodied_mem.evaluation.report import write_result
 
         write_result(options.result, report)
-    print(f"\nB against A: A is {options.compare[0]}, B is {options.compare[1]}\n\n{table(report)}\n")
-    print(json.dumps(report))
+    print(f"\nB against A: A is {options.compare[0]}, B is {options.compare[1]}")
+    print_result(table(report), report, options.json)
     return report

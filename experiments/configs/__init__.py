@@ -53,6 +53,7 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--unchecked", action="store_true")
     parser.add_argument("--run_dir", default="")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--teacher", choices=("rules", "chat"), default="rules")
     for option in ("server", "model", "record"):
         parser.add_argument(f"--teacher_{option}", default="")
@@ -61,8 +62,9 @@ def cli(arguments: list[str], description: str):
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
         "  --plan          print memory and sharding per device, then stop\n"
         "  --compile       with --plan: also what XLA's compiler says, in minutes\n"
-        "  --unchecked     train for a frozen executor that wins no game and whose commands are refused\n"
+        "  --unchecked     go on where something is missing, or where a frozen executor cannot play\n"
         "  --run_dir DIR   where the run is kept\n"
+        "  --json          end with the result as one line of JSON\n"
         "  --teacher NAME  rules, or chat: the model --teacher_model behind the OpenAI-compatible --teacher_server;\n"
         "                  its answers are kept in the file --teacher_record, which alone replays them\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"

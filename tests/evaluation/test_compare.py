@@ -79,7 +79,7 @@ def test_the_command(tmp_path, capsys):
     files = [str(tmp_path / name) for name in ("a.json", "b.json", "c.json")]
     for file, episodes in zip(files, (A, B)):
         write_result(pathlib.Path(file), report(episodes))
-    said = main(["--compare", *files[:2], "--result", files[2]])
+    said = main(["--compare", *files[:2], "--result", files[2], "--json"])
     assert (
         json.loads(capsys.readouterr().out.splitlines()[-1]) == said == json.loads(pathlib.Path(files[2]).read_text())
     )

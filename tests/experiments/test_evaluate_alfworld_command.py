@@ -15,7 +15,7 @@ ARGUMENTS = ["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "no
 
 
 def test_report_and_table(tmp_path, capsys):
-    report = main([*ARGUMENTS, "--result", str(tmp_path / "results" / "report.json")])
+    report = main([*ARGUMENTS, "--json", "--result", str(tmp_path / "results" / "report.json")])
     out = capsys.readouterr().out
     assert json.loads(out.strip().splitlines()[-1])["num_tasks"] == 8
     assert out.count("| full |") == out.count("| no_critic |") == 2

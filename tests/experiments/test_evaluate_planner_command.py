@@ -28,7 +28,7 @@ def without_times(report) -> list:
 
 
 def test_report_and_table(arguments, tmp_path, capsys):
-    report = main(arguments)
+    report = main([*arguments, "--json"])
     out = capsys.readouterr().out
     assert json.loads((tmp_path / "report.json").read_text()) == json.loads(json.dumps(report))
     assert json.loads(out.strip().splitlines()[-1])["world"] == "eb_habitat"

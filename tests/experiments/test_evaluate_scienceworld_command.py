@@ -69,7 +69,7 @@ def test_a_small_run_that_was_stopped_goes_on(tmp_path, capsys, monkeypatch):
     late = []
     monkeypatch.setattr(benchmark, "play", lambda *given: late.append(play(*given)) or late[-1])
     trace = tmp_path / "trace" / "late.jsonl"
-    report = main([*arguments, "--trace", str(trace)])
+    report = main([*arguments, "--trace", str(trace), "--json"])
     assert len(late) == 1
     [line] = [json.loads(line) for line in trace.read_text().splitlines()]
     assert (line["agent"], len(line["steps"]), line["won"]) == ("planner_critic", late[0].steps, bool(late[0].won))

@@ -33,5 +33,5 @@ if __name__ == "__main__":
     faulthandler.dump_traceback_later(float(sys.argv[3]))
     grpo.advantages_of = lambda trajectories, group_size: (np.resize(np.float32([1, -1]), len(trajectories)), 0)
     arguments = [f"--{name}={value}" for name, value in FIELDS.items()]
-    given = ["--config=grpo_tpu", "--run_dir", sys.argv[1], f"--model.weights={sys.argv[2]}", "--unchecked"]
+    given = ["--config=grpo_tpu", "--run_dir", sys.argv[1], f"--model.weights={sys.argv[2]}", "--unchecked", "--json"]
     run(lambda: train.main([*given, *arguments]))

@@ -104,7 +104,7 @@ def straight(tmp_path_factory) -> Runs:
 
 
 def deliveries(printed: str) -> dict[str, dict]:
-    """The rows of the closing JSON line."""
+    """The rows of the closing JSON line (`--json`)."""
     return json.loads(printed.splitlines()[-1])["deliveries"]
 
 

@@ -210,7 +210,8 @@ def test_unknown_config_and_bad_value_on_the_command_line(capsys):
         cli(["--grpo.group-size", "1"], "")
 
 
-def test_unknown_delivery_stops_a_run_before_it_starts(tmp_path):
-    with pytest.raises(InvalidInputError, match="telepathy"):
+def test_unknown_delivery_stops_a_run_before_it_starts(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
         train.main(["--evaluation.deliveries", "none", "telepathy", "--run_dir", str(tmp_path / "run")])
+    assert "telepathy" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

@@ -112,7 +112,7 @@ def main() -> None:
         return
     arguments = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     arguments += ["--evaluation.deliveries", "none", "compiled", *sys.argv[2:]]
-    train.main(["--config=grpo_cpu", "--run_dir", str(run_dir), *arguments])
+    train.main(["--config=grpo_cpu", "--json", "--run_dir", str(run_dir), *arguments])
     (run_dir / "traces.json").write_text(
         json.dumps({"traces": traces, "shapes": {name: list(map(len, calls)) for name, calls in shapes.items()}})
     )

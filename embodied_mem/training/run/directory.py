@@ -47,6 +47,17 @@ def claim_run(run_dir: str | os.PathLike[str], config: Config, first: bool = Tru
             _lock(run_dir)
     except OSError as error:
         raise CheckpointError(f"{run_dir}: expected a folder that a run can write to: {error}") from error
+    check_run(run_dir, config)
+    if first:
+        write_text(run_dir / "config.json", config.to_json() + "\n")
+
+
+def check_run(run_dir: pathlib.Path, config: Config) -> list[str]:
+    """Returns the stages that a folder has begun, having made sure that they fit the configuration.
+
+    Raises:
+        CheckpointError: something there was made under other settings, or its `config.json` is damaged.
+    """
     path = run_dir / "config.json"
     begun = [stage for stage in STAGES if any((run_dir / stage / made).exists() for made in _MADE)]
     if path.exists() and (begun or any(run_dir.glob("bank.*")) or any(run_dir.glob("tokenizer.*"))):
@@ -61,8 +72,7 @@ def claim_run(run_dir: str | os.PathLike[str], config: Config, first: bool = Tru
                 f"{run_dir}: its {stage} was made under another configuration: {'; '.join(changed)}. "
                 "Use the configuration that it was made with, or another --run_dir"
             )
-    if first:
-        write_text(path, config.to_json() + "\n")
+    return begun
 
 
 def _lock(run_dir: pathlib.Path) -> None:

@@ -67,7 +67,7 @@ def test_measures():
 
 def test_the_command_line_ends_with_recall(data, tmp_path, capsys):
     contenders = ["--contenders", "ours", "bm25", "embedder", "fusion"]
-    report = main(["--config=locomo", "--data", str(data), *contenders, "--result", str(tmp_path / "r.json")])
+    report = main(["--config=locomo", "--data", str(data), *contenders, "--result", str(tmp_path / "r.json"), "--json"])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert list(line["recall"]) == ["ours", "bm25", "embedder", "fusion", "mem0", "langmem"]
     assert line["recall"]["mem0"] is line["recall"]["langmem"] is None

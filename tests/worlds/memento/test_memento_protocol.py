@@ -167,7 +167,7 @@ def test_the_command_plays_all_stages_and_ends_with_one_json_line(root, tmp_path
     arguments = ["--config=memento", "--data", str(root), "--embedder", "lexical", "--triples_per_scene", "2"]
     tables = ["retrieval", "profile", "variants", "captions", "joined", "encoders"]
     trace = tmp_path / "trace.jsonl"
-    evaluate.main([*arguments, "--result", str(file), "--tables", *tables, "--trace", str(trace)])
+    evaluate.main([*arguments, "--result", str(file), "--tables", *tables, "--trace", str(trace), "--json"])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     stages = ("acquisition", "single", "joint", "joint3")
     assert set(line) == {f"{s}_{m}" for s in stages for m in ("sr", "pc")} | {"missing_at_3", "missing_at_5"}

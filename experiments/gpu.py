@@ -1,0 +1,353 @@
+"""Measures what an accelerator gives, part by part, with random weights of published shapes; called by `gpu.sh`.
+
+    python experiments/gpu.py --output experiments/results/gpu.json
+    python experiments/gpu.py --tiny                               # the same on a CPU with tiny shapes, minutes
+
+Parts, each a process of its own with a time limit; what one has printed is kept when it fails:
+
+- `limits`: device-to-device copy (bytes read and written per second) and bfloat16 products (TFLOP/s), to divide by;
+- `decode`, `decode_flags`: tokens per second of prefill and decode by batch, ours, without and with `FLAGS`;
+- `transformers`: the same of transformers, where torch sees the device;
+- `weights`: seconds in which random weights are written and a compiler's are loaded;
+- `train`: steps of SFT and of GRPO as `--config=grpo_tpu` has them: seconds of each part, peak memory, MFU, and the gap
+  between the log-probs of sampler and trainer. Random models win nothing, so half of the episodes are called won.
+
+The JSON file is written after every part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
+
+FLAGS = (
+    "--xla_gpu_enable_triton_gemm=false --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE,"
+    "CONDITIONAL,DYNAMIC_SLICE_FUSION"
+)
+"""XLA flags under which decode was nearly twice as fast on an H200."""
+LIMITS_S = {
+    "limits": 60, "decode_flags": 100, "decode": 120, "transformers": 100, "weights": 200, "train": 330,
+}  # fmt: skip
+"""Seconds of each part, in the order in which they run."""
+SIZES = (
+    (100e9, {"decode": "qwen2.5-7b", "compiler": "qwen2.5-7b", "executor": "qwen2.5-14b"}),
+    (45e9, {"decode": "qwen2.5-7b", "compiler": "qwen2.5-3b", "executor": "qwen2.5-3b"}),
+    (18e9, {"decode": "qwen2.5-3b", "compiler": "qwen2.5-0.5b", "executor": "qwen2.5-0.5b"}),
+    (0, {"decode": "qwen2.5-0.5b", "compiler": "qwen2.5-0.5b", "executor": "qwen2.5-0.5b"}),
+)
+"""Bytes that JAX may use of a device -> presets."""
+TINY = {"decode": "tiny", "compiler": "qwen2.5-0.5b", "executor": "qwen2.5-0.5b"}
+TINY_SHAPE = {
+    "vocab_size": 2048, "width": 32, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "head_dim": 16,
+    "mlp_width": 64, "max_length": 4096, "dtype": "float32", "param_dtype": "float32",
+}  # fmt: skip
+RUN = {
+    "mesh.data": 1, "mesh.fsdp": 1, "mesh.tensor": 1, "world.train": "generated", "world.valid": "generated",
+    "world.num_train": 32, "world.num_valid": 4, "world.max_steps": 3, "compiler_sft.steps": 10,
+    "compiler_sft.batch_size": 8, "grpo.steps": 3, "grpo.max_steps": 2, "model.max_compiler_tokens": 128,
+    "evaluation.seeds": 0, "evaluation.tasks": "", "evaluation.num_tasks": 2, "evaluation.deliveries": "none",
+}  # fmt: skip
+TINY_RUN = {
+    "world.num_train": 4, "world.num_valid": 2, "world.num_scenes": 2, "world.max_steps": 1, "memory.top_k": 1,
+    "memory.num_soft": 4, "model.max_compiler_tokens": 6, "model.max_action_tokens": 3, "compiler_sft.steps": 2,
+    "compiler_sft.batch_size": 2, "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 1,
+    "grpo.microbatch": 4,
+}  # fmt: skip
+SHOWN = (
+    "step_s", "rollout_s", "tokens", "executor_tokens", "samples", "tokens_per_s", "mfu", "peak_memory_bytes",
+    "log_prob_gap", "loss", "grad_norm",
+)  # fmt: skip
+"""Metrics of training that are kept."""
+
+Rows = Iterator[dict[str, Any]]
+
+
+def median_seconds(call: Callable[[], object], rounds: int = 3) -> float:
+    """Returns the median of some calls after one that compiles."""
+    call()
+    found = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - began)
+    return statistics.median(found)
+
+
+def limits(options: argparse.Namespace) -> Rows:
+    """Measure the device itself."""
+    import jax
+    import jax.numpy as jnp
+
+    [device, *_] = jax.devices()
+    stats = device.memory_stats() or {}
+    yield {"device": device.device_kind, "count": jax.device_count(), "usable_bytes": int(stats.get("bytes_limit", 0))}
+    size, times = (1 << 20, 2) if options.tiny else (1 << 30, 10)
+    data = jnp.zeros(size, jnp.float32)
+    copy = jax.jit(lambda x: x + 1)
+    seconds = median_seconds(lambda: [copy(data) for _ in range(times)][-1].block_until_ready()) / times
+    yield {"copy_bytes_per_s": 2 * data.nbytes / seconds}
+    del data
+    width = 128 if options.tiny else 8192
+    left = jax.random.normal(jax.random.key(0), (width, width), jnp.bfloat16)
+    product = jax.jit(lambda x: x @ x)
+    seconds = median_seconds(lambda: [product(left) for _ in range(times)][-1].block_until_ready()) / times
+    yield {"product_flops_per_s": 2 * width**3 / seconds}
+
+
+def prompts_of(batch: int, length: int, vocabulary: int) -> Any:
+    """Returns int64[batch, length] token ids."""
+    import numpy as np
+
+    return np.random.default_rng(batch).integers(3, vocabulary, (batch, length))
+
+
+def rates(options: argparse.Namespace, run: Callable[[int, int], object], peak: Callable[[], int]) -> Rows:
+    """Measure prefill and decode by batch; `run` reads the prompts of a batch and writes so many tokens."""
+    prompt, new = (16, 4) if options.tiny else (1024, 64)
+    for batch in (1, 2) if options.tiny else (16, 1, 64):
+        began = time.perf_counter()
+        try:
+            run(batch, 1), run(batch, 1 + new)
+            warm = time.perf_counter() - began
+            first, whole = (median_seconds(lambda n=n: run(batch, n)) for n in (1, 1 + new))
+        except Exception as error:  # e.g. no memory for this batch: the others are measured all the same
+            yield {"batch": batch, "error": f"{type(error).__name__}: {error}"[:300]}
+            continue
+        speeds = {"prefill_tokens_per_s": batch * prompt / first, "decode_tokens_per_s": batch * new / (whole - first)}
+        yield {"batch": batch, **speeds, "compile_s": warm, "peak_memory_bytes": peak()}
+
+
+def decode(options: argparse.Namespace) -> Rows:
+    """Measure our sampler."""
+    import jax
+    import numpy as np
+    from flax import nnx
+
+    from embodied_mem.models import decoder as model
+    from embodied_mem.models.config import preset
+    from embodied_mem.models.prompt_cache import PromptCache, sampling_network
+    from embodied_mem.models.sampling import SamplingSettings
+    from embodied_mem.training.run.throughput import peak_memory
+
+    prompt = 16 if options.tiny else 1024
+    shape = preset(options.decode)
+    own = model.Decoder(shape, rngs=nnx.Rngs(0))
+    network = sampling_network(own)
+
+    @jax.jit
+    def first(network: Any, tokens: jax.Array) -> jax.Array:
+        hidden, _ = model.prefill(network, tokens, capacity=tokens.shape[1])
+        return model.logits(network.config, network.weights, hidden[:, -1]).argmax(-1)
+
+    samplers: dict[int, PromptCache] = {}
+
+    def run(batch: int, new: int) -> None:
+        tokens = prompts_of(batch, prompt, min(shape.vocab_size, 140_000))
+        if new == 1:
+            np.asarray(first(network, tokens.astype(np.int32)))
+            return
+        if new not in samplers:
+            samplers[new] = PromptCache(
+                own, SamplingSettings(temperature=0.0), max_new_tokens=new, length_buckets=(prompt,), batch_buckets=(1,)
+            )
+        samplers[new].forget()
+        samplers[new].generate(tokens.tolist(), jax.random.split(jax.random.key(0), batch))
+
+    return rates(options, run, peak_memory)
+
+
+def transformers(options: argparse.Namespace) -> Rows:
+    """Measure `Qwen2ForCausalLM.generate`."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from embodied_mem.models.config import preset
+
+    if not torch.cuda.is_available() and not options.tiny:
+        raise RuntimeError("torch sees no device")
+    device, shape = "cuda" if torch.cuda.is_available() else "cpu", preset(options.decode)
+    config = Qwen2Config(
+        vocab_size=shape.vocab_size, hidden_size=shape.width, intermediate_size=shape.mlp_width,
+        num_hidden_layers=shape.num_layers, num_attention_heads=shape.num_heads,
+        num_key_value_heads=shape.num_kv_heads, tie_word_embeddings=shape.tie_embeddings,
+        max_position_embeddings=shape.max_length, bos_token_id=None, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(device):
+        network = Qwen2ForCausalLM(config).eval()
+
+    def run(batch: int, new: int) -> None:
+        tokens = torch.tensor(prompts_of(batch, 16 if options.tiny else 1024, shape.vocab_size), device=device)
+        more = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False}
+        with torch.inference_mode():
+            network.generate(tokens, attention_mask=torch.ones_like(tokens), **more).cpu()
+
+    return rates(options, run, torch.cuda.max_memory_allocated if device == "cuda" else lambda: 0)
+
+
+def weights(options: argparse.Namespace) -> Rows:
+    """Write random weights with a tokenizer, and load the compiler's."""
+    import jax
+    from flax import nnx
+
+    from embodied_mem.language.tokenizers import train_bpe
+    from embodied_mem.models.config import preset
+    from embodied_mem.models.decoder import Decoder
+    from embodied_mem.models.formats.hf import load_hf, save_hf
+
+    folder = pathlib.Path(options.folder) / "weights"
+    tokenizer = train_bpe([path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))], 1024)
+    template = "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}\n{% endfor %}assistant:"
+    for role in ("executor", "compiler"):
+        began = time.perf_counter()
+        shape = preset(getattr(options, role), **(TINY_SHAPE if options.tiny else {}))
+        save_hf(Decoder(shape, rngs=nnx.Rngs(0)), folder / role)
+        tokenizer.save(folder / role / "tokenizer.json")
+        (folder / role / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+        size = sum(path.stat().st_size for path in (folder / role).glob("*.safetensors"))
+        yield {"role": role, "preset": getattr(options, role), "bytes": size, "write_s": time.perf_counter() - began}
+    began = time.perf_counter()
+    jax.block_until_ready(nnx.state(load_hf(folder / "compiler")))
+    yield {"role": "compiler", "load_s": time.perf_counter() - began}
+
+
+def train(options: argparse.Namespace) -> Rows:
+    """Train a compiler for some steps; lines of `metrics.jsonl` are read by the caller, too, after a time-out."""
+    import contextlib
+
+    import numpy as np
+
+    import train as program
+    from embodied_mem.training.objectives import grpo_update
+
+    def advantages_of(trajectories: Any, group_size: int) -> tuple[Any, int]:
+        return np.resize(np.float32([1, -1]), len(trajectories)), 0
+
+    grpo_update.advantages_of = advantages_of
+    fields = RUN | (TINY_RUN if options.tiny else {})
+    fields |= {"model.weights": f"{options.folder}/weights"}
+    fields |= {f"model.{role}": getattr(options, role) for role in ("compiler", "executor")}
+    given = [f"--{name}={value}" for name, value in fields.items()]
+    with contextlib.redirect_stdout(sys.stderr):
+        program.main(["--config=grpo_tpu", "--run_dir", f"{options.folder}/run", "--unchecked", *given])
+    yield {"finished": True}
+
+
+def training_rows(run_dir: pathlib.Path) -> list[dict[str, Any]]:
+    """Returns the steps that a run has done, also one that was stopped."""
+    rows = []
+    for stage in ("compiler", "grpo"):
+        path = run_dir / stage / "metrics.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            metrics = json.loads(line)
+            kept = {name: metrics[name] for name in SHOWN if name in metrics}
+            if "rollout_s" in kept:
+                kept["update_s"] = kept["step_s"] - kept["rollout_s"]
+            rows.append({"stage": "sft" if stage == "compiler" else stage, "step": metrics["step"], **kept})
+    return rows
+
+
+PARTS = {
+    "limits": limits, "decode": decode, "decode_flags": decode, "transformers": transformers, "weights": weights,
+    "train": train,
+}  # fmt: skip
+
+
+def run_part(name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path, limit_s: float) -> dict[str, Any]:
+    """Runs a part in a process of its own; what it printed is in `rows`, and `error` says why it ended early."""
+    command = [sys.executable, str(pathlib.Path(__file__)), "--part", name, "--folder", str(folder)]
+    command += [word for role, preset in sizes.items() for word in (f"--{role}", preset)] + ["--tiny"] * tiny
+    environment = dict(os.environ)
+    if name == "decode_flags" and not tiny:
+        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {FLAGS}".strip()
+    if tiny:  # each program runs a few times
+        quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {quick}".strip()
+    began, error = time.perf_counter(), ""
+    out, err = folder / f"{name}.out", folder / f"{name}.err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        try:
+            status = subprocess.run(command, stdout=stdout, stderr=stderr, env=environment, timeout=limit_s).returncode
+        except subprocess.TimeoutExpired:
+            error = f"stopped after {limit_s:.0f} s"
+        else:
+            error = err.read_text(errors="replace").strip()[-600:] if status else ""
+    rows = [json.loads(line) for line in out.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    if name == "train":
+        rows = training_rows(folder / "run")
+    done: dict[str, Any] = {"seconds": round(time.perf_counter() - began, 1), "rows": rows}
+    return (
+        done
+        | ({"error": error} if error else {})
+        | ({"xla_flags": FLAGS} if name == "decode_flags" and not tiny else {})
+    )
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of the packages that decide the numbers."""
+    names = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin", "flax", "optax", "torch", "transformers")
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    """Runs all parts and returns what the file holds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "runs/gpu.json", help="default: runs/gpu.json")
+    parser.add_argument("--tiny", action="store_true", help="tiny shapes, to rehearse on a CPU")
+    parser.add_argument("--limit_s", type=float, default=720, help="of all parts together")
+    parser.add_argument("--parts", nargs="*", choices=tuple(LIMITS_S), default=tuple(LIMITS_S))
+    parser.add_argument("--part", choices=tuple(PARTS), help=argparse.SUPPRESS)
+    for name in ("folder", *TINY):
+        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.part:
+        for row in PARTS[options.part](options):
+            print(json.dumps(row), flush=True)
+        return {}
+    from embodied_mem.evaluation.report import manifest, write_result
+
+    began = time.perf_counter()
+    result = {"tiny": options.tiny, "parts": {}, **manifest(versions=versions())}
+    sizes = dict(TINY if options.tiny else SIZES[-1][1])
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in (name for name in LIMITS_S if name in options.parts):
+            left = options.limit_s - (time.perf_counter() - began)
+            if left < 5:
+                result["parts"][name] = {"seconds": 0, "rows": [], "error": "no time was left"}
+                continue
+            print(f"[{time.perf_counter() - began:4.0f} s] {name}", file=sys.stderr, flush=True)
+            part = run_part(name, sizes, options.tiny, pathlib.Path(scratch), min(LIMITS_S[name], left))
+            result["parts"][name] = part
+            for row in part["rows"] if name == "limits" else ():
+                result |= {key: row[key] for key in ("device", "count") if key in row}
+                if "usable_bytes" in row and not options.tiny:
+                    sizes = dict(next(presets for least, presets in SIZES if row["usable_bytes"] >= least))
+            result |= {"presets": sizes, "seconds": round(time.perf_counter() - began, 1)}
+            write_result(options.output, result)
+            print(f"        {part.get('error', 'done').splitlines()[-1]}", file=sys.stderr, flush=True)
+    print(f"{len(result['parts'])} parts in {result.get('seconds', 0)} s: {options.output}")
+    return result
+
+
+if __name__ == "__main__":
+    main()

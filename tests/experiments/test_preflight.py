@@ -1,0 +1,223 @@
+"""What the preflight of a run says of broken set-ups, one broken thing or all at once."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from experiments import preflight as module
+from experiments.configs import load
+from experiments.preflight import Devices, preflight, repository_of, table
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EIGHT = Devices(8, "gpu", 96 * 10**9)
+
+
+@pytest.fixture(autouse=True)
+def _programs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+
+
+def weights(folder: pathlib.Path, names=("a", "b", "c"), tokens=("x", "y", "z")) -> None:
+    """A folder in Hugging Face's layout: a shard for each array, an index, a tokenizer."""
+    folder.mkdir(parents=True)
+    files = {f"{name}.weight": f"model-{name}.safetensors" for name in names}
+    for name, file in files.items():
+        save_file({name: np.ones((4, 4), np.float16)}, folder / file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2", "vocab_size": 8, "eos_token_id": 7}))
+    described = {"model": {"vocab": {token: i for i, token in enumerate(tokens)}}, "added_tokens": [{"id": 7}]}
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+
+
+@pytest.fixture
+def complete(tmp_path, monkeypatch):
+    """(configuration, run folder) of `grpo_tpu` with all that it needs."""
+    for split, room in (("train", "10"), ("train", "17"), ("valid_unseen", "10")):
+        trial = (
+            tmp_path / "data/alfworld/json_2.1.1" / split / f"pick_and_place_simple-Mug-None-Desk-{room}" / "trial_T1"
+        )
+        trial.mkdir(parents=True)
+        (trial / "game.tw-pddl").write_text("{}")
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(module, "host_memory", lambda: 64 * 10**9)
+    for role in ("compiler", "executor"):
+        weights(tmp_path / "weights" / role)
+    config = load("grpo_tpu")
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, weights=str(tmp_path / "weights")))
+    return config, tmp_path / "runs" / "one"
+
+
+def missing(config, run_dir, devices=EIGHT) -> dict[str, str]:
+    """What is missing, with the line that says what was found."""
+    return {row.what: row.found for row in preflight(config, run_dir, lambda: devices) if row.mend}
+
+
+def test_nothing_is_missing_where_all_is_there(complete):
+    rows = preflight(*complete, lambda: EIGHT)
+    assert not [row for row in rows if row.mend or row.note]
+    assert not complete[1].exists()  # it looks and makes nothing
+    names = ["configuration", "games, train", "games, valid", "games, table", "compiler's weights"]
+    names += ["executor's weights", "tokenizer", "run folder", "devices", "memory of a device", "memory of the host"]
+    assert [row.what for row in rows][:-1] == names
+    assert "3 files, 0.00 GB, F16" in table(rows)
+
+
+def test_no_data(complete, tmp_path):
+    shutil.rmtree(tmp_path / "data")
+    assert set(missing(*complete)) == {"games, train", "games, valid", "games, table"}
+    assert "alfworld-download" in table(preflight(*complete, lambda: EIGHT))
+
+
+@pytest.mark.parametrize("how", ["no folder", "no shard", "cut shard", "no index entry", "no config", "no JSON"])
+def test_half_a_folder_of_weights(complete, tmp_path, how):
+    folder = tmp_path / "weights" / "executor"
+    shard = folder / "model-b.safetensors"
+    match how:
+        case "no folder":
+            shutil.rmtree(folder)
+        case "no shard":
+            shard.unlink()
+        case "cut shard":
+            shard.write_bytes(shard.read_bytes()[:-5])
+        case "no index entry":
+            save_file({"other": np.ones(3, np.float16)}, shard)
+        case "no config":
+            (folder / "config.json").unlink()
+        case "no JSON":
+            (folder / "config.json").write_text("{")
+    found = missing(*complete)
+    assert "executor's weights" in found
+    assert set(found) <= {"executor's weights", "tokenizer"}
+    mend = f"hf download Qwen/Qwen2.5-14B-Instruct --local-dir {folder}"
+    assert mend in table(preflight(*complete, lambda: EIGHT))
+
+
+@pytest.mark.parametrize("devices", [Devices(1, "cpu", 10**12), Devices(4, "gpu", 10**12), Devices(16, "tpu", 10**12)])
+def test_another_number_of_devices(complete, devices):
+    assert missing(*complete, devices) == {"devices": f"{devices.count} x {devices.platform}"}
+
+
+def test_a_mesh_that_takes_what_is_left_fits_any_number(complete):
+    config, run_dir = complete
+    config = dataclasses.replace(config, mesh=dataclasses.replace(config.mesh, data=-1))
+    assert not missing(config, run_dir, Devices(12, "gpu", 96 * 10**9))
+    assert set(missing(config, run_dir, Devices(6, "gpu", 96 * 10**9))) == {"devices"}
+
+
+def test_too_little_memory_by_plan(complete):
+    assert set(missing(*complete, Devices(8, "gpu", 12 * 10**9))) == {"memory of a device"}
+    tight = preflight(*complete, lambda: Devices(8, "gpu", 20 * 10**9))
+    assert [row.what for row in tight if row.note] == ["memory of a device"]
+
+
+def test_too_little_memory_of_the_host(complete, monkeypatch):
+    monkeypatch.setattr(module, "host_memory", lambda: 10**9)
+    assert set(missing(*complete)) == {"memory of the host"}
+
+
+def test_too_little_disk(complete, monkeypatch):
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage._replace(free=10**9))
+    [what] = missing(*complete)
+    assert what.startswith("disk of ")
+
+
+def test_a_run_folder_that_cannot_be_written(complete):
+    config, run_dir = complete
+    run_dir.parent.mkdir()
+    run_dir.write_text("a file")
+    assert set(missing(config, run_dir)) == {"run folder"}
+    assert set(missing(config, pathlib.Path("/proc/run"))) == {"run folder"} | {
+        what for what in missing(config, pathlib.Path("/proc/run")) if what.startswith("disk")
+    }
+
+
+def test_a_run_folder_of_another_configuration(complete):
+    config, run_dir = complete
+    (run_dir / "compiler" / "checkpoints").mkdir(parents=True)
+    (run_dir / "config.json").write_text(dataclasses.replace(config, seed=5).to_json())
+    assert "seed: was 5, now 0" in missing(config, run_dir)["run folder"]
+    (run_dir / "config.json").write_text(config.to_json())
+    assert not missing(config, run_dir)
+
+
+@pytest.mark.parametrize(
+    ("role", "described", "said"),
+    [
+        ("compiler", {"model": {"vocab": {"x": 9}}, "added_tokens": [{"id": 7}]}, "10 tokens, but the compiler has 8"),
+        ("compiler", {"model": {"vocab": {"x": 0}}, "added_tokens": [{"id": 6}]}, "ends with token 7"),
+        ("executor", {"model": {"vocab": {"q": 0}}, "added_tokens": [{"id": 7}]}, "another vocabulary"),
+        ("compiler", None, "No such file"),
+        ("compiler", {"model": 3}, ""),
+    ],
+)
+def test_the_tokenizer_of_another_model(complete, tmp_path, role, described, said):
+    path = tmp_path / "weights" / role / "tokenizer.json"
+    path.unlink() if described is None else path.write_text(json.dumps(described))
+    found = missing(*complete)
+    assert set(found) == {"tokenizer"}
+    assert said in found["tokenizer"]
+
+
+def test_all_that_is_missing_is_said_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    monkeypatch.setattr(module, "host_memory", lambda: 10**9)
+    found = missing(load("grpo_tpu"), pathlib.Path("/proc/run"), Devices(1, "gpu", 10**9))
+    assert {"games, train", "compiler's weights", "executor's weights", "run folder", "devices"} <= set(found)
+    assert {"memory of a device", "memory of the host"} <= set(found)
+
+
+@pytest.mark.parametrize("name", ["grpo_cpu", "alfworld", "habits", "household", "smollm2_executor"])
+def test_other_configurations_are_looked_at_too(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    monkeypatch.setattr(module, "host_memory", lambda: 64 * 10**9)
+    config = load(name)
+    found = missing(config, tmp_path / "run", Devices(1, "cpu", 16 * 10**9))
+    assert ("games, train" in found) == (name in ("alfworld", "household", "smollm2_executor"))
+    assert not {"devices", "memory of a device", "memory of the host", "run folder"} & set(found)
+
+
+def test_the_command_ends_with_2_before_anything_is_made(tmp_path):
+    command = [
+        sys.executable,
+        str(ROOT / "experiments/train.py"),
+        "--config=grpo_tpu",
+        "--run_dir",
+        str(tmp_path / "run"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert done.stderr.count("MISSING") >= 3
+    assert "--unchecked goes on" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_it_takes_less_than_three_seconds_of_the_processor(complete):
+    preflight(*complete, lambda: EIGHT)  # imports
+    began = time.process_time()
+    preflight(*complete, lambda: EIGHT)
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("preset", "repository"),
+    [
+        ("qwen2.5-vl-7b", "Qwen/Qwen2.5-VL-7B-Instruct"),
+        ("qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct"),
+        ("qwen3-8b", "Qwen/Qwen3-8B"),
+        ("smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct"),
+        ("llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct"),
+    ],
+)
+def test_presets_are_published_where_it_says(preset, repository):
+    assert repository_of(preset) == repository
