@@ -18,6 +18,7 @@ The JSON file is written after every part.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -40,7 +41,7 @@ FLAGS = (
 )
 """XLA flags under which decode was nearly twice as fast on an H200."""
 LIMITS_S = {
-    "limits": 60, "decode_flags": 100, "decode": 120, "transformers": 100, "weights": 200, "train": 330,
+    "limits": 50, "decode_flags": 90, "decode": 90, "transformers": 80, "weights": 160, "train": 250,
 }  # fmt: skip
 """Seconds of each part, in the order in which they run."""
 SIZES = (
@@ -100,7 +101,6 @@ def limits(options: argparse.Namespace) -> Rows:
     copy = jax.jit(lambda x: x + 1)
     seconds = median_seconds(lambda: [copy(data) for _ in range(times)][-1].block_until_ready()) / times
     yield {"copy_bytes_per_s": 2 * data.nbytes / seconds}
-    del data
     width = 128 if options.tiny else 8192
     left = jax.random.normal(jax.random.key(0), (width, width), jnp.bfloat16)
     product = jax.jit(lambda x: x @ x)
@@ -123,7 +123,7 @@ def rates(options: argparse.Namespace, run: Callable[[int, int], object], peak: 
         try:
             run(batch, 1), run(batch, 1 + new)
             warm = time.perf_counter() - began
-            first, whole = (median_seconds(lambda n=n: run(batch, n)) for n in (1, 1 + new))
+            first, whole = (median_seconds(functools.partial(run, batch, count)) for count in (1, 1 + new))
         except Exception as error:  # e.g. no memory for this batch: the others are measured all the same
             yield {"batch": batch, "error": f"{type(error).__name__}: {error}"[:300]}
             continue
