@@ -182,7 +182,8 @@ class Progress:
         It is the mean over the latest half. The newest block may be incomplete and is left out; of few blocks, so are
         those above four times their median, which compile.
         """
-        blocks, units, recent = list(self._blocks)[:-1], self._done - self._start, []
+        blocks, units = list(self._blocks)[:-1], self._done - self._start
+        recent: list[tuple[float, int]] = []
         if units < _FIRST_UNITS or len(blocks) < 2:
             return 0.0
         while blocks and 2 * sum(count for _, count in recent) < units:
