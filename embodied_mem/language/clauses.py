@@ -22,7 +22,8 @@ _NOT = frozenset(("not", "no", "none", "missing", "absent", "never"))
 _FUNCTION = frozenset(
     re.findall(
         r"\w+",
-        "is are was were be been being the a an any some there it its s that this these those in on at inside within "
+        "is are was were be turns out case true been being the a an any some there it its s that this these those in "
+        "on at inside within "
         "into onto upon of off from to your our my you i we they can could may might do does did see find spot notice "
         "discover happen happens already currently still now right just indeed really even door doors has have having "
         "holds contains contain hold with lying lies lie laying sitting sits sit placed located standing stands "
@@ -50,7 +51,8 @@ _IF = re.compile(
 )
 _ELSE = re.compile(
     r"[\s,;.!?:-]*(?:\b(?:and|but|or)\s+)?\b(?:otherwise|or else|(?<!thing )(?<!where )(?<!one )else|alternatively"
-    r"|if (?:not|no|it (?:is|does) not|this is not|that is not|they are not|there (?:is|are) (?:none|not(?: any| one)?)"
+    r"|(?:if|when) (?:not|no|(?:it|this|that) (?:is|does) not(?: the case| so| true)?|they are not"
+    r"|there (?:is|are) (?:none|not(?: any| one)?)"
     r"|you (?:do not|cannot)(?: see| find)?(?: it| one| any| them)?)(?= ?[,:.;]| then| (?:please )?(?:"
     + REQUESTS
     + r"))|in (?:any|all|the) (?:other|opposite|contrary) cases?|failing that|in case not)\b(?: then)?[\s,:;.]*"
@@ -67,9 +69,9 @@ _CHECKED = re.compile(
 )
 _ASKED = re.compile(r"^\s*(?:is|are) ([^.;:?]+)\?\s*(?:if (?:so|it is|yes|they are|there is)|then|in that case)\b[,:]?")
 _WONDERED = re.compile(r"\b(?:know|wonder|sure|certain|unsure|tell|remember|check|see|look|out|forgot)(?: me)? $")
-_END = re.compile(r"[,;:.?!]|\bthen\b|\s-+\s")
+_END = re.compile(r"[,;:.?!]|\bthen\b|\s-+\s|\s(?:but|and|or) (?:if|when|otherwise|else)\b")
 _THEN = re.compile(r"^[\s,;:.?!-]*(?:(?:then|please|and|you should|you can)\b[\s,]*)*")
-_NEW_SENTENCE = re.compile(r"(?:[.!?;:]|,?\s*\b(?:and|but|then)\b,?|^)\s*$")
+_NEW_SENTENCE = re.compile(r"(?:[.!?;:]|,?\s*\b(?:and|but|then|however)\b,?|^)\s*$")
 
 _NEXT = rf"(?=\s+(?:and|but|then|instead)\s+(?:please\s+|then\s+|instead\s+)*(?:{REQUESTS})\b)"
 _OR = r",(?=(?:\s*(?:the|a|an|any)\s+\w+(?:\s(?!or\b)\w+)?,?)*\s*(?:or|nor)\b)"
@@ -93,6 +95,7 @@ _FORBIDS = re.compile(
     rf"|anywhere (?:but|except)|(?<=thing )but|(?<=\ball )but)\b{_NOUN}"
     rf"|(?:leave|keep|let)\s(?:[^.;,!?])*?\b{_WHERE_IT_IS}"
     rf"|(?:leave|keep)\s+(?:the|its?|that)\b[^.;,!?]*?\b(?:closed|shut|unopened)\b"
+    rf"|the\s+[^.;,!?]*?(?:is|are) not (?:needed|wanted|required|necessary)"
     rf"|(?:the\s+[^.;,!?]*?)(?:must|should|has to|have to|shall) (?:stay|remain|be left|be kept)[^.;,!?]*"
     rf"|(?<=[,;] )(?:certainly |definitely )?not\s(?!only|just|far|next)[^.;,!?]*"
     rf"|(?<=\b(?:and|but) )(?:certainly |definitely )?not\s(?!only|just|far|next|to the|left|right|near|close|beside)"
@@ -245,14 +248,14 @@ def _branches(
     if follows:
         return Choice(clause, state, then if rest < len(tail) or not then else "", head.rstrip(" ,"), otherwise or then)
     if asks and not otherwise and re.search(r"\binstead\b", then):
-        return Choice(clause, state, "", then, re.sub(r"\b(?:and|but)\s*,?\s*$", "", head))
+        return Choice(clause, state, "", then, re.sub(r"\b(?:and|but|however)\s*,?\s*$", "", head))
     if (
         not otherwise
         and (more := re.match(r"([^.;!]+)[.;!]\s*(.+)$", then))
         and not re.search(r"\b(?:it|them)\b", more[2])
     ):
         then, head = more[1], f"{head} {more[2]}".strip()
-    return Choice(clause, state, re.sub(r"[,\s]*\b(?:and|but|then)\b[,\s]*$", "", head), then, otherwise)
+    return Choice(clause, state, re.sub(r"[,\s]*\b(?:and|but|then|however)\b[,\s]*$", "", head), then, otherwise)
 
 
 def wishes_of(text: str) -> tuple[str, tuple[str, ...]]:

@@ -441,11 +441,14 @@ def cost_cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequence[Published]) -> str:
-    """The comparison as a Markdown table, published figures below; the cost of a step is that of deciding alone."""
+    """Return the comparison as a Markdown table; agents that end the episode themselves first, published figures last.
+
+    The cost of a step is that of deciding alone.
+    """
     columns = [column for subset in rows for column in (f"{subset}: success", "progress", "steps")]
     head = ["agent", *columns, "tokens/step", "ms/step"]
     lines = []
-    for name in next(iter(rows.values())):
+    for name in sorted(next(iter(rows.values())), key=lambda name: name not in UNTOLD):
         cells = [LABELS.get(name, name)]
         for row in (agents[name] for agents in rows.values()):
             cells += [rate(row["success"], row["interval"]), rate(row["progress"], row["progress_interval"])]
