@@ -104,14 +104,16 @@ class PretrainedTokenizer:
         if self.chat_template is None:
             raise InvalidInputError("chat template: this model has none; write the prompt yourself")
         tokens = {f"{role}_token": name for role, name in self._named().items()}
-        values = {**tokens, **variables, "messages": messages, "add_generation_prompt": add_generation_prompt}
+        values = {"tools": None, "documents": None, **tokens, **variables}
+        values |= {"messages": messages, "add_generation_prompt": add_generation_prompt}
         template = _compiled(self.chat_template)
-        import jinja2
-
         try:
             return str(template.render(**values))
-        except jinja2.TemplateError as error:
-            raise InvalidInputError(f"chat template: {error}") from error
+        except Exception as error:  # of the template's code: no list of types would have them all
+            kind = type(error).__name__
+            raise InvalidInputError(
+                f"chat template: expected messages that it can write, got {kind}: {error}"
+            ) from error
 
     def encode_chat(
         self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
@@ -155,6 +157,7 @@ def _compiled(template: str) -> Any:
     """The template in a sandbox, with the settings and functions that published templates expect."""
     try:
         import jinja2
+        from jinja2.ext import Extension
         from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError as error:
         raise MissingDependencyError(
@@ -164,13 +167,28 @@ def _compiled(template: str) -> Any:
     def refuse(message: str) -> None:
         raise jinja2.TemplateError(message)
 
+    class Generation(Extension):
+        """The tag around what an assistant says, which marks it for training; it changes no text."""
+
+        tags = frozenset({"generation"})
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return jinja2.nodes.Scope(body).set_lineno(line)
+
+    def to_json(
+        value: object, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+    ) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
     )
-    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.filters["tojson"] = to_json
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     try:
         return environment.from_string(template)
-    except jinja2.TemplateError as error:
+    except Exception as error:  # e.g. a constant that cannot be computed
         raise InvalidInputError(f"chat template: expected Jinja, got {error}") from error
