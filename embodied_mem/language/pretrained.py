@@ -170,7 +170,7 @@ def _compiled(template: str) -> Any:
     class Generation(Extension):
         """The tag around what an assistant says, which marks it for training; it changes no text."""
 
-        tags = frozenset({"generation"})
+        tags = {"generation"}  # noqa: RUF012 - as the base class has it
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno

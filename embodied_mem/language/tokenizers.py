@@ -10,17 +10,18 @@ Needs the package `tokenizers` (extra `train`), imported on first use.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..atomic_file import write_text
-from ..errors import InvalidInputError, MissingDependencyError
+from ..errors import EmbodiedMemError, InvalidInputError, MissingDependencyError
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>", "<soft>")
 """Special tokens of `train_bpe`, ids 0 to 4."""
@@ -47,6 +48,19 @@ def _package() -> Any:
             "the package `tokenizers` is not installed; install it with: pip install 'embodied_mem[train]'"
         ) from error
     return tokenizers
+
+
+@contextlib.contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Turn what the package `tokenizers` raises, its panics too, into InvalidInputError."""
+    try:
+        yield
+    except EmbodiedMemError:
+        raise
+    except BaseException as error:  # the package raises Exception itself; a panic is none
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise InvalidInputError(f"expected {what}, got an error: {error!s:.300}") from error
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
@@ -111,9 +125,14 @@ class Tokenizer:
         unknown = set(roles) - set(_ROLES)
         if unknown:
             raise InvalidInputError(f"roles: expected some of {sorted(_ROLES)}, got {sorted(unknown)}")
+        self._backend, self._where = backend, "the tokenizer"
+        with refusing("tokenizer"):
+            self._read(roles)
+
+    def _read(self, roles: Mapping[str, str]) -> None:
+        backend = self._backend
         backend.no_padding()
         backend.no_truncation()
-        self._backend = backend
         ids: dict[str, int | None] = {}
         for role, names in _ROLES.items():
             if role in roles and backend.token_to_id(roles[role]) is None:
@@ -122,7 +141,9 @@ class Tokenizer:
             ids[role] = next((i for i in map(backend.token_to_id, names) if i is not None), None)
         self.pad_id, self.bos_id, self.eos_id = ids["pad"], ids["bos"], ids["eos"]
         self.unk_id, self.soft_id = ids["unk"], ids["soft"]
-        self.vocab_size = max(backend.get_vocab(with_added_tokens=True).values()) + 1
+        self.vocab_size = max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        if not self.vocab_size:
+            raise InvalidInputError("tokenizer: expected a vocabulary, got no token")
         text = backend.to_str()
         self.vocab_hash = hashlib.sha256(json.dumps(json.loads(text), sort_keys=True).encode()).hexdigest()
         self._newline = self._line_by_line_newline(json.loads(text))
@@ -148,10 +169,13 @@ class Tokenizer:
         package = _package()
         text = pathlib.Path(path).read_bytes()
         try:
-            backend = package.Tokenizer.from_str(text.decode())
-        except Exception as error:  # the package raises Exception itself
-            raise InvalidInputError(f"{path}: expected a tokenizer.json, got {error}") from error
-        return cls(backend, **roles)
+            with refusing("tokenizer.json"):
+                backend = package.Tokenizer.from_str(text.decode())
+            tokenizer = cls(backend, **roles)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
+        tokenizer._where = os.fspath(path)
+        return tokenizer
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tokenizer to the file `path` as `tokenizer.json`, whole or not at all."""
@@ -181,13 +205,11 @@ class Tokenizer:
             raise InvalidInputError("texts: expected a sequence of texts, got one text; use encode")
         head = [self._required("bos")] if bos else []
         tail = [self._required("eos")] if eos else []
-        try:
+        with refusing(f"texts that {self._where} can encode"):
             if self._newline is not None and not special:
                 return [[*head, *self._encode_lines(text, self._newline), *tail] for text in texts]
             self._backend.encode_special_tokens = not special
             rows = self._backend.encode_batch(list(texts), add_special_tokens=False)
-        except (UnicodeEncodeError, TypeError) as error:
-            raise InvalidInputError(f"texts: expected valid Unicode texts, got {error}") from error
         return [[*head, *row.ids, *tail] for row in rows]
 
     def _encode_lines(self, text: str, newline: int) -> list[int]:
@@ -220,7 +242,8 @@ class Tokenizer:
         ids = [int(i) for i in ids]
         if ids and not (min(ids) >= 0 and max(ids) < self.vocab_size):
             raise InvalidInputError(f"ids: expected 0 <= id < {self.vocab_size}, got {min(ids)} to {max(ids)}")
-        return str(self._backend.decode(ids, skip_special_tokens=skip_special))
+        with refusing(f"ids that {self._where} can decode"):
+            return str(self._backend.decode(ids, skip_special_tokens=skip_special))
 
     def cut(self, text: str, count: int) -> str:
         """The first `count` tokens of `text`, as text."""

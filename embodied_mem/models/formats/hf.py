@@ -75,8 +75,10 @@ def described_by(path: str | os.PathLike[str]) -> Iterator[None]:
     CheckpointError with the name of the file that has them."""
     try:
         yield
-    except EmbodiedMemError:
-        raise
+    except EmbodiedMemError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
     except KeyError as error:
         raise CheckpointError(f"{path}: expected a field {error}, got none") from error
     except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as error:
@@ -146,7 +148,7 @@ class HFFolder:
             try:
                 file = safe_open(os.fspath(path), framework="numpy")
                 self._files |= dict.fromkeys(file.keys(), file)
-            except (OSError, SafetensorError) as error:
+            except (OSError, ValueError, SafetensorError) as error:
                 raise CheckpointError(f"{path}: expected a safetensors file: {error}") from error
         self.left = set(self._files)
 
