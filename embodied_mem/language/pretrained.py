@@ -110,10 +110,9 @@ class PretrainedTokenizer:
         try:
             return str(template.render(**values))
         except Exception as error:  # of the template's code: no list of types would have them all
-            kind = type(error).__name__
-            raise InvalidInputError(
-                f"chat template: expected messages that it can write, got {kind}: {error}"
-            ) from error
+            raised = type(error).__name__
+            why = "" if raised == "TemplateError" else f"expected messages that it can write, got {raised}: "
+            raise InvalidInputError(f"chat template: {why}{error}") from error
 
     def encode_chat(
         self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **variables: Any

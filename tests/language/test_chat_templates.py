@@ -177,7 +177,7 @@ def test_a_template_says_what_transformers_says(render, name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_template_cannot_write_is_an_error_of_ours(render, name):
-    with pytest.raises(InvalidInputError, match="chat template: expected"):
+    with pytest.raises(InvalidInputError, match="chat template: "):
         render(*REFUSED[name])
 
 
