@@ -8,6 +8,7 @@ Forgetting goes by it, so in doubt a text names a thing.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -39,6 +40,8 @@ _PARTICLES = """
     보다 마다 조차 밖에 하고 요 예요 이에요 입니다 이다 였어요 이었어요 라고 이라고
 """
 """Endings of a Korean noun of one syllable; longer nouns may have any."""
+_CAMEL = re.compile(r"(?<=[a-z]{2})(?=[A-Z][a-z])")
+_UNUSUAL = re.compile(r"_|\s\s| 0\d|\A(?:the|an?) ")
 _IRREGULAR_WORDS = """
     axis:axes cactus:cacti child:children die:dice foot:feet fungus:fungi goose:geese index:indices louse:lice
     man:men matrix:matrices medium:media mouse:mice ox:oxen penny:pence person:people tooth:teeth vertex:vertices
@@ -82,6 +85,18 @@ def normal(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", text).casefold()
     folded = unicodedata.normalize("NFKD", decomposed).casefold()
     return unicodedata.normalize("NFKC", _INVISIBLE.sub("", folded))
+
+
+@functools.lru_cache(4096)
+def spelling(name: str) -> str:
+    """Give the one form in which the spellings of a name are compared: "Mug_01", "the  mug 1" and "mug 1" are one."""
+    if name.isascii() and name.islower() and _UNUSUAL.search(name) is None:
+        return name
+    words = normal(_CAMEL.sub(" ", name)).replace("_", " ").split()
+    words = words[1:] if len(words) > 1 and words[0] in ("a", "an", "the") else words
+    if len(words) > 1 and words[-1].isdecimal():
+        words[-1] = words[-1].lstrip("0") or "0"
+    return " ".join(words)
 
 
 def forms(word: str) -> set[str]:

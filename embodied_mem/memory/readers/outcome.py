@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import re
 
-SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*")
+from .reading import single_spaced
+
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
 _DENIED = (
     r"(?:\b(?:no|not|never|without|zero|0)\s+(?:\w+\s+){0,2}?|n['’]t\s+(?:\w+\s+)?"
     r"|\b(?:avoid\w*|prevent\w*|instead\s+of|rather\s+than)\s+(?:\w+\s+)?)"
@@ -29,13 +31,13 @@ _NOT_DONE = re.compile(
     r"|\bwithout\s+(?:success|effect|result)\b"
 )
 _NONE = re.compile(r"\b(?:errors?|failures?|exceptions?|collisions?)\s*[:=]\s*(?:none|no|0|false|null|\[\])(?!\s*\w)")
-_NAMED = re.compile(r"[\"“‘][^\"”’]*[\"”’]|\b(?:titled|called|named|labell?ed|reads?|says?)\b.*")
+_NAMED = re.compile(r"[\"“‘][^\"“‘”’]*[\"”’]|\b(?:titled|called|named|labell?ed|reads?|says?)\b.*")
 _DENIED_FAILURE = re.compile(_DENIED + _FAILURE.pattern)
 
 
 def says_failure(text: str) -> bool:
     """Whether a sentence of the text reports that what was tried had no effect or was not possible."""
-    for sentence in SENTENCE_END.split(text.lower()):
+    for sentence in SENTENCE_END.split(single_spaced(text.lower())):
         sentence = _NONE.sub(" ", _NAMED.sub(" ", sentence))
         if _NOT_DONE.search(sentence) or _FAILURE.search(_DENIED_FAILURE.sub(" ", sentence)):
             return True

@@ -109,9 +109,14 @@ class Reader(Protocol):
         ...
 
 
+def single_spaced(text: str) -> str:
+    """Give a text's lines with single blanks."""
+    return "\n".join([" ".join(line.split()) for line in text.splitlines()])
+
+
 def legible(text: str) -> str:
     """Give a text's lines with single blanks; an empty text for one that is too long for rules of grammar."""
-    short = "\n".join([" ".join(line.split()) for line in text.splitlines()])
+    short = single_spaced(text)
     return short if len(short) <= MAX_READ else ""
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..graph.relations import Relations
 from ..graph.snapshot import Snapshot
+from ..mentions import spelling
 from ..readers.reading import AGENT, PLACED, class_of
 from .identity import Name, fits, name_of, score
 from .index import SpatialIndex
@@ -63,12 +64,10 @@ def _nodes_of(place: str, names: Sequence[str]) -> dict[str, str]:
     return {name: before + name for name in names}
 
 
-def _spelled(node: str) -> list[str]:
-    """The same thing in other spellings, the likeliest first."""
+def _key(node: str) -> str:
+    """A node by the one spelling of its name."""
     place, _, name = node.rpartition(SEPARATOR)
-    low = name.lower()
-    spellings = dict.fromkeys((low, low.replace("_", " "), low.replace(" ", "_")))
-    return [f"{place}{SEPARATOR}{spelling}" if place else spelling for spelling in spellings if spelling != name]
+    return f"{place}{SEPARATOR}{spelling(name)}"
 
 
 def is_body(node: str) -> bool:
@@ -138,7 +137,7 @@ class Entities:
             elif number is not None:
                 found.append((node, True))
             else:
-                other = next((one for one in _spelled(node) if now.find(one) is not None), None)
+                other = index.spelled(node, now)
                 found.append((node, False) if other is None else (other, True))
         return found
 
@@ -152,6 +151,8 @@ class Entities:
         if not rows:
             return Found()
         with self._index.graph.snapshot() as now:
+            if vectors:
+                vectors = _of_names(vectors, rows)
             linking = _Linking(self, place, vectors, now)
             if len(rows) > _FEW:
                 linking.plain.look_up(rows)
@@ -271,6 +272,13 @@ class Entities:
         return self._theta < 1
 
 
+def _of_names(vectors: Mapping[str, np.ndarray], rows: Sequence[Fact]) -> dict[str, np.ndarray]:
+    """Name as the facts spell it -> vector."""
+    looks = {spelling(name): look for name, look in vectors.items()}
+    names = dict.fromkeys(name for one, _, other in rows for name in (one, other))
+    return {name: looks[usual] for name in names if (usual := spelling(name)) in looks}
+
+
 class _Plain(dict[str, str]):
     """Name -> node, by the name alone; each is worked out when it is asked for first.
 
@@ -282,6 +290,7 @@ class _Plain(dict[str, str]):
         super().__init__()
         self._entities, self._place, self._now = entities, place, now
         self.known: set[str] = set()
+        self._new: dict[str, str] = {}  # spelling -> node of a thing that is new in this list
 
     def look_up(self, rows: Sequence[Fact]) -> None:
         """Take in all names of facts at once, in the order in which they stand there."""
@@ -304,7 +313,8 @@ class _Plain(dict[str, str]):
             nodes[name], is_known = found
             if is_known:
                 here[name] = nodes[name]
-        self.update(nodes)
+        for name, node in nodes.items():
+            self[name] = node if name in here else self._new.setdefault(_key(node), node)
         self.update(here)
         kept.update(here)
         self.known.update(here.values())
@@ -316,6 +326,8 @@ class _Plain(dict[str, str]):
             node, is_known = self._entities.found(node_of(self._place, name), self._now)
             if is_known:
                 kept[name] = node
+            else:
+                node = self._new.setdefault(_key(node), node)
         self[name] = node
         if is_known:
             self.known.add(node)

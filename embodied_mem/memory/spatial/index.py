@@ -23,7 +23,7 @@ from ..graph.graph import KnowledgeGraph
 from ..graph.records import Applied, Change, NewFact, Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..graph.snapshot import Direction, Snapshot
-from ..mentions import forms
+from ..mentions import forms, spelling
 from ..modules.paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
 from ..store.module import Selector
@@ -57,6 +57,9 @@ class SpatialIndex:
         self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
         self.other_names = OtherNames()
         self.looks = Looks()
+        self._unusual: (
+            dict[str, tuple[str, ...]] | None
+        ) = {}  # place/spelling -> nodes spelled otherwise
         self.has_described = False  # whether names of things may be more than a class and a number
         self._forget_caches()
 
@@ -161,6 +164,8 @@ class SpatialIndex:
                 kind = (spelled := class_of(name)).lower()
                 described = kind != ROOM and (not name[-1:].isdigit() or " " in kind or kind != spelled)
                 known = classes[name] = kind, self._kinds.code(kind), described
+            if self._unusual is not None and (usual := spelling(name)) != name:
+                _add_spelling(self._unusual, place, usual, node)
             kind, kind_code, described = known
             if described and place:
                 self.has_described = True
@@ -188,6 +193,19 @@ class SpatialIndex:
         ended = [(fact, time) for fact in dict.fromkeys(facts)]
         if ended:
             self.graph.apply(invalidate=ended)
+
+    def spelled(self, node: str, now: Snapshot) -> str | None:
+        """The node of the same name in another spelling; None if there is none."""
+        place, _, name = node.rpartition(SEPARATOR)
+        if self._unusual is None:
+            self._unusual = {}
+            for known in now.names(now.node_ids()):
+                its_place, _, its = known.rpartition(SEPARATOR)
+                if (usual := spelling(its)) != its:
+                    _add_spelling(self._unusual, its_place, usual, known)
+        usual = joined(place, spelling(name)) if place else spelling(name)
+        found = (one for one in (usual, *self._unusual.get(usual, ())) if one != node)
+        return next((one for one in found if now.find(one) is not None), None)
 
     def link(self, names: Mapping[str, str], episode: int) -> None:
         """These names of nodes, which no node has, mean other nodes from now on."""
@@ -441,6 +459,7 @@ class SpatialIndex:
         self._kinds = self._kinds.only(np.unique(self._nodes.column(_KIND)))
         self._index_places()
         self._forget_caches()
+        self._unusual = None
 
     def fork(self) -> SpatialIndex:
         """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
@@ -450,6 +469,7 @@ class SpatialIndex:
         other._place_pages = list(self._place_pages)
         other.other_names = OtherNames(self.other_names.entries())
         other.looks, other.has_described = self.looks.fork(), self.has_described
+        other._unusual = None if self._unusual is None else dict(self._unusual)
         return other
 
     def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
@@ -488,7 +508,7 @@ class SpatialIndex:
         other._facts.check(_THING, _NONE, sizes[0] - 1)
         other.other_names = OtherNames.from_state(words.get("known_as", ()))
         other.looks = Looks.of(words.get("looks"), sizes[0])
-        other.has_described = other._describes()
+        other.has_described, other._unusual = other._describes(), None
         other._index_places()
         return other
 
@@ -510,6 +530,11 @@ class SpatialIndex:
             for code in np.unique(page[_PLACE]).tolist():
                 if code != _NONE:
                     self._place_pages[code] |= 1 << number
+
+
+def _add_spelling(unusual: dict[str, tuple[str, ...]], place: str, usual: str, node: str) -> None:
+    usual = joined(place, usual) if place else usual
+    unusual[usual] = (*unusual.get(usual, ()), node)
 
 
 def _shorten(kept: dict[Any, Any]) -> None:

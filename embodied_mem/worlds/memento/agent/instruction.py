@@ -15,6 +15,8 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from embodied_mem.memory.readers.reading import legible
+
 from . import grammar
 from .lexicon import PlaceMention, PlaceWords, called, content
 from .requests import HABIT, request_in
@@ -377,7 +379,7 @@ def read_instruction(text: str, words: PlaceWords) -> Asked:
     preferences: list[str] = []
     commands: list[str] = []
     requests: list[str] = []
-    for sentence in grammar.sentences(text):
+    for sentence in grammar.sentences(legible(text)):
         if request := request_in(sentence):
             reader.sentence(request)
             commands.append(request)
