@@ -61,7 +61,7 @@ def main(
         if name == "forget":
             what = one.add_mutually_exclusive_group(required=True)
             what.add_argument("--object", help='such as "mug 1"')
-            what.add_argument("--forget_user", metavar="USER", help="all that is about a user")
+            what.add_argument("--forget_user", metavar="USER", help="what a user said; of the scope's, the profile too")
             what.add_argument("--episode", type=int, help="its number")
     options = parser.parse_args(None if arguments is None else list(arguments))
     output = output or sys.stdout
@@ -81,4 +81,6 @@ def main(
             removed = memory.forget(object=options.object, user=options.forget_user, episode=options.episode)
             for name, count in removed.items():
                 print(f"{name:14} {count:>6} removed", file=output)
+            for one in removed.similar:
+                print(f"{one.id:14} looks like it: {one.text}", file=output)
     return 0

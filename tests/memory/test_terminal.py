@@ -46,6 +46,7 @@ def test_what_is_there_is_shown_found_and_exported(folder):
 
 def test_what_is_forgotten_is_gone_from_the_files(folder):
     assert "pen 2" in said("export", folder)
+    assert "looks like it: " in said("forget", folder, "--object", "des")
     assert "removed" in said("forget", folder, "--object", "pen 2")
     assert "pen 2" not in said("export", folder)
     assert "mug 1" in said("export", folder)
