@@ -16,7 +16,7 @@ from embodied_mem.memory import LifelongMemory, Scope
 SAID = {
     "ann": (
         "I am vegetarian.",
-        "I like oat milk in my coffee.",
+        "I like oat milk.",
         "My sister gave me the blue mug, it is my favourite.",
         "I don't like oat milk anymore, I prefer soy.",
         "Which milk do I like?",

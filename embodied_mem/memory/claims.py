@@ -1,142 +1,165 @@
-"""Reads what sentences claim or deny, and which earlier claim a later one ends.
+"""Reads what sentences claim or deny, and what a later claim does to an earlier one.
 
-    old, = claims_in("I like oat milk in my coffee.")
-    new, *_ = claims_in("I don't like oat milk anymore, I prefer soy.")
-    new.ends(old)                       # True: the same subject, denied, and the older one says all that is denied
+    old, = claims_in("I drink coffee.")
+    new, = claims_in("I don't drink coffee anymore.")
+    new.ends(old)                       # True: the same sentence, denied
+    other, = claims_in("I gave up coffee.")
+    other.ends(old)                     # False: that would be a guess
+    other.follows(old, {"drink", "coffe"})      # True: for a question with both words it is the newer of two
 
-A claim is a subject, the stems of what is said of it, and whether it is denied. A denial ends a claim that says all
-that it denies, and a claim ends the denial of the same. More than that is no evidence: values that only differ both
-stay. Questions and conditions claim nothing.
+A denial ends what it denies word for word, and a claim ends the same denial. Nothing else is an end. Of two claims of
+one speaker that say different things of the same, the newer one comes first. Questions and conditions claim nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Set
 from typing import NamedTuple
 
-from .mentions import introduced, normal, without_appositions
+from .mentions import normal
 from .readers.reading import legible
-from .words import LIGHT, stem, words_of
+from .words import IRREGULAR, LIGHT, same_text, stem, words_of
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;]) |(?<=[。؟])")
 _CLAUSE = re.compile(
-    r"\s*;\s*|,?\s+(?:but|although|though|whereas|so|because|since)\s+"
-    r"|,\s*(?:and\s+)?(?=(?:i|we|you|he|she|it|they|my|our|his|her|their|the)\b)|\s+and\s+(?=(?:i|we|he|she|they)\b)"
+    r",? (?:but|although|though|whereas) |, (?:and )?(?=(?:i|we|you|he|she|it|they|my|our|his|her|their|the)\b)"
+    r"| and (?=(?:i|we|he|she|they)\b)"
 )
-_CONDITION = re.compile(r"(?:if|unless|when(?:ever)?|suppose|imagine|whether|would|could|should|do|does|did)\b")
-_LEAD = re.compile(
-    r"(?:(?:and|but|so|well|oh|yes|no|actually|also|now|currently|today|by the way|honestly|still),?\s+)+"
+_CONDITION = re.compile(r"(?:if|unless|when(?:ever)?|suppose|imagine|whether)\b")
+_BE_OR_CAN = "is|are|am|was|were|can|could|will|would|should|shall|does|did|has"
+_ASKS = re.compile(
+    rf"(?:(?:who|whom|where|when|why|what|which|whose|how)(?:['’]s|['’]re| (?:{_BE_OR_CAN}|do|have)\b)"
+    rf"|(?:what|which|whose|how) (?!i\b|you\b|we\b|they\b|he\b|she\b|it\b)\w+ (?:\w+ )?(?:{_BE_OR_CAN}|do|have)\b"
+    r"|(?:do|have|don['’]t|haven['’]t) (?:i|you|we|they)\b"
+    rf"|(?:{_BE_OR_CAN})(?:n['’]t)? (?:i|you|we|they|he|she|it|my|your|our|his|her|their|the|there|this|that|an?)\b)"
 )
-_NO_MORE = re.compile(r"\s*,?\s*\b(?:any\s?more|any\s+longer|no\s+longer|no\s+more)\b")
-_NOT = re.compile(r"n['’]t\b|\b(?:not|never|cannot)\b")
+_QUESTION_ENDS = ("?", "؟", "吗", "か", "까")
+_TALK_WORDS = """
+    thanks thank hello hi hey bye goodbye ok okay yes yeah yep no nope please sorry welcome cheers great cool nice good
+    fine well morning evening night afternoon wow lol haha sure right oh
+    danke bitte hallo hi tschüss ja nein guten tag morgen merci bonjour salut oui non gracias hola adiós adios sí buenos
+    días grazie ciao prego buongiorno obrigado obrigada olá sim não tak hej спасибо привет да нет
+"""
+_TALK = frozenset(_TALK_WORDS.split())
+_GREETINGS = frozenset(("谢谢", "你好", "ありがとう", "ありがとうございます", "こんにちは", "감사합니다", "안녕하세요"))
+
+_BE = re.compile(r"(?<=\bi)['’]m\b|(?<=\bwe)['’]re\b|(?<=\byou)['’]re\b|(?<=\bthey)['’]re\b"
+                 r"|(?:(?<=\bhe)|(?<=\bshe)|(?<=\bit)|(?<=\bthat)|(?<=\bthere))['’]s\b|\b(?:am|is|are)\b")  # fmt: skip
 _BARE_NOT = re.compile(r"\b(do|does|did|is|are|was|were|ca|wo|has|have|had|should|would|could)nt\b")
-_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
-_STOPPED = re.compile(r"\b(?:stopped|quit|quitted|ceased|gave\s+up|given\s+up|(?:am|is|are)\s+done)\s+(?=\w+ing\b)")
-_ONCE = re.compile(r"\bused\s+to\b")
-_PASSIVE_USE = re.compile(r"\b(?:am|is|are|was|were|be|been|get|gets|got|'m|'re|'s)\s+used\s+to\b")
-_FIRST = re.compile(r"(?:i|i['’](?:m|ve|d|ll)|we|we['’](?:re|ve|d|ll))(?!\w)")
-_SAME_MEANING = ("like love prefer enjoy adore fancy favour", "live reside dwell", "eat consume", "own possess")
-_MEANING = {stem(word): stem(group.split()[0]) for group in _SAME_MEANING for word in group.split()}
-_OTHER_VERBS = ("want", "need", "use", "take", "drink", "think", "believe", "mean")
-_VERBS_ONLY = frozenset(_MEANING.values()) | {stem(word) for word in _OTHER_VERBS}
-_DEGREES = ("anymore", "longer", "again", "now", "still", "always", "usually", "often", "really", "any", "never")
-_EMPTY = LIGHT | {"i", "me", "my", "mine", "myself", *_DEGREES}
+_SHORT_NOT = re.compile(r"n['’]t\b|(?<=\bcan)not\b")
+_DO_NOT = re.compile(r"\b(?:do|does) not\b")
+_NOT = re.compile(r"\b(?:not|never)\b")
+_NO = re.compile(r"\bno(?! longer\b| more\b)\b")
+_NO_MORE = re.compile(r"\b(?:any ?more|any longer|no longer|no more)\b")
+_OVER = re.compile(
+    r"\b(?:stopped|quit|quitted|ceased|gave up|given up) (?=\w+ing\b)|(?<!\bbe )(?<!\bget )(?<!\bgot )\bused to\b"
+)
+_DEPENDENT = re.compile(r"\b(?:who|whom|whose|which|that|where|when|if|because|while|than|as|to|without)\b")
+_NO_WORDS = frozenset(("a", "an", "the", "any", "some", "again", "now", "and", "so", "oh", "yes", "no", "actually"))
+_FIRST = re.compile(r"(?:(?:and|so|well|oh|yes|no|actually|now|but),? )*(?:i|we)\b")
+_DEGREES = frozenset(("anymore", "longer", "never", "cannot", "again", "now", "still", "really", "any", "not"))
 
 
 class Claim(NamedTuple):
     """What a clause says.
 
     Attributes:
-        first: whether the speaker says it of the speaker.
-        subject: stem of the first word that names something; empty if the speaker is meant.
-        said: stems of all words with meaning, the subject's included; words of one meaning are one.
-        denied: whether it says that this is not so, or not any more.
-        called: stem of the subject's name, if it is called by a role and a name; else empty.
-        role: stems of the words of that role.
+        words: the clause word by word, without its negation; one form of "be" and of a verb in the present.
+        denied: whether it says that this is not so.
+        over: whether it says that this was so and is over: nothing ends that.
+        content: stems of the words with meaning, in order.
+        first: whether the speaker is its subject.
     """
 
-    first: bool
-    subject: str
-    said: frozenset[str]
+    words: tuple[str, ...]
     denied: bool
-    called: str = ""
-    role: frozenset[str] = frozenset()
-
-    @property
-    def named(self) -> frozenset[str]:
-        """What is said without the subject and verbs of liking, having and using: what it is about."""
-        return self.said - _VERBS_ONLY - {self.subject}
-
-    @property
-    def sought(self) -> frozenset[str]:
-        """What a text has that says the same of the same."""
-        return self.named - self.role
+    over: bool
+    content: tuple[str, ...]
+    first: bool
 
     def ends(self, older: Claim) -> bool:
-        """Whether an older claim of the same speaker cannot be so any more."""
-        if self.denied == older.denied or self.first != older.first:
+        """Decide whether an older claim of the same speaker is denied word for word, or its denial taken back."""
+        return bool(self.content) and self.denied != older.denied and not older.over and self.words == older.words
+
+    def follows(self, older: Claim, asked: Set[str]) -> bool:
+        """Decide whether this says something else of the same as an older claim, to who asks for these stems.
+
+        Both have the same subject. One contains the other, or they differ in one stretch of words after the subject.
+        """
+        old, new = set(older.content), set(self.content)
+        if self.first != older.first or not old & new or (old == new and self.denied == older.denied):
             return False
-        for one in self._by_any_name():
-            for two in older._by_any_name():
-                both_named = one is not self and two is not older
-                if one.subject == two.subject and not (both_named and self.role != older.role) and one._ends(two):
-                    return True
-        return False
-
-    def _ends(self, older: Claim) -> bool:
-        return bool(self.named) and (self.said <= older.said if self.denied else self.said == older.said)
-
-    def _by_any_name(self) -> list[Claim]:
-        """As it is, and with the name alone in place of role and name."""
-        if not self.called:
-            return [self]
-        return [self, self._replace(subject=self.called, said=self.said - self.role, called="", role=frozenset())]
+        numbers = [{word for word in words if word[0].isdigit()} for words in (old, new)]
+        if all(numbers) and numbers[0] != numbers[1]:
+            return False
+        missing = (asked & old) - new
+        if (old <= new or new <= old) and (self.denied != older.denied or (1 < len(old) == len(new) - 1)):
+            return not missing
+        subject = 0 if self.first else 1
+        length = min(len(older.content), len(self.content))
+        same = [one == two for one, two in zip(older.content, self.content)]
+        if not all(same[:subject]) or all(same[: subject + 1]) or older.content[-1] != self.content[-1]:
+            return False
+        tail = 1
+        while tail < length - subject and older.content[-tail - 1] == self.content[-tail - 1]:
+            tail += 1
+        num_same = subject + tail
+        alike = 2 * num_same >= length and 3 * num_same >= max(len(older.content), len(self.content))
+        return alike and missing <= set(older.content[subject:-tail])
 
 
 def claims_in(text: str) -> list[Claim]:
-    """The claims of a text, in order."""
-    found = []
-    text = without_appositions(legible(text))
-    names = [(words_of(role), words_of(name)[:1]) for role, name in introduced(text)]
-    for sentence in _SENTENCE.split(normal(text)):
-        if sentence.rstrip().endswith("?"):
-            continue
-        for clause in _CLAUSE.split(sentence):
-            found += _claims(_BARE_NOT.sub(r"\1n't", clause.strip(" ,.!")), names)
-    return found
+    """List the claims of a text, in order."""
+    clauses = (clause for one in sentences_in(text) if not is_question(one) for clause in _CLAUSE.split(one))
+    return [claim for clause in clauses if (claim := _claim(clause.strip(" ,.!;。"))) is not None]
 
 
-def _claims(clause: str, names: Sequence[tuple[list[str], list[str]]]) -> list[Claim]:
-    """The claims of a normal clause: of "I like tea and coffee" one about tea and one about coffee."""
-    whole = _claim(clause, names)
-    parts = [[stem(word) for word in words_of(part) if word not in _EMPTY] for part in _AND.split(clause)]
-    if whole is None or len(parts) < 2 or len(parts[0]) < 2 or not all(parts):
-        return [] if whole is None else [whole]
-    own = [{_MEANING.get(word, word) for word in (part if i else part[-1:])} for i, part in enumerate(parts)]
-    found = []
-    for i, mine in enumerate(own):
-        others = {word for j, words in enumerate(own) if j != i for word in words}
-        found.append(whole._replace(said=whole.said - (others - mine)))
-    return found
+def sentences_in(text: str) -> list[str]:
+    """List the sentences of a text in normal form, with one blank between words; none of a long text."""
+    lines = legible(normal(text)).splitlines()
+    return [sentence for line in lines for sentence in _SENTENCE.split(line) if sentence.strip()]
 
 
-def _claim(clause: str, names: Sequence[tuple[list[str], list[str]]]) -> Claim | None:
-    """The claim of a normal clause, given the roles and names that people have in the text; None for none."""
-    clause = _LEAD.sub("", clause, count=1) if _LEAD.match(clause) else clause
+def is_question(sentence: str) -> bool:
+    """Decide whether a normal sentence asks."""
+    return sentence.rstrip(" .!。\"'”’)").endswith(_QUESTION_ENDS) or _ASKS.match(sentence) is not None
+
+
+def tells_nothing(text: str) -> bool:
+    """Decide whether a text is questions and small talk alone."""
+    sentences = sentences_in(text)
+    return bool(sentences) and all(is_question(one) or _is_talk(one) for one in sentences)
+
+
+def _is_talk(sentence: str) -> bool:
+    words = words_of(sentence)
+    return same_text(sentence) in _GREETINGS or (
+        not _TALK.isdisjoint(words) and all(word in _TALK or word in LIGHT for word in words)
+    )
+
+
+def _claim(clause: str) -> Claim | None:
+    """The claim of a normal clause; None for none."""
     if not clause or _CONDITION.match(clause):
         return None
-    plain = _PASSIVE_USE.sub(" ", clause)
-    denied = bool(_NOT.search(plain) or _NO_MORE.search(plain) or _STOPPED.search(plain) or _ONCE.search(plain))
-    for cue in (_NO_MORE, _STOPPED, _ONCE):
-        plain = cue.sub(" ", plain)
-    first = _FIRST.match(clause) is not None
-    words = [stem(word) for word in words_of(plain) if word not in _EMPTY]
-    words = [_MEANING.get(word, word) for word in words]
-    if not words:
-        return None
-    claim = Claim(first, "" if first else words[0], frozenset(words), denied)
-    for role, name in () if first else names:
-        if words_of(clause)[1 : 1 + len(role) + 1] == [*role, *name]:
-            return claim._replace(called=stem(name[0]), role=frozenset(map(stem, role)))
-    return claim
+    plain = _BARE_NOT.sub(r"\1n't", clause).replace("won't", "will not").replace("can't", "can not")
+    plain = _BE.sub(" be", _SHORT_NOT.sub(" not", plain))
+    cues = [cue.search(plain) for cue in (_NOT, _NO, _NO_MORE, _OVER)]
+    denied = any(cues)
+    if denied:
+        first = min(cue.start() for cue in cues if cue)
+        sure = len(_NOT.findall(plain)) < 2 and not _DEPENDENT.search(plain, 0, first)
+        plain = _DO_NOT.sub(" ", plain)
+        for cue in (_OVER, _NO_MORE, _NOT, _NO):
+            plain = cue.sub(" ", plain)
+    words = words_of(plain)
+    content = tuple(stem(word) for word in words if word not in LIGHT and word not in _DEGREES and word != "i")
+    bare = tuple(word if _is_past(word) else stem(word) for word in words if word not in _NO_WORDS)
+    if denied and not sure:
+        bare = ("not", *bare)
+    return Claim(bare, denied, bool(cues[3]), content, _FIRST.match(clause) is not None) if bare else None
+
+
+def _is_past(word: str) -> bool:
+    return word.endswith("ed") or (word in IRREGULAR and not word.endswith("s"))

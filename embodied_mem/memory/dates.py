@@ -1,6 +1,6 @@
 """Dates in a text, as words that are the same however the date was written.
 
-    date_words(["8", "may", "2024"])           # ["2024-05-08", "2024-05", "05-08", "may"]
+    date_words(["8", "may", "2024"])           # ["2024-05-08", "may", "8"]
     date_words(["2024", "05", "08"])           # the same
     date_words(["5", "8", "2024"])             # those of both readings
 
@@ -43,11 +43,9 @@ def date_words(words: Sequence[str]) -> list[str]:
     for year, month, day in _dates(words):
         if year and day:
             found[f"{year}-{month:02}-{day:02}"] = None
-        if year:
-            found[f"{year}-{month:02}"] = None
-        if day:
-            found[f"{month:02}-{day:02}"] = None
         found[_ENGLISH[month]] = None
+        if day:
+            found[str(day)] = None
     return list(found)
 
 
@@ -56,8 +54,8 @@ def _dates(words: Sequence[str]) -> Iterator[tuple[int, int, int]]:
     for at, word in enumerate(words):
         if (month := _MONTHS.get(word)) is not None:
             yield from _around(words, at, at, month, word in _OTHER_WORDS)
-        elif word in _CJK_MONTHS and at and 1 <= (month := _day(words[at - 1])) <= 12:
-            yield from _around(words, at - 1, at, month, False)
+        elif word in _CJK_MONTHS and at and 1 <= (number := _day(words[at - 1])) <= 12:
+            yield from _around(words, at - 1, at, number, False)
         elif word[0].isdecimal() and word.isdecimal():
             yield from _in_digits(words, at, word)
 

@@ -19,6 +19,8 @@ from .trust import QUOTED, Trust, marked
 
 _QUOTES_BY_ITSELF = "temporal"
 """The action of a step is the robot's own; only what follows it is a quotation."""
+EARLIER = " (earlier)"
+"""Mark of what its speaker said something newer about."""
 _SAID = -1
 """Instead of what was left of the budget: another item says the same."""
 

@@ -9,10 +9,13 @@ is a quotation wherever it is written: one line, in quotation marks that nothing
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidInputError
 from .arguments import shown
+from .words import same_text
 
 Trust = Literal["user", "sensor", "agent", "document"]
 
@@ -41,9 +44,38 @@ def marked(text: str, trust: Trust) -> str:
     return f'{_MARKS[trust]}"{said}"'
 
 
+_FORMS = {level: same_text(mark) for level, mark in _MARKS.items()}
+_QUOTES = "\"'“”„‟«»‘’‚‛「」『』＂"
+_BETWEEN = r"[\W_]*"
+_LEADS = {
+    level: re.compile(f"{_BETWEEN}{_BETWEEN.join(form)}[^\\w{_QUOTES}(+-]*[{_QUOTES}]?", re.IGNORECASE)
+    for level, form in _FORMS.items()
+}
+
+
 def unmarked(text: str) -> tuple[str, Trust | None]:
-    """What a quotation of `marked` quotes, and whom; any other text as it is, and None."""
-    for level, mark in _MARKS.items():
-        if text.startswith(f'{mark}"') and text.rstrip().endswith('"') and len(text.rstrip()) > len(mark) + 1:
-            return text.rstrip()[len(mark) + 1 : -1], level
-    return text, None
+    """Take the mark off a quotation of `marked`, and name its level; any other text stays, with None.
+
+    Blanks, punctuation, case, quotation marks and Unicode form make no difference. A text with a quotation further
+    inside has its level, too, and stays as it is.
+    """
+    if text.isascii() and "says" not in text.lower():
+        return text, None
+    form = same_text(text)
+    level = next((level for level in reversed(LEVELS) if level in _FORMS and _FORMS[level] in form), None)
+    if level is None:
+        return text, None
+    for said in (text, unicodedata.normalize("NFKC", text)):
+        if (found := _LEADS[level].match(said)) is not None:
+            body = said[found.end() :].rstrip()
+            end = max(map(body.rfind, _QUOTES))
+            if end >= 0 and not any(map(str.isalnum, body[end:])):
+                body = body[:end]
+            return body.strip(), level
+    return text, level
+
+
+def least_trust(text: str, trust: Trust) -> Trust:
+    """Give the trust of who says a text, or that of what it quotes if this is less."""
+    level = unmarked(text)[1]
+    return trust if level is None else min(trust, level, key=RANK.__getitem__)

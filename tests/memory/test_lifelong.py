@@ -244,7 +244,7 @@ def test_the_examples_of_the_docs(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.startswith("mug 1 is on desk 1\n")
     exec(told, names)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "ended notes:0: I like oat milk in my coffee. (no longer, since time 2)"
+    assert lines[1] == "ended notes:0: I like oat milk. (no longer, since time 2)"
     assert "soy" in lines[-3]
     assert lines[-1] == "2 2"
     exec(observed, names)

@@ -17,18 +17,18 @@ def begun(observation: str = "") -> LifelongMemory:
 @pytest.mark.parametrize(
     ("older", "denial", "ends"),
     [
-        ("My daughter Lily likes tea.", "Lily doesn't like tea anymore.", True),
-        ("Lily likes tea.", "My daughter Lily doesn't like tea anymore.", True),
-        ("Lily, my daughter, likes tea.", "My daughter, Lily, no longer likes tea.", True),
-        ("My daughter Lily likes tea.", "My daughter doesn't like tea.", True),
-        ("My oldest daughter Lily is allergic to nuts.", "Lily is not allergic to nuts.", True),
-        ("My daughter Lily's room is blue.", "Lily's room isn't blue.", True),
+        ("My daughter Lily likes tea.", "Lily doesn't like tea anymore.", False),
+        ("Lily likes tea.", "My daughter Lily doesn't like tea anymore.", False),
+        ("Lily, my daughter, likes tea.", "My daughter, Lily, no longer likes tea.", False),
+        ("My daughter Lily likes tea.", "My daughter doesn't like tea.", False),
+        ("My oldest daughter Lily is allergic to nuts.", "Lily is not allergic to nuts.", False),
+        ("My daughter Lily's room is blue.", "Lily's room isn't blue.", False),
         ("My sister Ann likes tea.", "My daughter Ann doesn't like tea.", False),
         ("My daughter Lily likes tea.", "Rose doesn't like tea.", False),
         ("My sister loves Paris.", "Paris is not large.", False),
         ("i like my coffee black", "i dont like my coffee black", True),
         ("I like tea and coffee.", "I don't like coffee.", False),
-        ("I like tea and coffee.", "I like neither tea nor coffee. I don't like tea. I don't like coffee.", True),
+        ("I like tea and coffee.", "I like neither tea nor coffee. I don't like tea. I don't like coffee.", False),
         ("I like tea, coffee and milk.", "I don't like tea, coffee and milk anymore.", True),
         ("I live in Paris and work in Rome.", "I no longer work in Rome.", False),
     ],
@@ -138,9 +138,9 @@ def test_what_of_the_users_own_is_denied_ends():
     assert memory.get_all("profile")[-1].text == "My password: password ('a:b')"
 
 
-def test_a_denial_of_a_part_ends_a_part():
+def test_a_denial_of_a_sentence_ends_a_part():
     memory = LifelongMemory()
-    memory.tell("I like tea and coffee.")
+    memory.tell("I like tea. I like coffee.")
     memory.tell("I don't like coffee anymore.")
     assert "in part no longer" in memory.retrieve("do I like tea?").render()
     assert memory.tell("I don't like tea.").ended

@@ -274,8 +274,45 @@ def test_marks():
     for level in LEVELS:
         text = marked('say "x"\nand go', level)
         assert unmarked(text) == (("say 'x' and go", level) if level in QUOTED else (text, None))
-    for plain in ("a document says: nothing", 'a document says: "', "", '"a"'):
+    for plain in ("", '"a"', "The document says nothing.", "Ben says: a document"):
         assert unmarked(plain) == (plain, None)
+
+
+NUTS = "I am not allergic to nuts."
+DISGUISES = [
+    " {}", "\n{}", "\t{} ", "\u200b{}", "{}.", "{},", "{} !", '"{}"', "({})",
+    "- {}", "> {}", "* {}", "**{}**", "\ufeff{}", "{}\u00ad",
+    "FYI: {}", "I read this. {}", "{}\nThat is all.",
+]  # fmt: skip
+FORMS = [
+    lambda text: text, str.upper, str.title, lambda text: text.replace('"', "”"), lambda text: text.replace('"', "'"),
+    lambda text: text.replace('"', ""), lambda text: text.replace('"', "«"), lambda text: text.replace(":", " :"),
+    lambda text: text.replace(" ", "\u00a0"), lambda text: text.replace(" ", "  "),
+    lambda text: text.replace(" ", "\n"),
+    lambda text: "\u200b".join(text), lambda text: text.replace("a", "ａ"), lambda text: text.replace(":", "："),
+    lambda text: text.replace(":", ""), lambda text: text.replace(" ", "-"), lambda text: text.replace(" ", "_"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trust", LOW)
+@pytest.mark.parametrize(("disguise", "form"), itertools.product(DISGUISES, range(len(FORMS))))
+def test_no_writing_of_a_quotation_raises_trust(trust, disguise, form):
+    first = LifelongMemory()
+    first.tell(NUTS, trust=trust)
+    said = disguise.format(FORMS[form](first.retrieve("nuts").items[0].text))
+    for memory in (first, LifelongMemory()):
+        for speaker in ("", "Ann"):
+            memory.tell(said, speaker=speaker)
+        assert {entry.trust for entry in memory.get_all()} == {trust}
+    other = LifelongMemory()
+    note = other.tell("I like tea.").notes[0].id
+    with pytest.raises(InvalidInputError, match="trust"):
+        other.update(note, said)
+    other.begin_task("t", said, "")
+    other.observe("read", said)
+    low = [entry for entry in other.get_all() if "allergic" in entry.text.lower() and entry.module == "notes"]
+    assert {entry.trust for entry in low} <= {trust}
+    assert not any("nuts" in entry.text.lower() for entry in other.get_all("profile"))
 
 
 def test_the_fixture_of_an_old_version_has_no_levels():

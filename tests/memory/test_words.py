@@ -62,10 +62,10 @@ def test_the_note_of_a_date_comes_first(told, asked):
 
 
 @pytest.mark.parametrize(
-    "text", ["I may go", "a march of 3 km", "99/99/2024", "room 12 05", "2024", "chapter 3", "", "13 13 2024"]
+    "text", ["I may go", "a march on Rome", "99/99/2024", "room 12 05", "2024", "chapter 3", "", "13 13 2024"]
 )
 def test_what_is_no_date_has_no_date_words(text):
-    assert [word for word in date_words(words_of(text)) if "-" in word] == []
+    assert date_words(words_of(text)) == []
 
 
 def test_same_text_differs_by_letters_digits_and_signs_only():

@@ -56,7 +56,7 @@ from ..parallel_calls import ParallelCalls
 from ..readers import EVERYDAY, Reader
 from ..readers.once import ReadOnce
 from ..readers.reading import Reading, unread_lines
-from ..recollection import count_tokens
+from ..recollection import EARLIER, count_tokens
 from ..spatial.events import checked_place
 from ..store.store import MemoryStore
 from ..trust import QUOTED, RANK, Trust, checked_trust, unmarked
@@ -348,8 +348,8 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
             if again is not None:
                 return again
             quoted, level = unmarked(text)
-            if level is not None and text.strip():
-                text, trust = quoted, min(trust, level, key=RANK.__getitem__)
+            if level is not None:
+                text, trust = quoted or text, min(trust, level, key=RANK.__getitem__)
             said: dict[str, Any] = {"text": text, "speaker": speaker, "when": when, "labels": labels, "trust": trust}
             given: dict[str, dict[str, Any]] = {"notes": said}
             if trust == "user" and self._is_user(speaker):
@@ -366,12 +366,12 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         if recalled is None or now is None or (now.module == "notes" and now.trust == trust and now.text == text):
             return None
         if now.module in ("notes", "profile"):
-            was = recalled.data["said"] if now.module == "notes" else recalled.text
+            was = recalled.data.get("said", recalled.text)
             if was != now.text:
                 return None  # it says something else by now
         entry = recalled.id
         name, number = module_and_number(entry, self._modules)
-        if name == "notes":
+        if name == "notes" and not recalled.text.endswith(EARLIER):
             changes = [{"do": "repeat", "id": int(number)}]
             self._record({"op": "tell", **where, "events": {name: {"op": "change", **where, "changes": changes}}})
         else:

@@ -16,7 +16,7 @@ from ...errors import InvalidInputError
 from ..arguments import checked_real, checked_text, shown
 from ..modules.note import SEEN
 from ..readers.reading import NOT, Reader, Reading
-from ..trust import QUOTED, Trust, checked_trust
+from ..trust import QUOTED, Trust, checked_trust, least_trust
 from ..views.images import image_record
 from ..views.views import checked_clock, checked_pose
 
@@ -138,7 +138,7 @@ def checked_observation(
         view["images"] = records
         names = [name for one, _, other, _ in rows for name in (one, other)]
         view["shows"] = [text for text in dict.fromkeys([said, *names]) if text]
-    return Observation(said, rows, view, failed, checked_trust("trust", trust))
+    return Observation(said, rows, view, failed, least_trust(said, checked_trust("trust", trust)))
 
 
 def checked_outcome(value: Any) -> Outcome:

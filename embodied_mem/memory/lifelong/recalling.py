@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..arguments import checked_number, checked_text
-from ..recollection import Item, Recollection, pack
-from ..trust import QUOTED
+from ..claims import Claim, claims_in
+from ..modules.note import TOLD, Note
+from ..recollection import EARLIER, Item, Recollection, pack
+from ..trust import QUOTED, RANK
+from ..words import content_words
 from .answers import Question, answers, best_of, weighed
 from .parts import PER_STEP, MemoryParts
 from .references import Recent
@@ -70,6 +73,8 @@ class Recalling(MemoryParts):
             weight = self.notes.word_weight if self.notes is not None else None
             found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
             items = [weighed(item) if item.trust in QUOTED else item for some in found for item in some]
+            if not asked.of_task:
+                items = self._newer_first(items, asked)
             if k is not None:
                 items = best_of(items, k)
             self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)
@@ -89,6 +94,64 @@ class Recalling(MemoryParts):
             self._cache[key] = found
         return found
 
+    def _newer_first(self, items: list[Item], asked: Question) -> list[Item]:
+        """Put the newest before what the same speaker said of the same before, and mark that as earlier."""
+        if (notes := self.notes) is None:
+            return items
+        told = [(item, self._told_of(item)) for item in sorted(items, key=lambda item: -item.score)]
+        newer: dict[
+            str, list[tuple[int, int, Claim]]
+        ] = {}  # stem -> time, position and claim of the notes that have it
+        for position, (item, note) in enumerate(told):
+            if note is not None and item.module == "notes":
+                for claim in notes.claims_of(note):
+                    for word in claim.content:
+                        newer.setdefault(word, []).append((_last_told(note, asked.as_of), position, claim))
+        words = set(content_words(asked.query))
+        found: dict[int, Item] = {}
+        for position, (item, note) in enumerate(told):
+            latest = -1
+            if note is not None and len(newer) > 1:
+                time = _last_told(note, asked.as_of)
+                for old in notes.claims_of(note) if item.module == "notes" else claims_in(_said(item)):
+                    if words.isdisjoint(old.content):
+                        continue
+                    for after, other, new in {row for word in old.content for row in newer.get(word, ())}:
+                        if after > time and self._may_follow(told[other][1], note) and new.follows(old, words):
+                            time, latest = after, other
+            if latest >= 0:
+                found.setdefault(latest, told[latest][0]._replace(score=max(item.score, told[latest][0].score)))
+                if item.trust not in QUOTED:
+                    item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
+            found.setdefault(position, item)
+            if latest >= 0 and position in found:
+                found[position] = item._replace(score=found[position].score)
+        return list(found.values())
+
+    def _told_of(self, item: Item) -> Note | None:
+        """The note that an item of the notes or the profile says again; None if it is over, or was not told."""
+        if self.notes is None or item.module not in ("notes", "profile"):
+            return None
+        numbers = [int(item.id.partition(":")[2])] if item.module == "notes" else item.data["notes"]
+        note = self.notes.notes.get(max(numbers, default=-1))
+        return None if note is None or note.kind != TOLD or note.ended is not None else note
+
+    def _may_follow(self, new: Note | None, old: Note) -> bool:
+        assert new is not None
+        assert self.notes is not None
+        return RANK[new.trust] >= RANK[old.trust] and self.notes.voice(new.speaker) == self.notes.voice(old.speaker)
+
     def explain(self) -> str:
         """Why each item of the last retrieval was found, and what was left out for the budget."""
         return "nothing was asked yet" if self._last is None else self._last.explain()
+
+
+def _last_told(note: Note, as_of: int | None) -> int:
+    times = [source.time for source in note.sources if as_of is None or source.time <= as_of]
+    return times[-1] if times else note.created
+
+
+def _said(item: Item) -> str:
+    """The sentence that knowledge of the profile stands for."""
+    alias, description = item.data["alias"], item.data["description"]
+    return str(alias) if alias == description else f"{alias} is {description}"

@@ -2,7 +2,7 @@
 
 receipt = memory.tell("I don't like oat milk anymore, I prefer soy.")
 receipt.notes[0].id                        # "notes:7": the text itself
-[old.text for old in receipt.ended]        # ["I like oat milk in my coffee. (no longer, since time 9)"]
+[old.text for old in receipt.ended]        # ["I like oat milk. (no longer, since time 9)"]
 print(receipt.render())
 """
 

@@ -18,6 +18,7 @@ from ...errors import InvalidInputError
 from ..arguments import checked_mapping, checked_number, checked_text, shown
 from ..recollection import Item, Recollection
 from ..trust import Trust, checked_trust
+from ..words import same_text
 
 _RECENT = 16
 _PASSING = "temporal"
@@ -38,21 +39,22 @@ class Recent:
 
     def __init__(self) -> None:
         self._given: collections.deque[tuple[Item, ...]] = collections.deque(maxlen=_RECENT)
+        self._forms: dict[str, Item] | None = None  # made when something is told
 
     def add(self, found: Recollection) -> None:
         self._given.append(found.items)
+        self._forms = None
 
     def item_of(self, text: str) -> Item | None:
-        """What was recalled in these words; None for any other text."""
-        said = " ".join(text.split()).rstrip(".! ")
-        item: Item
-        for item in itertools.chain.from_iterable(reversed(self._given)):
-            if item.id and item.module != _PASSING and " ".join(item.text.split()).rstrip(".! ") == said:
-                return item
-        return None
+        """What was recalled in these words, however they are written; None for any other text."""
+        if self._forms is None:
+            items = itertools.chain.from_iterable(self._given)
+            self._forms = {same_text(item.text): item for item in items if item.id and item.module != _PASSING}
+        return self._forms.get(same_text(text))
 
     def clear(self) -> None:
         self._given.clear()
+        self._forms = None
 
 
 class References:

@@ -18,7 +18,7 @@ from ...errors import InvalidInputError
 from ..arguments import checked_number, checked_text, shown
 from ..modules.note import Value, all_labels, new_labels
 from ..store.module import Selector
-from ..trust import RANK, Trust, checked_trust
+from ..trust import RANK, Trust, checked_trust, least_trust
 from .export import exported, imported
 from .forgetting import Forgetting
 from .kept import Kept, all_kept, as_it_was, history_of, kept, module_and_number
@@ -93,13 +93,13 @@ class SingleEntries(Forgetting):
         Args:
             id: of the note.
             text, labels: None for what it has.
-            trust: of who changes it; the note keeps its own.
+            trust: of who changes it; the note keeps its own. A text that is a quotation has that of its source.
 
         Raises:
             InvalidInputError: there is no such note, or its source is trusted more. What is not a note follows from
                 what was told and seen: tell or observe what is so.
         """
-        trust = checked_trust("trust", trust)
+        trust = least_trust("" if text is None else checked_text("text", text), checked_trust("trust", trust))
         with self._turns_taken.turn:
             name, number = module_and_number(id, self._modules)
             if name != "notes" or self.notes is None or self.get(id) is None:

@@ -29,8 +29,9 @@ from ..arguments import (
     checked_texts,
     shown,
 )
-from ..claims import Claim, claims_in
+from ..claims import Claim, claims_in, tells_nothing
 from ..graph.records import Scope
+from ..mentions import normal
 from ..recollection import Item
 from ..relevance import relevance, squashed
 from ..store.module import RecordedModule, Selector
@@ -100,6 +101,7 @@ class NoteMemory(RecordedModule):
         self._claims: dict[int, list[Claim]] = {}
         self._denying: set[int] = set()
         self._asking: set[int] = set()
+        self._idle: dict[int, frozenset[str]] = {}  # the stems of notes that tell nothing
         self._timed: set[int] = set()
         self._words = WordIndex()
         self._conversations = WordIndex()
@@ -164,18 +166,25 @@ class NoteMemory(RecordedModule):
         return self._next if known is None or self.notes[known].ended is not None else known
 
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
-        """(note, its claim) that a new claim of a speaker ends: never one of a source that is trusted more."""
+        """(note, its claim) that a new claim of a speaker ends: the speaker's own, of no more trusted source."""
         found = []
-        named = self._words.with_all(sorted(new.sought))
+        named = self._words.with_all(sorted(set(new.content)))
+        who = self.voice(speaker)
         for number in sorted(named if new.denied else named & self._denying):
             note = self.notes[number]
-            if note.kind != TOLD or (note.speaker != speaker and new.first) or RANK[trust] < RANK[note.trust]:
+            if note.kind != TOLD or RANK[trust] < RANK[note.trust] or self.voice(note.speaker) != who:
                 continue
             over = {end.claim for end in note.ends}
-            found += [(number, i) for i, old in enumerate(self._claims_of(note)) if i not in over and new.ends(old)]
+            found += [(number, i) for i, old in enumerate(self.claims_of(note)) if i not in over and new.ends(old)]
         return found
 
-    def _claims_of(self, note: Note) -> list[Claim]:
+    def voice(self, speaker: str) -> str:
+        """Give one name for all ways to write a speaker; the user of the scope has none."""
+        name = normal(speaker)
+        return "" if name == normal(self.scope.user or "") else name
+
+    def claims_of(self, note: Note) -> list[Claim]:
+        """List the claims of a note."""
         claims = self._claims.get(note.id)
         if claims is None:
             claims = self._claims[note.id] = claims_in(note.text)[: note.num_claims]
@@ -285,6 +294,7 @@ class NoteMemory(RecordedModule):
         self._vectors.remove(note.id)
         for kind in (self._denying, self._asking, self._timed):
             kind.discard(note.id)
+        self._idle.pop(note.id, None)
         if (conversation := self._conversation_of.pop(note.id, None)) is not None:
             self._conversations.reduce(conversation, content_words(about(note)))
 
@@ -297,6 +307,8 @@ class NoteMemory(RecordedModule):
                 self._denying.add(note.id)
             if note.text.rstrip().endswith("?"):
                 self._asking.add(note.id)
+            if note.kind == TOLD and tells_nothing(note.text):
+                self._idle[note.id] = frozenset(content_words(note.text))
             if tells_when(words_of(note.text)):
                 self._timed.add(note.id)
             if (conversation := note.conversation) is not None:
@@ -329,7 +341,7 @@ class NoteMemory(RecordedModule):
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
         if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
         before it. A question gets `_QUESTION` of its own score, and what is no longer so `_PAST`. The numbers were
-        chosen on five dialogues of LoCoMo.
+        chosen on five dialogues of LoCoMo. A question or small talk that says no more than the query is no answer.
 
         Args:
             query: a question, or any text.
@@ -340,7 +352,8 @@ class NoteMemory(RecordedModule):
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         if not self.notes or not k:
             return []
-        shares = self._words.search(content_words(query))
+        asked = content_words(query)
+        shares, words = self._words.search(asked), set(asked)
         cosines = dict(self._vectors.search(query, _MAX_SIMILAR + k, above=0.0))
         own = self._own_scores(query, shares, cosines)
         few = heapq.nlargest(_MAX_BEST + 4 * k, own, key=own.__getitem__)
@@ -357,6 +370,8 @@ class NoteMemory(RecordedModule):
                 continue
             if not scores[number]:
                 break
+            if number in self._idle and self._idle[number] <= words:
+                continue
             best.append(self._item(note, scores[number], shares.get(number, 0.0), cosines.get(number, 0.0), as_of))
             if len(best) == 2 * k:
                 break
@@ -405,7 +420,7 @@ class NoteMemory(RecordedModule):
         last = note.sources[-1]
         sources = tuple(dict.fromkeys(source.episode for source in note.sources))
         why = f"{share:.2f} of the query's words, {cosine:.2f} similar" + (", no longer so" if over else "")
-        data = {"id": f"notes:{note.id}", "said": note.text, "speaker": note.speaker, "when": note.when}
+        data: dict[str, Any] = {"id": f"notes:{note.id}", "said": note.text, "speaker": note.speaker, "when": note.when}
         score *= _PAST if over else 1.0
         return Item(text, "notes", score, why, last.episode, last.step, sources, data, data["id"], note.trust)
 
@@ -430,6 +445,7 @@ class NoteMemory(RecordedModule):
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
         other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
+        other._idle = dict(self._idle)
         other._conversation_ids = dict(self._conversation_ids)
         other._conversation_of = dict(self._conversation_of)
         other._conversations = self._conversations.fork()

@@ -40,6 +40,7 @@ from ..graph.records import Scope
 from ..recollection import Item
 from ..relevance import SIMILAR
 from ..store.module import RecordedModule, Selector
+from ..trust import unmarked
 from ..vectors.lexical import Embedder
 from ..vectors.text_index import QueryEmbedder, TextIndex
 from .chat import extracted, referred, reformulated, resolved
@@ -115,6 +116,8 @@ class UserProfile(RecordedModule):
         """
         text = checked_text("text", text)
         event: dict[str, Any] = {"op": "tell", "time": time, "episode": episode, "step": step, "changes": []}
+        if unmarked(text)[1] is not None:
+            return event  # what others say is nothing of the user's
         read = None if self._writer is None else extracted(self._writer, text)
         if read is None:
             resolutions = [(knowledge, self._resolve(knowledge)) for knowledge in knowledge_in(text)]

@@ -165,7 +165,7 @@ def names_in(text: str) -> list[str]:
 
 def knowledge_in(text: str) -> list[Knowledge]:
     """What the sentences of a user tell about the user, in their order."""
-    text = legible(text)
+    text = " ".join(part for part in _SENTENCE.split(legible(text)) if not part.rstrip().endswith("?"))
     if _TELLS.search(text) is None:
         return []
     sentences = [
