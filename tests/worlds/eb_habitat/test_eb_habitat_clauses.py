@@ -13,7 +13,7 @@ from embodied_mem.agents.rollout import rollout
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from embodied_mem.worlds.eb_habitat.wording.instruction import Goal, understand
 from tests.worlds.eb_habitat.eb_habitat_home import PARTS, SINK, SOFA, TABLE, episode, placed, quantified
-from tests.worlds.eb_habitat.test_eb_habitat_relations import BLACK, BROWN, LAYOUT, LEFT_DRAWER, RIGHT, TV
+from tests.worlds.eb_habitat.eb_habitat_layout import BLACK, BROWN, LAYOUT, LEFT_DRAWER, RIGHT, TV
 
 COUCH, FRIDGE, BASIN, LEFT = "sofa", "refrigerator", "sink in the kitchen", "left counter in the kitchen"
 A, B = [("apple", COUCH)], [("pear", BASIN)]
