@@ -55,6 +55,7 @@ _NO_MORE = re.compile(r"\b(?:any ?more|any longer|no longer|no more)\b")
 _OVER = re.compile(
     r"\b(?:stopped|quit|quitted|ceased|gave up|given up) (?=\w+ing\b)|(?<!\bbe )(?<!\bget )(?<!\bgot )\bused to\b"
 )
+_MAY_DENY = re.compile(r"n['’]?t\b|no|never|any|stopped|quit|ceased|up|used")
 _DEPENDENT = re.compile(r"\b(?:who|whom|whose|which|that|where|when|if|because|while|than|as|to|without)\b")
 _NO_WORDS = frozenset(("a", "an", "the", "any", "some", "again", "now", "and", "so", "oh", "yes", "no", "actually"))
 _FIRST = re.compile(r"(?:(?:and|so|well|oh|yes|no|actually|now|but),? )*(?:i|we)\b")
@@ -69,6 +70,7 @@ class Claim(NamedTuple):
         denied: whether it says that this is not so.
         over: whether it says that this was so and is over: nothing ends that.
         content: stems of the words with meaning, in order.
+        stems: the same as a set.
         first: whether the speaker is its subject.
     """
 
@@ -76,6 +78,7 @@ class Claim(NamedTuple):
     denied: bool
     over: bool
     content: tuple[str, ...]
+    stems: frozenset[str]
     first: bool
 
     def ends(self, older: Claim) -> bool:
@@ -87,8 +90,10 @@ class Claim(NamedTuple):
 
         Both have the same subject. One contains the other, or they differ in one stretch of words after the subject.
         """
-        old, new = set(older.content), set(self.content)
-        if self.first != older.first or not old & new or (old == new and self.denied == older.denied):
+        if self.first != older.first:
+            return False
+        old, new = older.stems, self.stems
+        if not old & new or (old == new and self.denied == older.denied):
             return False
         numbers = [{word for word in words if word[0].isdigit()} for words in (old, new)]
         if all(numbers) and numbers[0] != numbers[1]:
@@ -143,9 +148,11 @@ def _claim(clause: str) -> Claim | None:
     """The claim of a normal clause; None for none."""
     if not clause or _CONDITION.match(clause):
         return None
-    plain = _BARE_NOT.sub(r"\1n't", clause).replace("won't", "will not").replace("can't", "can not")
-    plain = _BE.sub(" be", _SHORT_NOT.sub(" not", plain))
-    cues = [cue.search(plain) for cue in (_NOT, _NO, _NO_MORE, _OVER)]
+    plain, cues = _BE.sub(" be", clause), list[re.Match[str] | None]([None] * 4)
+    if _MAY_DENY.search(clause):
+        plain = _BARE_NOT.sub(r"\1n't", clause).replace("won't", "will not").replace("can't", "can not")
+        plain = _BE.sub(" be", _SHORT_NOT.sub(" not", plain))
+        cues = [cue.search(plain) for cue in (_NOT, _NO, _NO_MORE, _OVER)]
     denied = any(cues)
     if denied:
         first = min(cue.start() for cue in cues if cue)
@@ -158,7 +165,11 @@ def _claim(clause: str) -> Claim | None:
     bare = tuple(word if _is_past(word) else stem(word) for word in words if word not in _NO_WORDS)
     if denied and not sure:
         bare = ("not", *bare)
-    return Claim(bare, denied, bool(cues[3]), content, _FIRST.match(clause) is not None) if bare else None
+    return (
+        Claim(bare, denied, bool(cues[3]), content, frozenset(content), _FIRST.match(clause) is not None)
+        if bare
+        else None
+    )
 
 
 def _is_past(word: str) -> bool:

@@ -8,6 +8,7 @@ memory.explain()
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from .parts import PER_STEP, MemoryParts
 from .references import Recent
 
 _MAX_CACHED = 256
+_MORE = 4
+"""Items beyond those asked for that may come first in place of duplicates."""
 
 
 class Recalling(MemoryParts):
@@ -99,33 +102,44 @@ class Recalling(MemoryParts):
         if (notes := self.notes) is None:
             return items
         told = [(item, self._told_of(item)) for item in sorted(items, key=lambda item: -item.score)]
-        newer: dict[
-            str, list[tuple[int, int, Claim]]
-        ] = {}  # stem -> time, position and claim of the notes that have it
+        having: dict[str, list[tuple[int, int, Claim]]] = {}  # stem -> time, position and claim of notes that have it
+        ending: dict[str, list[tuple[int, int, Claim]]] = {}  # the same, of those that end in it
+        voices: dict[str, str] = {note.speaker: notes.voice(note.speaker) for _, note in told if note is not None}
         for position, (item, note) in enumerate(told):
             if note is not None and item.module == "notes":
+                time = _last_told(note, asked.as_of)
                 for claim in notes.claims_of(note):
+                    row = time, position, claim
                     for word in claim.content:
-                        newer.setdefault(word, []).append((_last_told(note, asked.as_of), position, claim))
+                        having.setdefault(word, []).append(row)
+                    if claim.content:
+                        ending.setdefault(claim.content[-1], []).append(row)
         words = set(content_words(asked.query))
         found: dict[int, Item] = {}
         for position, (item, note) in enumerate(told):
             latest = -1
-            if note is not None and len(newer) > 1:
-                time = _last_told(note, asked.as_of)
-                for old in notes.claims_of(note) if item.module == "notes" else claims_in(_said(item)):
+            if note is not None and len(having) > 1 and (asked.k is None or position < asked.k + _MORE):
+                time, who = _last_told(note, asked.as_of), voices[note.speaker]
+                alone = item.module == "notes" or note.num_claims == 1
+                for old in notes.claims_of(note) if alone else claims_in(_said(item)):
                     if words.isdisjoint(old.content):
                         continue
-                    for after, other, new in {row for word in old.content for row in newer.get(word, ())}:
-                        if after > time and self._may_follow(told[other][1], note) and new.follows(old, words):
-                            time, latest = after, other
+                    # One that follows has the last word of the older one, or ends in one of its words.
+                    rows = itertools.chain(having.get(old.content[-1], ()), *(ending.get(w, ()) for w in old.content))
+                    for after, other, new in rows:
+                        if after > time and new.follows(old, words):
+                            by = told[other][1]
+                            if by is not None and voices[by.speaker] == who and RANK[by.trust] >= RANK[note.trust]:
+                                time, latest = after, other
             if latest >= 0:
-                found.setdefault(latest, told[latest][0]._replace(score=max(item.score, told[latest][0].score)))
+                newer = told[latest][0]
+                found.setdefault(latest, newer._replace(score=max(item.score, newer.score)))
                 if item.trust not in QUOTED:
                     item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
+                if position in found:
+                    item = item._replace(score=found[position].score)
+                found[position] = item
             found.setdefault(position, item)
-            if latest >= 0 and position in found:
-                found[position] = item._replace(score=found[position].score)
         return list(found.values())
 
     def _told_of(self, item: Item) -> Note | None:
@@ -135,11 +149,6 @@ class Recalling(MemoryParts):
         numbers = [int(item.id.partition(":")[2])] if item.module == "notes" else item.data["notes"]
         note = self.notes.notes.get(max(numbers, default=-1))
         return None if note is None or note.kind != TOLD or note.ended is not None else note
-
-    def _may_follow(self, new: Note | None, old: Note) -> bool:
-        assert new is not None
-        assert self.notes is not None
-        return RANK[new.trust] >= RANK[old.trust] and self.notes.voice(new.speaker) == self.notes.voice(old.speaker)
 
     def explain(self) -> str:
         """Why each item of the last retrieval was found, and what was left out for the budget."""
