@@ -2,6 +2,7 @@
 
     python experiments/faults.py --hours 3                        # all attacks; given again, it goes on
     python experiments/faults.py --hours 0.2 --attacks kill_write flip_log --seed 7
+    python experiments/faults.py --planted                        # does each attack find the fault planted for it?
     python experiments/faults.py --replay runs/faults/failing/flip_log-0-12
     python experiments/faults.py --hours 0 --output experiments/results/faults.json      # write what is there
 
@@ -23,6 +24,7 @@ import sys
 import time
 
 from attacks import ATTACKS, Outcome, attack
+from attacks.planted import PLANTED
 from embodied_mem.atomic_file import write_text
 from embodied_mem.evaluation.report import commit
 from embodied_mem.progress import Progress
@@ -97,6 +99,20 @@ def replay(folder: pathlib.Path) -> int:
     return len(outcome.faults)
 
 
+def show_planted(seed: int) -> int:
+    """Plant each fault and print what its attack says; the number of those that are not found."""
+    missed = 0
+    for planted, name in PLANTED.items():
+        case = 0
+        while not (outcome := attack(name, seed, first=case, cases=1, planted=planted)).faults and case < 7:
+            case += 1
+        seen = outcome.faults[0]["seen"] if outcome.faults else "MISSED"
+        missed += not outcome.faults
+        print(f"{planted} by {name}, case {case}: {seen}", flush=True)
+    print(f"{len(PLANTED) - missed} of {len(PLANTED)} planted faults found")
+    return missed
+
+
 def main() -> int:
     """Run the campaign, print its table, and return the number of faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,10 +122,13 @@ def main() -> int:
     parser.add_argument("--turn", type=float, default=20.0, help="seconds of one turn (default 20)")
     parser.add_argument("--run_dir", type=pathlib.Path, default=pathlib.Path("runs/faults"))
     parser.add_argument("--output", type=pathlib.Path, help="write the result here as well")
+    parser.add_argument("--planted", action="store_true", help="plant a fault for each attack; it must be found")
     parser.add_argument("--replay", type=pathlib.Path, help="folder of one fault, to be made again")
     args = parser.parse_args()
     if args.replay:
         return replay(args.replay)
+    if args.planted:
+        return show_planted(args.seed)
     args.run_dir.mkdir(parents=True, exist_ok=True)
     if "mutate_native" in args.attacks and args.hours:
         from attacks.mutations import build

@@ -24,13 +24,16 @@ import sys
 import tempfile
 from typing import NamedTuple
 
+from .planted import preloaded
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
 """A case that takes longer hangs."""
 
 ATTACKS = {
     "kill_write": "kills", "kill_snapshot": "kills", "kill_forget": "kills", "kill_open": "kills",
-    "kill_vectors": "kills",
+    "kill_vectors": "kills", "kill_threads": "kills", "kill_files": "kills", "kill_lock": "kills",
+    "power_loss": "kills",
     "flip_log": "flips", "flip_snapshot": "flips", "flip_graph": "flips", "flip_vectors": "flips",
     "flip_recording": "flips", "flip_bank": "flips", "flip_game": "flips", "flip_worlds": "flips",
     "flip_gguf": "flips", "flip_safetensors": "flip_weights", "flip_bundle": "flip_weights",
@@ -39,7 +42,8 @@ ATTACKS = {
     "mutate_bank": "mutations", "mutate_state": "mutations", "mutate_answer": "mutations",
     "full_disk": "disk", "threads_store": "threads", "threads_memory": "threads", "threads_graph": "threads",
     "threads_vectors": "threads", "threads_envs": "threads",
-    "fork": "forks", "server": "server", "scopes": "scopes",
+    "fork": "forks", "server": "server", "scopes": "scopes", "kill_mcp": "doors", "kill_langgraph": "doors",
+    "doors": "doors",
 }  # fmt: skip
 """Name -> module of this package that has a function of that name."""
 
@@ -76,6 +80,7 @@ def attack(
     cases: int = 1 << 60,
     seconds: float = 1e9,
     keep: pathlib.Path | None = None,
+    planted: str = "",
 ) -> Outcome:
     """Run cases `first`, `first` + 1, ... in another process, and another one where a case ends or hangs that.
 
@@ -83,12 +88,15 @@ def attack(
         name: of `ATTACKS`.
         cases, seconds: it stops at whichever comes first; one case is made in any event.
         keep: folder that gets the inputs of faults; None: nobody keeps them.
+        planted: a fault of `planted.PLANTED` that the attack must find.
     """
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="attack-", dir=_memory_disk()))
     total = Outcome()
     try:
         while True:
-            part = _process(name, seed, first + total.cases, cases - total.cases, seconds - total.seconds, scratch)
+            part = _process(
+                name, seed, first + total.cases, cases - total.cases, seconds - total.seconds, scratch, planted
+            )
             for fault in part.faults:
                 fault["folder"] = _kept(keep, name, seed, fault, scratch)
             total = Outcome(
@@ -101,11 +109,15 @@ def attack(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _process(name: str, seed: int, first: int, cases: int, seconds: float, scratch: pathlib.Path) -> Outcome:
-    """What one process got done: it tells after each case, so a crash costs no count."""
+def _process(
+    name: str, seed: int, first: int, cases: int, seconds: float, scratch: pathlib.Path, planted: str
+) -> Outcome:
+    """Count what one process got done; it tells after each case, so a crash costs no count."""
     command = [sys.executable, "-m", "experiments.attacks", name, str(seed), str(first), str(cases), str(seconds)]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "EMBODIED_MEM_PLANTED": planted}
+    if planted or name == "power_loss":
+        environment["LD_PRELOAD"] = str(preloaded())
     errors = open(scratch / "stderr", "w+")  # noqa: SIM115  closed below
     process = subprocess.Popen(
         [*command, str(scratch)],
@@ -127,7 +139,12 @@ def _process(name: str, seed: int, first: int, cases: int, seconds: float, scrat
             outcome.landed += told["landed"]
             outcome.cases += 1
             outcome.seconds = told["seconds"]
+            if "seen" in told:
+                break  # what it has forked may hold the pipe open
     finally:
+        if outcome.faults:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE_S)  # it ends by itself
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # and what a case has left
         code = process.wait()

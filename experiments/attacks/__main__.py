@@ -16,12 +16,14 @@ import time
 import traceback
 
 from . import ATTACKS, Counts
+from .planted import plant
 
 
 def main() -> None:
     """Make the cases."""
     name, seed, first, cases, seconds, scratch = sys.argv[1:]
     function = getattr(importlib.import_module(f"{__package__}.{ATTACKS[name]}"), name)
+    plant(os.environ.get("EMBODIED_MEM_PLANTED", ""))
     out = os.dup(1)
     os.dup2(2, 1)  # what the library prints is not told
     began = time.monotonic()

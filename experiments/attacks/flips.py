@@ -108,17 +108,22 @@ def _read_store(folder: pathlib.Path, read_only: bool) -> tuple[list[str], bool]
     return [row[3] for row in notes.rows], bool(report.damage or report.problems)
 
 
-def _damaged_store(rng: random.Random, folder: pathlib.Path, damage: Callable[[random.Random, pathlib.Path], None]):
+def _damaged_store(rng: random.Random, folder: pathlib.Path, damage: Callable[[random.Random, pathlib.Path], int]):
+    """Open stores after `damage`, which returns how many of the first notes lie before all that it changed."""
     expected, said = _read_store(_store(folder / "store"), True)
     assert (len(expected), said) == (24, False)
     for _ in range(TRIES // 2):
-        damage(rng, _store(folder / "store"))
+        intact = damage(rng, _store(folder / "store"))
         for read_only in (True, False):
             was_refused, found = refused(lambda read_only=read_only: _read_store(folder / "store", read_only))
             if was_refused:
                 continue
             texts, said = found
             assert texts == expected[: len(texts)], f"other notes: {texts}"
+            assert len(texts) >= intact, f"{intact - len(texts)} notes before the damage are gone"
+            if not read_only:
+                again, _ = _read_store(folder / "store", True)
+                assert again == texts, f"{len(texts) - len(again)} notes are gone when it is opened again"
             assert said or texts == expected, f"{len(expected) - len(texts)} of the last notes are gone without a word"
     return Counts(TRIES // 2, TRIES // 2)
 
@@ -126,18 +131,23 @@ def _damaged_store(rng: random.Random, folder: pathlib.Path, damage: Callable[[r
 def flip_log(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Files of events: bits, cuts anywhere and at the end of a record, a last file that is gone."""
 
-    def damage(rng: random.Random, store: pathlib.Path) -> None:
+    def damage(rng: random.Random, store: pathlib.Path) -> int:
         logs = sorted(store.glob("*.log"))
         path = rng.choice(logs)
         kind = rng.randrange(8)
+        if kind < 2:
+            path = logs[-1]
+        before = path.read_bytes()
+        ends = _record_ends(before)
         if kind == 0:
-            logs[-1].unlink()
-        elif kind == 1:
-            data = logs[-1].read_bytes()
-            ends = _record_ends(data)
-            logs[-1].write_bytes(data[: rng.choice(ends[:-1])])
+            after = b""
+            path.unlink()
         else:
-            path.write_bytes(damaged(rng, path.read_bytes()))
+            after = before[: rng.choice(ends[:-1])] if kind == 1 else damaged(rng, before)
+            path.write_bytes(after)
+        same = next((i for i, (one, two) in enumerate(zip(before, after)) if one != two), min(len(before), len(after)))
+        first = int(path.stem.rpartition("-")[2], 16)
+        return first - 1 + sum(end <= same for end in ends[1:])
 
     return _damaged_store(rng, folder, damage)
 
@@ -154,9 +164,10 @@ def _record_ends(data: bytes) -> list[int]:
 def flip_snapshot(rng: random.Random, folder: pathlib.Path) -> Counts:
     """The snapshot of a store."""
 
-    def damage(rng: random.Random, store: pathlib.Path) -> None:
+    def damage(rng: random.Random, store: pathlib.Path) -> int:
         (path,) = store.glob("*.bin")
         path.write_bytes(damaged(rng, path.read_bytes()))
+        return 0
 
     return _damaged_store(rng, folder, damage)
 

@@ -1,8 +1,8 @@
-"""SIGKILL at random moments in write, snapshot, forget and open of a memory store, and in the save of a vector index.
+"""SIGKILL at random moments in write, snapshot, forget and open of a memory store, and in the save of other files.
 
 A writer is a fork of this process and tells on a shared page what it is doing and what was acknowledged; so a kill is
 known to have landed in the middle of an operation, and what must be found afterwards is known. Several writers die in
-one folder, each going on with what the one before left.
+one folder, each going on with what the one before left. `power_loss` keeps what was synced alone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ import mmap
 import os
 import pathlib
 import random
+import re
+import shutil
 import signal
+import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from embodied_mem.memory import MemoryStore, VectorIndex
+from embodied_mem.atomic_file import remove_leftovers, write_bytes
+from embodied_mem.errors import StorageError
+from embodied_mem.memory import MemoryBank, MemoryStore, VectorIndex
+from embodied_mem.types import Episode, Step
 
 from . import Counts
 from .notes_module import Notes
@@ -158,6 +165,9 @@ def _check(
         number = store.last_event
     assert texts == [f"{'gone' if n % 3 == 0 else 'kept'} {n}" for n in _numbers(texts)], f"other texts: {texts}"
     now = set(_numbers(texts))
+    if not (read_only and doing in (_FORGET, _OPENING)):  # who may not write leaves a killed forget as it is
+        written = {int(n) for n in re.findall(rb'gone (\d+)"', b"".join(map(_bytes, folder.iterdir())))}
+        assert {n for n in written if n <= number} <= now, "what was forgotten is in the folder's files"
     assert len(now) == len(texts), "an event is there twice"
     if number == last:
         assert now == expected, f"acknowledged {sorted(expected - now)} lost, {sorted(now - expected)} too many"
@@ -168,6 +178,10 @@ def _check(
         assert number == last + 1, f"expected event {last} or one more, got {number}"
         assert now == under_way, f"expected {sorted(under_way)}, got {sorted(now)}"
     return number, now
+
+
+def _bytes(path: pathlib.Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _numbers(texts: list[str]) -> list[int]:
@@ -208,3 +222,174 @@ def kill_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
     assert not left, f"the removed vector is in {left}"
     assert [item.name for item in folder.iterdir()] == ["v.idx"], "files of killed saves are left"
     return Counts(KILLS, landed)
+
+
+def _child(work: Callable[[], object]) -> int:
+    """Fork a writer that does its work until it is killed; return its process id."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(_LIFETIME_S)
+        try:
+            while True:
+                work()
+        except BaseException as error:
+            os.write(2, f"the writer failed: {error!r}\n".encode())
+        os._exit(1)
+    return child
+
+
+def _killed(child: int, wait: float) -> None:
+    time.sleep(wait)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the writer ended by itself"
+
+
+def kill_threads(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """Kill while several threads record: a thread's acknowledged events are there, in order, and at most one more."""
+    count, landed = rng.randrange(2, 5), 0
+    done = [0] * count
+    for number in range(KILLS):
+        page, fsync = Page(), rng.choice(["never", "interval", "always"])
+
+        def record(store: MemoryStore, mine: int, page: Page = page) -> None:
+            for i in range(done[mine], 1 << 30):
+                page.put(_BEGUN + 16 * mine, i + 1)
+                store.record("notes", {"user": f"user {mine}", "text": f"{mine} {i}"})
+                page.put(_LAST + 16 * mine, i + 1)
+
+        def write(page: Page = page, fsync: str = fsync) -> None:
+            store = MemoryStore(folder / "store", {"notes": Notes()}, fsync=fsync, segment_bytes=4000)
+            threads = [threading.Thread(target=record, args=(store, mine)) for mine in range(count)]
+            for thread in threads:
+                thread.start()
+            page.put(_DOING, _WRITE)
+            threads[0].join()
+
+        child = _child(write)
+        deadline = time.monotonic() + _LIFETIME_S
+        while page.get(_DOING) != _WRITE and time.monotonic() < deadline:
+            time.sleep(1e-4)
+        _killed(child, rng.random() ** 2 * 5e-3)
+        notes = Notes()
+        with MemoryStore(folder / "store", {"notes": notes}, fsync="never", read_only=number % 2 == 0):
+            texts = [row[3] for row in notes.rows]
+        for mine in range(count):
+            begun, told = page.get(_BEGUN + 16 * mine), page.get(_LAST + 16 * mine)
+            landed += begun > told
+            own = [text for text in texts if text.startswith(f"{mine} ")]
+            assert own == [f"{mine} {i}" for i in range(len(own))], f"of thread {mine}: {own}"
+            assert max(told, done[mine]) <= len(own) <= max(begun, done[mine]), (
+                f"of thread {mine} {told} events were acknowledged and {begun} begun, {len(own)} are there"
+            )
+            done[mine] = len(own)
+    return Counts(KILLS * count, landed)
+
+
+def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """Kill while a bank or another file is replaced, and read it meanwhile: it is always one of the whole versions."""
+    banks = [MemoryBank(), MemoryBank()]
+    for size, bank in zip((3, 40), banks):
+        for i in range(size):
+            bank.add(
+                Episode(f"game {i}", "put a mug in desk.", (Step("You see a mug 1.", "take mug 1"),), True, "Won.")
+            )
+    versions, path = [b"a" * rng.randrange(1, 40_000), b"b" * rng.randrange(1, 40_000)], folder / "file"
+    is_bank = rng.random() < 0.5
+
+    def write(version: int) -> None:
+        banks[version].save(path) if is_bank else write_bytes(path, versions[version])
+
+    def check() -> None:
+        if is_bank:
+            assert len(MemoryBank.load(path)) in (3, 40)
+        else:
+            assert path.read_bytes() in versions, "the file is neither the old nor the new one"
+
+    write(0)
+    for _ in range(KILLS):
+        child = _child(lambda: (write(1), write(0)))
+        end = time.monotonic() + rng.random() * 5e-3
+        while time.monotonic() < end:
+            check()
+        _killed(child, 0.0)
+        check()
+    remove_leftovers(path)
+    assert [item.name for item in folder.iterdir()] == ["file"], "files of killed writers are left"
+    return Counts(KILLS, KILLS)
+
+
+def kill_lock(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """Several processes that want one folder, killed at random: one has it at a time, and nobody's events are lost."""
+    page, count = Page(), 3
+
+    def write(mine: int) -> None:
+        try:
+            store = MemoryStore(folder / "store", {"notes": Notes()}, fsync="never")
+        except StorageError:
+            time.sleep(2e-4)
+            return
+        for _ in range(3):
+            i = page.get(_LAST + 8 * mine)
+            page.put(512 + 8 * mine, i + 1)
+            store.record("notes", {"user": f"user {mine}", "text": f"{mine} {i}"})
+            page.put(_LAST + 8 * mine, i + 1)
+        store.close()
+
+    children = [_child(lambda mine=mine: write(mine)) for mine in range(count)]
+    kills = 0
+    try:
+        for _ in range(KILLS):
+            time.sleep(rng.random() * 0.01)
+            mine = rng.randrange(count)
+            _killed(children[mine], 0.0)
+            kills += 1
+            # What was begun and not acknowledged may be there; the next one of this writer has another text.
+            page.put(_LAST + 8 * mine, page.get(512 + 8 * mine))
+            children[mine] = _child(lambda mine=mine: write(mine))
+    finally:
+        for child in children:
+            _killed(child, 0.0)
+    notes = Notes()
+    with MemoryStore(folder / "store", {"notes": notes}, fsync="never") as store:
+        assert not store.report.damage, f"a folder of one writer at a time is damaged: {store.report.damage}"
+    for mine in range(count):
+        own = [int(row[3].split()[1]) for row in notes.rows if row[0] == f"user {mine}"]
+        assert own == sorted(set(own)), f"events of writer {mine} are not there once and in order: {own}"
+        lost = set(range(page.get(_LAST + 8 * mine))) - set(own)
+        assert len(lost) <= kills, f"{len(lost)} events of writer {mine} are lost after {kills} kills"
+    return Counts(kills, kills)
+
+
+def power_loss(rng: random.Random, folder: pathlib.Path) -> Counts:
+    """Keep of a folder only what was synced when its writer died: what was acknowledged is there."""
+    found: set[int] = set()
+    last = 0
+    for number in range(4):
+        store, page = folder / f"store-{number}", Page()
+        store.mkdir(exist_ok=True)
+        (folder / f"store-{number}.durable").mkdir()
+        for path in [*store.iterdir(), store]:  # what is there at first is on the disk
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+        page.put(_LAST, last)
+        aim = rng.choice([_WRITE, _SNAPSHOT, _FORGET])
+        child = os.fork()
+        if child == 0:
+            _write(page, store, "always", aim, rng.random())
+        _kill(child, page, aim, rng.randrange(1, 5), rng.random() ** 2 * 5e-3)
+        after = folder / f"store-{number + 1}"
+        _recover(folder / f"store-{number}.durable", after)
+        last, found = _check(after, page, last, found, read_only=False)
+        shutil.rmtree(store)
+    return Counts(4, 4)
+
+
+def _recover(durable: pathlib.Path, target: pathlib.Path) -> None:
+    """Make the folder that a loss of power leaves: the synced names, each with its synced bytes."""
+    target.mkdir()
+    names = durable / "names"
+    for line in names.read_text().splitlines() if names.exists() else ():
+        inode, name = line.split(" ", 1)
+        (target / name).write_bytes(_bytes(durable / inode))

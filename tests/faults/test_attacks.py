@@ -18,13 +18,20 @@ CASES = {
     "flip_game": 4, "flip_worlds": 10, "flip_gguf": 3, "flip_safetensors": 2, "flip_bundle": 3, "flip_checkpoint": 2,
     "mutate_gguf": 3, "mutate_recording": 4, "mutate_bank": 4, "mutate_state": 6, "mutate_answer": 4,
     "full_disk": 6, "threads_store": 4, "threads_memory": 3, "threads_graph": 4, "threads_vectors": 6,
-    "threads_envs": 3, "fork": 8, "server": 6, "scopes": 4,
+    "threads_envs": 3, "fork": 8, "server": 6, "scopes": 4, "kill_threads": 4, "kill_files": 4, "kill_lock": 4,
+    "power_loss": 6, "kill_mcp": 2, "kill_langgraph": 4, "doors": 4,
 }  # fmt: skip
 """Cases of each; the native program has its short version in ctest (`EMBODIED_MEM_ATTACKS`)."""
 
 
+DOORS = ("kill_mcp", "kill_langgraph", "doors")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_attack(name, tmp_path):
+    if name in DOORS:
+        pytest.importorskip("mcp_types", reason='pip install "embodied_mem[mcp]"')
+        pytest.importorskip("langgraph.store", reason='pip install "embodied_mem[langgraph]"')
     outcome = attack(name, seed=1, cases=CASES[name], keep=tmp_path)
     assert [fault["seen"] for fault in outcome.faults] == []
     assert outcome.cases == CASES[name]

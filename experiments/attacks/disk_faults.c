@@ -1,0 +1,185 @@
+/* System calls of durable files, with a fault planted or with a record of what a loss of power would leave.
+
+     cc -shared -fPIC -O1 -o disk_faults.so disk_faults.c -ldl -lpthread
+     LD_PRELOAD=disk_faults.so EMBODIED_MEM_PLANTED=left python ...
+
+   The attacks of this folder must find each fault (planted.py lists them). Beside a folder F that has a folder
+   F.durable, every fsync is recorded there: the bytes of a file under its inode, the names of F in `names`. That is the
+   least that a loss of power leaves: nothing is on the disk before it was synced. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REAL(type, name, ...) \
+  static type (*real)(__VA_ARGS__); \
+  if (!real) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+
+static int is_planted(const char* fault) {
+  const char* name = getenv("EMBODIED_MEM_PLANTED");
+  return name && strcmp(name, fault) == 0;
+}
+
+/* Whether an attack made the path; all others are left alone. */
+static int is_attacked(const char* path) { return strstr(path, "/attack-") != NULL; }
+
+static int path_of(int file, char* path, size_t size) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const ssize_t length = readlink(link, path, size - 1);
+  if (length < 0) return 0;
+  path[length] = 0;
+  return is_attacked(path);
+}
+
+static int has_ending(const char* path, const char* ending) {
+  const size_t length = strlen(path), own = strlen(ending);
+  return length >= own && strcmp(path + length - own, ending) == 0;
+}
+
+static ssize_t real_write(int file, const void* bytes, size_t count) {
+  REAL(ssize_t, "write", int, const void*, size_t);
+  return real(file, bytes, count);
+}
+
+static int real_rename(const char* from, const char* to) {
+  REAL(int, "rename", const char*, const char*);
+  return real(from, to);
+}
+
+/* Recording what is durable. */
+
+static void keep(int file) {
+  char path[4096], shadow[4400], partial[4600], target[4500];
+  struct stat about;
+  if (!path_of(file, path, sizeof path) || fstat(file, &about) != 0) return;
+  const int is_folder = S_ISDIR(about.st_mode);
+  snprintf(shadow, sizeof shadow, "%s", path);
+  if (!is_folder && strrchr(shadow, '/')) *strrchr(shadow, '/') = 0;
+  strncat(shadow, ".durable", sizeof shadow - strlen(shadow) - 1);
+  if (access(shadow, W_OK) != 0) return;
+  if (is_folder) snprintf(target, sizeof target, "%s/names", shadow);
+  else snprintf(target, sizeof target, "%s/%llu", shadow, (unsigned long long)about.st_ino);
+  snprintf(partial, sizeof partial, "%s.%d", target, (int)syscall(SYS_gettid));
+  const int out = open(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (is_folder) {
+    DIR* folder = opendir(path);
+    for (struct dirent* entry; folder && (entry = readdir(folder));) {
+      char line[600];
+      const int length = snprintf(line, sizeof line, "%llu %s\n", (unsigned long long)entry->d_ino, entry->d_name);
+      if (entry->d_type == DT_REG) real_write(out, line, (size_t)length);
+    }
+    if (folder) closedir(folder);
+  } else {
+    char bytes[1 << 14];
+    const int in = open(path, O_RDONLY);
+    for (ssize_t count; (count = read(in, bytes, sizeof bytes)) > 0;) real_write(out, bytes, (size_t)count);
+    close(in);
+  }
+  close(out);
+  real_rename(partial, target);
+}
+
+static int synced(int file, int (*call)(int)) {
+  char path[4096];
+  if (is_planted("unsynced") && path_of(file, path, sizeof path)) return 0;
+  const int result = call(file);
+  if (result == 0) keep(file);
+  return result;
+}
+
+int fsync(int file) {
+  REAL(int, "fsync", int);
+  return synced(file, real);
+}
+
+int fdatasync(int file) {
+  REAL(int, "fdatasync", int);
+  return synced(file, real);
+}
+
+/* Planted faults. */
+
+typedef struct Late {
+  int file;
+  size_t count;
+  struct Late* next;
+  char bytes[];
+} Late;
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static Late *late_first, **late_last = &late_first;
+static pid_t late_process;
+
+static void* write_late(void* unused) {
+  for (;;) {
+    usleep(2000);
+    pthread_mutex_lock(&late_lock);
+    Late* late = late_first;
+    if (late && !(late_first = late->next)) late_last = &late_first;
+    pthread_mutex_unlock(&late_lock);
+    if (late) real_write(late->file, late->bytes, late->count);
+    free(late);
+  }
+  return unused;
+}
+
+ssize_t write(int file, const void* bytes, size_t count) {
+  char path[4096];
+  const int on_main_thread = syscall(SYS_gettid) == getpid();
+  if ((is_planted("early") || (is_planted("early_threads") && !on_main_thread)) && path_of(file, path, sizeof path) &&
+      has_ending(path, ".log")) {
+    Late* late = malloc(sizeof *late + count);
+    late->file = file, late->count = count, late->next = NULL;
+    memcpy(late->bytes, bytes, count);
+    pthread_mutex_lock(&late_lock);
+    *late_last = late, late_last = &late->next;
+    if (late_process != getpid()) {
+      pthread_t thread;
+      late_process = getpid();
+      pthread_create(&thread, NULL, write_late, NULL);
+    }
+    pthread_mutex_unlock(&late_lock);
+    return (ssize_t)count;
+  }
+  const ssize_t result = real_write(file, bytes, count);
+  if (result < 0 && (errno == EFBIG || errno == ENOSPC) && is_planted("swallowed") &&
+      path_of(file, path, sizeof path))
+    return (ssize_t)count;
+  return result;
+}
+
+int unlink(const char* path) {
+  REAL(int, "unlink", const char*);
+  char left[4200];
+  if (is_planted("left") && is_attacked(path) && has_ending(path, ".log")) {
+    snprintf(left, sizeof left, "%s.old", path);
+    return real_rename(path, left);
+  }
+  return real(path);
+}
+
+int rename(const char* from, const char* to) {
+  REAL(int, "unlink", const char*);
+  if (!is_planted("torn") || !is_attacked(to)) return real_rename(from, to);
+  char bytes[8192];
+  const int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  for (ssize_t count; (count = read(in, bytes, sizeof bytes)) > 0; usleep(20)) real_write(out, bytes, (size_t)count);
+  close(in);
+  close(out);
+  return real(from);
+}
+
+int flock(int file, int operation) {
+  REAL(int, "flock", int, int);
+  char path[4096];
+  if (is_planted("unlocked") && path_of(file, path, sizeof path)) return 0;
+  return real(file, operation);
+}
