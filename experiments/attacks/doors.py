@@ -157,7 +157,10 @@ def kill_langgraph(rng: random.Random, folder: pathlib.Path) -> Counts:
                     page.put(forgot, i)
 
     for _ in range(KILLS):
-        _killed(_child(write), 0.005 + rng.random() * 0.02)
+        child, first, deadline = _child(write), page.get(begun), time.monotonic() + 20
+        while page.get(begun) < first + rng.randrange(2, 30) and time.monotonic() < deadline:
+            time.sleep(1e-4)
+        _killed(child, rng.random() * 2e-3)
         landed += page.get(begun) > page.get(put) or page.get(asked) > page.get(forgot)
         with MemoryBaseStore(folder / "g", fsync="never") as store:
             found = {int(item.key) for item in store.search(space, limit=100_000)}
@@ -185,11 +188,11 @@ def doors(rng: random.Random, folder: pathlib.Path) -> Counts:
         properties = tools._TOOLS[name][1]["properties"]
         given: Any = {key: _odd(rng) if rng.random() < 0.5 else _plain(rng, key) for key in properties}
         if rng.random() < 0.1:
-            given = rng.choice([_odd(rng), json.dumps(given, default=str)[:-1], "", "[]", {"\ud800": 1}])
+            given = rng.choice([_odd(rng), '{"text": "I like tea."', "[" * 5000, "", "[]", {"\ud800": 1}])
         began = time.process_time()
         answer = json.loads(tools.call(memories.of(user), name, given))
         took = time.process_time() - began
-        assert took < _LONGEST_S, f"{name} of {str(given)[:200]} took {took:.1f} s"
+        assert took < _LONGEST_S, f"{name} took {took:.1f} s"
         other = "bobsecret" if user == "ann" else "annsecret"
         assert other not in json.dumps(answer), f"{name} tells {user} what another user said"
         refused += "error" in answer
