@@ -63,6 +63,7 @@ def main(
             what.add_argument("--object", help='such as "mug 1"')
             what.add_argument("--forget_user", metavar="USER", help="what a user said; of the scope's, the profile too")
             what.add_argument("--episode", type=int, help="its number")
+            what.add_argument("--everything", action="store_true", default=None, help="all that the folder holds")
     options = parser.parse_args(None if arguments is None else list(arguments))
     output = output or sys.stdout
     if not os.path.isdir(options.directory):
@@ -78,9 +79,14 @@ def main(
         elif options.action == "export":
             output.write(memory.export_json())
         else:
-            removed = memory.forget(object=options.object, user=options.forget_user, episode=options.episode)
+            removed = memory.forget(
+                object=options.object,
+                user=options.forget_user,
+                episode=options.episode,
+                everything=options.everything,
+            )
             for name, count in removed.items():
                 print(f"{name:14} {count:>6} removed", file=output)
-            for one in removed.similar:
-                print(f"{one.id:14} looks like it: {one.text}", file=output)
+            for entry in removed.similar:
+                print(f"{entry.id:14} looks like it: {entry.text}", file=output)
     return 0

@@ -79,3 +79,11 @@ def test_the_scope_is_that_of_the_folder_and_another_one_is_refused(tmp_path, sc
         with pytest.raises(InvalidInputError, match=f"expected that of .*got {name} bob"):
             view.main([str(tmp_path), name, "bob"])
     assert "blue mug" in said("show", str(tmp_path))
+
+
+def test_everything_is_forgotten_by_one_flag(tmp_path):
+    with LifelongMemory.open(tmp_path / "m", Scope(user="ann")) as memory:
+        memory.tell("The word is secretbox.")
+    assert any(b"secretbox" in path.read_bytes() for path in (tmp_path / "m").iterdir())
+    assert terminal.main(["forget", str(tmp_path / "m"), "--everything"], output=io.StringIO()) == 0
+    assert not any(b"secretbox" in path.read_bytes() for path in (tmp_path / "m").iterdir())
