@@ -34,6 +34,7 @@ _PIECE = re.compile(
 )
 _BETWEEN = r"[\s_'\"#-]"
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\w)")
+_LONGEST_NAME = 2000
 _OWNER = re.compile(r"(\w)'s?\Z")
 _PARTICLES = """
     은 는 이 가 을 를 의 에 와 과 도 로 으로 만 랑 이랑 나 이나 야 아 께 께서 한테 에게 에게서 에서 부터 까지 처럼
@@ -132,10 +133,12 @@ def names(thing: str) -> re.Pattern[str]:
 
     Between words stand blanks, line breaks, underscores, quotation marks, hyphens, or nothing. Digits that go on, as in
     "mug 10" for "mug 1", are another thing. In scripts without spaces any place in a text counts, and a Korean word may
-    have any ending.
+    have any ending. A thing of more than 2,000 characters is sought as it is written.
     """
     asked = " ".join(folded(thing).replace("_", " ").split())
     asked = _OWNER.sub(r"\g<1>", _ARTICLE.sub("", asked))
+    if len(asked) > _LONGEST_NAME:
+        return re.compile(r"\s+".join(map(re.escape, asked.split())))
     found = list(_PIECE.finditer(asked))
     if not found:
         return re.compile(re.escape(asked))

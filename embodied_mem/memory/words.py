@@ -106,8 +106,10 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     They are made when the first text needs them.
     """
     kinds: dict[str, list[str]] = {"M": [], "S": []}
-    for character in map(chr, range(0x80, 0x1FC00)):
-        kinds.get(unicodedata.category(character)[0], []).append(character)
+    for kind, same in itertools.groupby(range(0x80, 0x1FC00), lambda code: unicodedata.category(chr(code))[0]):
+        if kind in kinds:
+            codes = list(same)
+            kinds[kind].append(f"{chr(codes[0])}-{chr(codes[-1])}")
     marks, signs = map("".join, kinds.values())
     single, letter = rf"[{_UNSPACED}{signs}]", rf"[^\W_{_UNSPACED}]"
     word = rf"{letter}(?:{letter}|[{marks}])*|{single}[{marks}]*|{_SIGN}"

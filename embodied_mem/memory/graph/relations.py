@@ -37,7 +37,7 @@ _LEAD = re.compile(
     r"(?:(?:is|are|was|were|be|been|being|now|currently|right|directly|just|lies|sits|stands|rests|hangs"
     r"|sitting|lying|standing|resting|located|positioned|situated|placed|put|left|kept|stored|found)\s+)+"
 )
-_TAIL = re.compile(r"\s+(?:of|to|the|a|an)\Z")
+_TAIL = re.compile(r" (?:of|to|the|a|an)\Z")
 _MAX_KEPT = 4096  # spellings whose meaning is kept
 
 
