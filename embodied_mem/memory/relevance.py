@@ -40,7 +40,7 @@ class Asked:
 
     def __init__(self, query: str, weight: Callable[[str], float]):
         """Take a query; `weight` says how much a stem tells."""
-        self.weights = {word: weight(word) for word in content_words(query)}
+        self.weights = {word: weight(word) for word in dict.fromkeys(content_words(query))}
         self._whole = sum(self.weights.values())
 
     def share(self, text: str) -> float:

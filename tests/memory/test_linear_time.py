@@ -14,7 +14,7 @@ from embodied_mem.memory import LifelongMemory
 UNITS = [" ", "\t", "\u00a0", "a, ", "and ", "not ", "'", '"', "(", "-", "9", "a", "\n", "猫", "Aa-"]
 
 
-def update(memory: LifelongMemory, text: str) -> object:
+def update(memory: LifelongMemory, text: str) -> None:
     memory.update(memory.tell("I like milk.").stored[0].id, text)
 
 
