@@ -57,9 +57,7 @@ class SpatialIndex:
         self._place_pages: list[int] = []  # by place: bit i is set if it has nodes in page i of the rows
         self.other_names = OtherNames()
         self.looks = Looks()
-        self._unusual: (
-            dict[str, tuple[str, ...]] | None
-        ) = {}  # place/spelling -> nodes spelled otherwise
+        self._unusual: dict[str, tuple[str, ...]] | None = {}  # place/spelling -> nodes spelled otherwise
         self.has_described = False  # whether names of things may be more than a class and a number
         self._forget_caches()
 
