@@ -58,7 +58,7 @@ class _Turn:
 class Memories:
     """The memories of all users below one folder, each opened at its first use.
 
-    Calls of one user are answered one after another, in a thread; no user waits for another one.
+    Calls of one user are answered one after another, in a thread; no user waits for another's lock.
 
     Args:
         folder: with a folder for each user, or of the one user.
