@@ -37,7 +37,6 @@ def test_facts(form):
         '[["a", "b", 3]]',
         '[["a", "b", ""]]',
         '["abc"]',
-        'Here: [["a", "in", "b"]]',
         json.dumps([["a", "in", "b"]] * 65),
         json.dumps([["a" * 500, "in", "b"]]),
         "NaN",
@@ -47,6 +46,12 @@ def test_malformed_facts(answer):
     writer = answering(answer)
     assert list(writer.facts("", "x")) == []
     assert (writer.malformed, writer.failed) == (1, 0)
+
+
+def test_facts_among_words_are_read():
+    writer = answering('Here: [["a", "in", "b"]]')
+    assert len(writer.facts("", "x")) == 1
+    assert writer.malformed == 0
 
 
 @given(st.text(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
