@@ -233,9 +233,10 @@ def test_each_step_is_traced_once_per_shape(straight):
 def test_the_same_folder_under_another_configuration_is_refused(straight):
     before = hashlib.sha256((straight.folder / "config.json").read_bytes()).hexdigest()
     process = straight.start("--executor_sft.learning_rate", "0.5")
-    _, errors = process.communicate()
-    assert process.returncode == 1
-    assert "CheckpointError" in errors
+    table, errors = process.communicate()
+    assert process.returncode == 2, errors
+    errors = f"{table}{errors}"
+    assert "MISSING  run folder" in errors
     assert "executor_sft.learning_rate: was " in errors
     assert ", now 0.5. Use the configuration that it was made with, or another --run_dir" in errors
     assert hashlib.sha256((straight.folder / "config.json").read_bytes()).hexdigest() == before
