@@ -445,7 +445,7 @@ def faults() -> str:
 TABLES = {
     "benchmarks": benchmarks,
     "graph_ratio": _of("bench_graph", graph_ratio_table),
-    "vector_speed": _of("bench_memory", vector_speed_table),
+    "vector_speed": _of("bench_vectors", vector_speed_table),
     "faults": faults,
     "scienceworld": scienceworld,
     "one_for_all": one_for_all,
