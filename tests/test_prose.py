@@ -31,16 +31,16 @@ NOMINAL = set(
 
 FIELD_WORDS = set(
     str.split(
-        "cached compiled embedded encoded expected hidden masked nested packed padded pooled quantized replicated sampled "
-        "scaled sharded shuffled stacked supervised terminated trained truncated"
+        "cached compiled embedded encoded expected hidden masked nested packed padded pooled quantized replicated "
+        "sampled scaled sharded shuffled stacked supervised terminated trained truncated"
     )
 )
 """Participles that the field uses as adjectives of arrays, weights, episodes; at most 30."""
 
 IRREGULAR = set(
     str.split(
-        "begun borne bought broken brought built caught chosen dealt done drawn driven eaten fallen felt forgotten fought "
-        "found given gone grown heard held hidden kept known laid learnt lent lost made meant met paid said seen sent "
+        "begun borne bought broken brought built caught chosen dealt done drawn driven eaten fallen felt forgotten "
+        "fought found given gone grown heard held hidden kept known laid learnt lent lost made meant met paid said seen sent "
         "shown sold spent spoken stood sworn taken taught thought thrown told understood won worn woven written"
     )
 )
