@@ -23,25 +23,26 @@ FOLDERS = ("embodied_mem", "embodied_mem_verifiers", "examples", "experiments")
 
 NOMINAL = set(
     str.split(
-        "a all an and any as at by each every for from her his how if in its no nothing of on one our "
-        "several some that the their these this those to two what when where whether which who whose why with"
+        "a all an and any as at by each every for from her his how if in its no nothing of on one our several "
+        "some that the their these this those to two what when where whether which who whose why with"
     )
 )
 """First words that begin a noun phrase or a clause, not verb + object."""
 
 FIELD_WORDS = set(
     str.split(
-        "cached compiled embedded encoded expected hidden masked nested packed padded pooled quantized replicated "
-        "sampled scaled sharded shuffled stacked supervised terminated trained truncated"
+        "cached compiled embedded encoded expected hidden masked nested packed padded pooled quantized "
+        "replicated sampled scaled sharded shuffled stacked supervised terminated trained truncated"
     )
 )
 """Participles that the field uses as adjectives of arrays, weights, episodes; at most 30."""
 
 IRREGULAR = set(
     str.split(
-        "begun borne bought broken brought built caught chosen dealt done drawn driven eaten fallen felt forgotten "
-        "fought found given gone grown heard held hidden kept known laid learnt lent lost made meant met paid said seen sent "
-        "shown sold spent spoken stood sworn taken taught thought thrown told understood won worn woven written"
+        "begun borne bought broken brought built caught chosen dealt done drawn driven eaten fallen felt "
+        "forgotten fought found given gone grown heard held hidden kept known laid learnt lent lost made "
+        "meant met paid said seen sent shown sold spent spoken stood sworn taken taught thought thrown told "
+        "understood won worn woven written"
     )
 )
 NO_PARTICIPLE = set(
