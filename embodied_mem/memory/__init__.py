@@ -31,6 +31,7 @@ from .async_memory import AsyncLifelongMemory
 from .bank.bank import Experience, MemoryBank
 from .bank.rationale import key_actions, rationale_for
 from .chat_writer import ChatWriter
+from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
 from .graph.audit import Audit, audit
 from .graph.conflict_review import ChatResolver, ConflictReview
 from .graph.graph import KnowledgeGraph
@@ -52,9 +53,7 @@ from .spatial.spatial import SpatialMemory
 from .store.module import MemoryModule, Selector
 from .store.reports import Receipt
 from .store.store import MemoryStore
-from .vectors.lexical import Embedder, LexicalEmbedder
-from .vectors.static import StaticEmbedder
-from .vectors.vector_index import VectorIndex
+from .vectors import VectorIndex
 from .views.images import Image
 from .views.sighting import Sighting
 from .views.views import View, ViewMemory

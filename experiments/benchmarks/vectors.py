@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.memory import VectorIndex
-from embodied_mem.memory.vectors.vector_index import AUTO_LIMIT
+from embodied_mem.memory.vectors import AUTO_LIMIT
 
 K = 10
 CONNECTIVITY, EF_CONSTRUCTION = 16, 200

@@ -18,8 +18,7 @@ import numpy as np
 
 from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import manifest
-from embodied_mem.memory.vectors.lexical import LexicalEmbedder
-from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
 from embodied_mem.worlds.memento.data import BENCHMARK_SCENES
 from embodied_mem.worlds.memento.traces.retrieval import FEATURES, TraceMemory, clauses_of
 from embodied_mem.worlds.memento.traces.trace import Trace

@@ -23,8 +23,8 @@ from embodied_mem.agents.agent import CommandGenerator
 from embodied_mem.agents.planner_critic.agent import TaskRecord
 from embodied_mem.agents.planner_critic.beliefs import home_told
 from embodied_mem.compiler.prompts import compact_room
+from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.memory.readers import DEFAULT
-from embodied_mem.memory.vectors.static import default_embedder
 
 from .player import Player, looked_for, things_at
 from .voyager import rooms_places

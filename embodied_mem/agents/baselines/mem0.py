@@ -15,7 +15,7 @@ import re
 from collections import deque
 
 from embodied_mem.language.chat import ChatModel, Json
-from embodied_mem.memory.vectors.word_index import K1, WordIndex
+from embodied_mem.memory.search import K1, WordIndex
 from embodied_mem.memory.words import content_words
 from embodied_mem.types import Episode
 

@@ -33,8 +33,8 @@ from ..arguments import (
     checked_texts,
     shown,
 )
+from ..embedders import Embedder, LexicalEmbedder
 from ..readers import DEFAULT, Reader
-from ..vectors.lexical import Embedder, LexicalEmbedder
 from .bank_file import checked_path, read_bank, write_bank
 from .rationale import key_actions, rationale_for, relevant_events
 

@@ -57,7 +57,7 @@ from .records import (
 from .snapshot import Direction, Snapshot, checked_id, khop_options
 
 if TYPE_CHECKING:
-    from ..vectors.vector_index import VectorIndex
+    from ..vectors import VectorIndex
 
 Vectors = Mapping[str, np.ndarray]
 

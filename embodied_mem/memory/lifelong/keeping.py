@@ -21,11 +21,11 @@ from ..parallel_calls import ParallelCalls
 from ..profile.profile import UserProfile
 from ..readers.once import ReadOnce
 from ..recollection import Item, Recollection
+from ..search import QueryEmbedder
 from ..spatial.spatial import SpatialMemory
 from ..store.module import RecordedModule
 from ..store.store import MemoryStore
 from ..turns import Turns
-from ..vectors.text_index import QueryEmbedder
 from ..views.views import ViewMemory
 from .parts import LATER, MODULES, PER_STEP
 from .references import Recent, References

@@ -48,6 +48,7 @@ from ..arguments import (
     shown,
 )
 from ..chat_writer import Chat, ChatWriter
+from ..embedders import Embedder, SurvivingEmbedder
 from ..graph.records import Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..graph.snapshot import MAX_HOPS
@@ -57,13 +58,11 @@ from ..readers import EVERYDAY, Reader
 from ..readers.once import ReadOnce
 from ..readers.reading import Reading, unread_lines
 from ..recollection import EARLIER, count_tokens
+from ..search import QueryEmbedder
 from ..spatial.events import checked_place
 from ..store.store import MemoryStore
 from ..trust import QUOTED, RANK, Trust, checked_trust, unmarked
 from ..turns import Turns
-from ..vectors.lexical import Embedder
-from ..vectors.surviving import SurvivingEmbedder
-from ..vectors.text_index import QueryEmbedder
 from .events import EVENT, check_begin, check_event
 from .export import imported
 from .forgetting import STORED_AS

@@ -38,7 +38,7 @@ from ..graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Tri
 from ..graph.snapshot import Snapshot
 from ..store.module import Selector, read_state, restoring, write_state
 from ..store.store import MemoryStore
-from ..vectors.vector_index import VectorIndex
+from ..vectors import VectorIndex
 
 _FORMAT = "embodied_mem.graph_with_vectors"
 _NEEDED = {

@@ -33,11 +33,11 @@ from ..arguments import (
     shown,
 )
 from ..chat_writer import ChatWriter, checked_writer
+from ..embedders import Embedder
 from ..graph.records import Scope
 from ..readers import DEFAULT, Reader
+from ..search import QueryEmbedder, TextIndex
 from ..store.module import RecordedModule, Selector
-from ..vectors.lexical import Embedder
-from ..vectors.text_index import QueryEmbedder, TextIndex
 
 _ANY = -math.inf
 _LATEST = 64  # rows in which so many episodes are looked for at first

@@ -30,15 +30,14 @@ from ..arguments import (
     shown,
 )
 from ..claims import Claim, claims_in, tells_nothing
+from ..embedders import Embedder
 from ..graph.records import Scope
 from ..mentions import normal
 from ..recollection import Item
 from ..relevance import relevance, squashed
+from ..search import QueryEmbedder, TextIndex, WordIndex
 from ..store.module import RecordedModule, Selector
 from ..trust import RANK, Trust, checked_trust
-from ..vectors.lexical import Embedder
-from ..vectors.text_index import QueryEmbedder, TextIndex
-from ..vectors.word_index import WordIndex
 from ..words import asks_when, content_words, tells_when, words_of
 from .note import (
     TOLD,

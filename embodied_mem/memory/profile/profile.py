@@ -36,13 +36,13 @@ from ..arguments import (
 )
 from ..chat_writer import ChatWriter, checked_writer
 from ..claims import claims_in
+from ..embedders import Embedder
 from ..graph.records import Scope
 from ..recollection import Item
 from ..relevance import SIMILAR
+from ..search import QueryEmbedder, TextIndex
 from ..store.module import RecordedModule, Selector
 from ..trust import unmarked
-from ..vectors.lexical import Embedder
-from ..vectors.text_index import QueryEmbedder, TextIndex
 from .chat import extracted, referred, reformulated, resolved
 from .events import EVENT, check_told
 from .graph import ProfileGraph

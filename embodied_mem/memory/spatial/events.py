@@ -24,7 +24,7 @@ from ..arguments import (
     shown,
 )
 from ..trust import checked_trust
-from ..vectors.looks import read, unit
+from ..vectors import decoded_vector, unit_vector
 
 EVENT = "spatial event"
 _FIELDS = {"begin": Fields(("episode", "time")), "observe": Fields(WHEN), "correct": Fields(WHEN)}
@@ -106,7 +106,7 @@ def check_event(event: Any) -> None:
             raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(refused)}")
     for name, look in checked_mapping(f"{EVENT}: vectors", event.get("vectors", {})).items():
         _check_names([name])
-        unit(name, read(look))
+        unit_vector(name, decoded_vector(look))
     for container in checked_rows(EVENT, event.get("complete")):
         if type(container) is not list or len(container) != 2:
             raise InvalidInputError(f"{EVENT}: expected a container and its contents, got {shown(container)}")

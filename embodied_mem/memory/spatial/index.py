@@ -27,7 +27,7 @@ from ..mentions import forms, spelling
 from ..modules.paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
 from ..store.module import Selector
-from ..vectors.looks import Looks
+from ..vectors import Looks
 from .other_names import OtherNames
 from .records import AT, SEPARATOR, STATE, Known, Seen, joined, split
 

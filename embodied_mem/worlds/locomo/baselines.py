@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embodied_mem.errors import MissingDependencyError
-from embodied_mem.memory.vectors.static import default_embedder
+from embodied_mem.memory.embedders import default_embedder
 
 from .dialogues import Turn
 

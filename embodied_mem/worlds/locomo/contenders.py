@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from embodied_mem.memory import LifelongMemory
-from embodied_mem.memory.vectors.static import default_embedder
-from embodied_mem.memory.vectors.text_index import TextIndex
-from embodied_mem.memory.vectors.word_index import WordIndex
+from embodied_mem.memory.embedders import default_embedder
+from embodied_mem.memory.search import TextIndex, WordIndex
 from embodied_mem.memory.words import content_words
 
 from .baselines import LangMem, Mem0

@@ -55,7 +55,7 @@ def main():
     from mem0.memory import main as original
     from qdrant_client import QdrantClient
 
-    from embodied_mem.memory.vectors.static import default_embedder
+    from embodied_mem.memory.embedders import default_embedder
 
     embedder = default_embedder()
     dims = int(embedder.embed([""]).shape[1])

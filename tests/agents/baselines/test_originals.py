@@ -9,7 +9,7 @@ import pytest
 from told_chat import ToldChat
 
 from embodied_mem.agents.baselines import make_method
-from embodied_mem.memory.vectors.static import default_embedder
+from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.types import Episode, Step
 
 pytestmark = pytest.mark.parity

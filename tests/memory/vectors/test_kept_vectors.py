@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.search import PART, KeptVectors
 from embodied_mem.memory.store.snapshot_files import VECTORS_NAME
-from embodied_mem.memory.vectors.kept_vectors import PART, KeptVectors
 
 NUM_TEXTS = 4 * PART
 OPEN_SLOWLY = """

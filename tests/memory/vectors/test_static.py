@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.memory import LexicalEmbedder, LifelongMemory, NoteMemory, StaticEmbedder
-from embodied_mem.memory.vectors import static
-from embodied_mem.memory.vectors.text_index import QueryEmbedder
+from embodied_mem.memory import LexicalEmbedder, LifelongMemory, NoteMemory, StaticEmbedder, embedders
+from embodied_mem.memory.search import QueryEmbedder
 
 # Recorded with wordllama 0.4.0.post1: tokenizer.encode(word, add_special_tokens=False).tokens
 PIECES = {
@@ -26,8 +25,8 @@ LENGTHS = {"dog": 15.45, "the": 1.58, "what": 6.93}
 """Of the token's float16 row there; 8 bits are off by less than 1 %."""
 
 
-def table() -> static._Table:
-    return static._table(static.TABLE)
+def table() -> embedders._Table:
+    return embedders._table(embedders.TABLE)
 
 
 def test_words_are_cut_as_the_original_cuts_them():
@@ -57,7 +56,7 @@ def test_a_paraphrase_is_nearer_than_another_matter():
 
 
 def test_a_word_without_end_costs_no_more_than_a_long_one():
-    one, other = (StaticEmbedder().embed(["x" * length])[0] for length in (static._MAX_LETTERS, 100_000))
+    one, other = (StaticEmbedder().embed(["x" * length])[0] for length in (embedders._MAX_LETTERS, 100_000))
     np.testing.assert_array_equal(one, other)
 
 
@@ -68,9 +67,9 @@ def test_one_text_is_refused():
 
 def test_the_table_is_read_with_the_first_text_only():
     program = (
-        "from embodied_mem.memory import LifelongMemory; from embodied_mem.memory.vectors import static;"
-        "memory = LifelongMemory(); made = static._table.cache_info().currsize;"
-        "memory.tell('A dog.'); print(made, static._table.cache_info().currsize)"
+        "from embodied_mem.memory import LifelongMemory; from embodied_mem.memory import embedders;"
+        "memory = LifelongMemory(); made = embedders._table.cache_info().currsize;"
+        "memory.tell('A dog.'); print(made, embedders._table.cache_info().currsize)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["0", "1"]
@@ -78,7 +77,7 @@ def test_the_table_is_read_with_the_first_text_only():
 
 def test_without_the_table_the_lexical_embedder_is_the_default(tmp_path, monkeypatch):
     assert QueryEmbedder.of(None).name == "wordllama-256-1"
-    monkeypatch.setattr(static, "TABLE", tmp_path)
+    monkeypatch.setattr(embedders, "TABLE", tmp_path)
     assert QueryEmbedder.of(None).name == LexicalEmbedder().name
     with pytest.raises(DataNotFoundError, match=r"pieces\.txt is not there"):
         StaticEmbedder()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.memory.vectors.lexical import LexicalEmbedder
-from embodied_mem.memory.vectors.text_index import TextIndex
+from embodied_mem.memory.embedders import LexicalEmbedder
+from embodied_mem.memory.search import TextIndex
 
 WORDS = ["mug", "apple", "fridge", "clean", "hot", "shelf", "desk"]
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)

@@ -11,7 +11,7 @@ import pytest
 from embodied_mem import _native
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, StorageError
 from embodied_mem.memory import VectorIndex
-from embodied_mem.memory.vectors.vector_index import AUTO_LIMIT
+from embodied_mem.memory.vectors import AUTO_LIMIT
 
 KINDS = ("exact", "hnsw")
 SURE = {"ef_search": 200}

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from embodied_mem.memory.vectors import word_index
-from embodied_mem.memory.vectors.word_index import K1, B, WordIndex
+from embodied_mem.memory import search
+from embodied_mem.memory.search import K1, B, WordIndex
 
 WORDS = ["mug", "cup", "desk", "red", "blue", "old", "key", "door"]
 
@@ -57,7 +57,7 @@ def test_it_scores_as_the_formula_does(seed):
 
 
 def test_a_common_word_adds_to_what_rarer_ones_find(monkeypatch):
-    monkeypatch.setattr(word_index, "COMMON", 3)
+    monkeypatch.setattr(search, "COMMON", 3)
     index, texts = WordIndex(), {number: ["mug", "key"] if number == 4 else ["mug"] for number in range(9)}
     for number, words in texts.items():
         index.add(number, words)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.vectors.lexical import LexicalEmbedder
-from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
 from embodied_mem.worlds.memento.data import load_records, related_ids
 from embodied_mem.worlds.memento.traces.retrieval import (
     STRATEGIES,

@@ -15,7 +15,7 @@ import re
 
 import numpy as np
 
-from embodied_mem.memory.vectors.static import default_embedder
+from embodied_mem.memory.embedders import default_embedder
 
 from .lexicon import TABLES, content, stem
 

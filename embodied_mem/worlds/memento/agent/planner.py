@@ -15,8 +15,8 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
+from embodied_mem.memory.embedders import Embedder
 from embodied_mem.memory.profile.profile import UserProfile
-from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import HELD, Trace, parse_action
 from .agent import Reply

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from embodied_mem.memory.embedders import Embedder
 from embodied_mem.memory.profile.profile import UserProfile
-from embodied_mem.memory.vectors.lexical import Embedder
 
 from ..traces.trace import Trace
 from . import grammar

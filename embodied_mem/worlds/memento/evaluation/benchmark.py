@@ -28,8 +28,7 @@ from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_b
 from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.memory.vectors.lexical import LexicalEmbedder
-from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.memento import instruction_variants as variants
 from embodied_mem.worlds.memento.agent.agent import HouseholdAgent

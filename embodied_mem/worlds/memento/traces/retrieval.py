@@ -24,8 +24,7 @@ import numpy as np
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.word_votes import lexicon_of
-from embodied_mem.memory.vectors.lexical import Embedder, LexicalEmbedder
-from embodied_mem.memory.vectors.text_index import CachedEmbedder
+from embodied_mem.memory.embedders import CachedEmbedder, Embedder, LexicalEmbedder
 
 from .trace import Trace, drawn
 

@@ -1,0 +1,449 @@
+"""Search in texts that change: by similarity of vectors and by words.
+
+    texts = TextIndex(LexicalEmbedder())
+    texts.add(7, "mugs are found on countertops")
+    texts.search("where is a mug", k=3)       # [(7, 0.4)]
+
+    words = WordIndex()
+    words.add(7, ["mug", "blue", "sister"])
+    words.search(["mug"])                     # {7: 0.62}: the share of the query's weight that the text has, in [0, 1)
+
+Embedding a query costs more than comparing it with some hundred texts, so vectors of the last queries are kept, for all
+memories that get the same `QueryEmbedder`. Vectors of a lexical embedder are mostly zeros: only the dimensions that the
+query has are read, which is exact and, for a short query, some ten times less work. One thread compares: BLAS uses
+several for this, which wait for each other for milliseconds where cores are shared.
+
+Source of `WordIndex`: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009),
+equations 3.15 to 3.17; divided by what a text of endless repetitions would get, so that scores of different queries can
+be compared.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import hashlib
+import itertools
+import json
+import math
+import os
+import pathlib
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .. import _native
+from ..atomic_file import replacing
+from ..errors import InvalidInputError
+from ..forks import forking_lock
+from .arguments import shown
+from .embedders import Embedder, default_embedder
+from .store.snapshot_files import VECTORS_NAME
+
+BUILT_IN = ("lexical-", "wordllama-")
+"""How the names of the embedders of this package begin."""
+_MAX_QUERIES = 64
+_LANES = 16
+"""Columns that lie together in memory, dimension by dimension: a search reads them from the first to the last byte."""
+
+
+class QueryEmbedder:
+    """An embedder that keeps the vectors of the last queries. Any thread may ask.
+
+    Args:
+        embedder: any.
+        chosen: whether somebody chose it; False for the default.
+    """
+
+    def __init__(self, embedder: Embedder, chosen: bool = True):
+        self.name, self._chosen = embedder.name, chosen
+        self._embedder = embedder
+        self._lock = forking_lock()
+        self._queries: dict[str, np.ndarray] = {}
+        self._kept: KeptVectors | None = None
+
+    @contextlib.contextmanager
+    def keeping(self, folder: Any, *, read_only: bool) -> Iterator[None]:
+        """Inside, texts are embedded in parts and their vectors kept in a file of a folder, and taken from there.
+
+        The embedders of this package need none: they are faster than the disk.
+        """
+        if self.name.startswith(BUILT_IN):
+            yield
+            return
+        with KeptVectors(folder, self.name, read_only) as self._kept:
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    @classmethod
+    def of(cls, embedder: Embedder | None) -> QueryEmbedder:
+        """The embedder itself if it is one already; the default one for None. Raises InvalidInputError for another."""
+        if embedder is None:
+            return cls(default_embedder(), chosen=False)
+        if not isinstance(getattr(embedder, "name", None), str) or not callable(getattr(embedder, "embed", None)):
+            raise InvalidInputError(f"embedder: expected one with a name and embed(texts), got {shown(embedder)}")
+        return embedder if isinstance(embedder, QueryEmbedder) else cls(embedder)
+
+    def check(self, state: Mapping[str, Any]) -> None:
+        """Raise InvalidInputError for a state that was written with a model, if no embedder was chosen now.
+
+        A state holds texts and no vectors, so any embedder can read it. Another than the one it was written with embeds
+        its texts in memory; the file is as it was until the next snapshot.
+        """
+        if not self._chosen and state["embedder"] != self.name and not str(state["embedder"]).startswith(BUILT_IN):
+            raise InvalidInputError(
+                f"state: expected an embedder of this package, got {state['embedder']!r}; pass that embedder, or any "
+                "other, which embeds the texts anew"
+            )
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """As the embedder does."""
+        return self._embedder.embed(texts) if self._kept is None else self._kept.embed(self._embedder.embed, texts)
+
+    def query(self, text: str) -> np.ndarray:
+        """The vector of a query."""
+        found = self._queries.get(text)
+        if found is None:
+            found = np.asarray(self._embedder.embed([text])[0], np.float32)
+            if not np.count_nonzero(found):
+                return found  # of an embedder that failed, perhaps: it is asked again
+            with self._lock:
+                if len(self._queries) >= _MAX_QUERIES:
+                    self._queries.pop(next(iter(self._queries)))
+                self._queries[text] = found
+        return found
+
+    def clear(self) -> None:
+        """Drop the vectors of past queries, whose texts are their keys."""
+        with self._lock:
+            self._queries.clear()
+
+
+class TextIndex:
+    """Cosine similarity of a query to texts under ids; ties go to the lower id. Equal texts are compared once."""
+
+    def __init__(self, embedder: Embedder):
+        self.embedder = QueryEmbedder.of(embedder)
+        self._shared = False  # whether a fork has the same array
+        self._texts: dict[int, str] = {}
+        self._columns: dict[str, int] = {}
+        self._in_columns: list[str] = []
+        self._ids: list[list[int]] = []  # by column: who has the text, ascending
+        self._blocks = np.zeros((0, 0, _LANES), np.float32)  # [column // _LANES, dimension, column % _LANES]
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add(self, number: int, text: str) -> None:
+        """Put a text under an id, in place of the one that had it."""
+        self.add_many([(number, text)])
+
+    def add_many(self, texts: Iterable[tuple[int, str]]) -> None:
+        """Put texts under ids; those that are new are embedded in one call."""
+        pairs = dict(texts)
+        if new := [text for text in dict.fromkeys(pairs.values()) if text not in self._columns]:
+            self._append(new)
+        changed = [number for number, text in pairs.items() if self._texts.get(number) != text]
+        for number in changed:  # before the old ones are removed: what one loses another may get
+            bisect.insort(self._ids[self._columns[pairs[number]]], number)
+        for number in changed:
+            if number in self._texts:
+                self.remove(number)
+            self._texts[number] = pairs[number]
+
+    def _append(self, texts: Sequence[str]) -> None:
+        """Make columns for texts that have none."""
+        vectors = self.embedder.embed(texts)
+        first, needed = len(self._ids), len(self._ids) + len(texts)
+        num_blocks, dimension, _ = self._blocks.shape
+        if not vectors.shape[1] and dimension:
+            vectors = np.zeros((len(texts), dimension), np.float32)
+        if needed > num_blocks * _LANES or vectors.shape[1] != dimension:
+            grown = np.zeros((max(-(-needed // _LANES), 2 * num_blocks), vectors.shape[1], _LANES), np.float32)
+            if dimension:  # else the embedder had not answered yet
+                grown[:num_blocks] = self._blocks
+            self._blocks, self._shared = grown, False
+        self._unshare()
+        for column, vector in enumerate(vectors, first):
+            self._column(column)[:] = vector
+        self._columns.update(zip(texts, range(first, needed)))
+        self._in_columns += texts
+        self._ids.extend([] for _ in texts)
+
+    def remove(self, number: int) -> None:
+        """Remove a text; unless another id has it, nothing of it stays in memory."""
+        text = self._texts.pop(number)
+        column, last = self._columns[text], len(self._ids) - 1
+        self._ids[column].remove(number)
+        if self._ids[column]:
+            return
+        self._unshare()
+        del self._columns[text]
+        moved, ids = self._in_columns.pop(), self._ids.pop()
+        if column != last:  # the last one moves into its place
+            self._columns[moved], self._in_columns[column], self._ids[column] = column, moved, ids
+            self._column(column)[:] = self._column(last)
+        self._column(last)[:] = 0
+
+    def _column(self, number: int) -> np.ndarray:
+        return self._blocks[number // _LANES, :, number % _LANES]
+
+    def fork(self) -> TextIndex:
+        """An independent copy; vectors are shared until one side writes."""
+        other = TextIndex(self.embedder)
+        other._texts, other._columns, other._blocks = dict(self._texts), dict(self._columns), self._blocks
+        other._in_columns = list(self._in_columns)
+        other._ids = [list(ids) for ids in self._ids]
+        self._shared = other._shared = True
+        return other
+
+    def _unshare(self) -> None:
+        if self._shared:
+            self._blocks, self._shared = self._blocks.copy(), False
+
+    def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
+        """The `k` best (id, cosine), best first, of those with a cosine above a limit."""
+        count = len(self._ids)
+        if not count or k < 1:
+            return []
+        vector = self.embedder.query(query)
+        if len(vector) != self._blocks.shape[1]:  # the embedder has not answered for one side
+            return []
+        columns, scores, worst, ties = _native.vectors.nearest_columns(self._blocks, count, vector, k, above)
+        found: list[tuple[float, int]] = []  # (minus the score, id)
+        for column, score in zip(columns, scores):
+            if len(found) >= k and -score > found[-1][0]:
+                break
+            found += [(-score, number) for number in self._ids[column][:k]]
+        found = sorted(found)[:k]
+        if ties and (missing := k - len(found)):
+            tied = [self._ids[column][:missing] for column in ties]
+            found += [(-worst, number) for number in sorted(itertools.chain(*tied))[:missing]]
+        return [(number, -score) for score, number in found]
+
+
+K1, B = 1.2, 0.75
+COMMON = 1024
+"""Texts that have a word, from which on it is common."""
+
+
+class WordIndex:
+    """Texts as words under ids."""
+
+    def __init__(self) -> None:
+        self._words: dict[int, Counter[str]] = {}
+        self._lengths: dict[int, int] = {}
+        self._having: dict[str, dict[int, int]] = {}  # word -> id -> how often
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def add(self, number: int, words: Iterable[str]) -> None:
+        """Put words under an id, in place of those that it had."""
+        if number in self._words:
+            self.remove(number)
+        self.extend(number, words)
+
+    def extend(self, number: int, words: Iterable[str]) -> None:
+        """Add words to those that an id has, if it has any."""
+        counts = Counter(words)
+        if (mine := self._words.get(number)) is None:
+            self._words[number] = counts
+        else:
+            mine.update(counts)
+        for word, count in counts.items():
+            having = self._having.setdefault(word, {})
+            having[number] = having.get(number, 0) + count
+        length = sum(counts.values())
+        self._lengths[number] = self._lengths.get(number, 0) + length
+        self._total += length
+
+    def reduce(self, number: int, words: Iterable[str]) -> None:
+        """Take words away that were given to an id; without any it is gone."""
+        counts = self._words[number] - Counter(words)
+        self.remove(number)
+        if counts:
+            self.extend(number, counts.elements())
+
+    def remove(self, number: int) -> None:
+        """Take an id and its words away."""
+        for word in self._words.pop(number):
+            having = self._having[word]
+            del having[number]
+            if not having:
+                del self._having[word]
+        self._total -= self._lengths.pop(number)
+
+    def with_all(self, words: Sequence[str]) -> set[int]:
+        """Ids of the texts that have all of these words; none for no words."""
+        rows = sorted((self._having.get(word, {}) for word in words), key=len)
+        return set(rows[0]).intersection(*rows[1:]) if rows else set()
+
+    def weight(self, word: str) -> float:
+        """How much a word tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
+        having = len(self._having.get(word, ()))
+        return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
+
+    def search(self, query: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
+        """Id -> score in [0, 1) of the texts that share a word with the query, whose words may have weights.
+
+        A word that more than `COMMON` texts have finds none that the query's rarer words have not found, if they found
+        any: so what a question costs does not grow with all that was ever said.
+        """
+        asked = dict(query) if isinstance(query, Mapping) else dict.fromkeys(query, 1.0)
+        weights = {word: given * self.weight(word) for word, given in asked.items()}
+        whole = sum(weights.values())
+        if not whole or not self._words:
+            return {}
+        mean = max(self._total / len(self._words), 1.0)
+        scores: dict[int, float] = {}
+        lengths = self._lengths
+        rows = [(self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
+        for having, share in sorted(rows, key=lambda row: len(row[0])):
+            few = scores and len(having) > COMMON
+            for number in list(scores) if few else having:
+                if count := having.get(number, 0):
+                    part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
+                    scores[number] = scores.get(number, 0.0) + part
+        return scores
+
+    def fork(self) -> WordIndex:
+        """An independent copy."""
+        other = WordIndex()
+        other._words = {number: counts.copy() for number, counts in self._words.items()}
+        other._lengths, other._total = dict(self._lengths), self._total
+        other._having = {word: dict(having) for word, having in self._having.items()}
+        return other
+
+
+PART = 64
+"""Texts that are embedded and written at once."""
+
+_FORMAT = "embodied_mem.vectors"
+_DIGEST_BYTES = 16
+
+
+class KeptVectors:
+    """The file of one embedder, open for one writer. It is made, or begun anew for another embedder, at the first use.
+
+    A file that cannot be written is no error: then nothing is kept.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], embedder: str, read_only: bool = False):
+        self._folder, self._read_only = folder, read_only
+        self._header = json.dumps({"format": _FORMAT, "version": 1, "embedder": embedder}).encode() + b"\n"
+        self._rows: dict[bytes, np.ndarray] | None = None
+        self._used: set[bytes] = set()
+        self._file: BinaryIO | None = None
+
+    def embed(self, embed: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
+        """float32[n, d] of the texts: of the file, else of `embed`, which is asked for `PART` texts at a time."""
+        keys = [_key(text) for text in texts]
+        rows = self._read()
+        self._used.update(keys)
+        new = [(key, text) for key, text in dict(zip(keys, texts)).items() if key not in rows]
+        failed: dict[bytes, np.ndarray] = {}
+        for first in range(0, len(new), PART):
+            part = new[first : first + PART]
+            vectors = np.ascontiguousarray(embed([text for _, text in part]), np.float32)
+            if vectors.shape[1] and any(len(row) != vectors.shape[1] for row in rows.values()):
+                rows.clear()  # another model by the same name
+                self._begin()
+                return self.embed(embed, texts)
+            found = {key: vector for (key, _), vector in zip(part, vectors)}
+            there = {key: vector for key, vector in found.items() if vector.any()}
+            failed |= {key: vector for key, vector in found.items() if key not in there}
+            rows |= there
+            self._write(there)
+        width = max((len(rows[key]) for key in keys if key in rows), default=max(map(len, failed.values()), default=0))
+        nothing = np.zeros(width, np.float32)
+        return np.stack([rows.get(key, nothing) for key in keys]) if keys else embed(texts)
+
+    def _read(self) -> dict[bytes, np.ndarray]:
+        """The rows of the file, whose torn end is cut off; none of another embedder's."""
+        if self._rows is not None:
+            return self._rows
+        self._path = pathlib.Path(self._folder) / VECTORS_NAME  # that it is one, the store has found out by now
+        try:
+            data = self._path.read_bytes()
+        except OSError:
+            data = b""
+        self._rows, end = {}, len(self._header)
+        if data.startswith(self._header):
+            self._rows, end = _rows_of(data, end)
+        if not self._read_only:
+            try:
+                if data.startswith(self._header):
+                    self._file = self._path.open("r+b", buffering=0)
+                    self._file.truncate(end)
+                    self._file.seek(end)
+                else:
+                    self._begin()
+            except OSError:
+                self._file = None
+        return self._rows
+
+    def _begin(self) -> None:
+        """Begin the file anew."""
+        if self._read_only:
+            return
+        if self._file is not None:
+            self._file.close()
+        try:
+            self._file = self._path.open("wb", buffering=0)
+            self._file.write(self._header)
+        except OSError:
+            self._file = None
+
+    def _write(self, rows: dict[bytes, np.ndarray]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(b"".join(_packed(key, row) for key, row in rows.items()))
+        except OSError:
+            self._file.close()
+            self._file = None
+
+    def close(self) -> None:
+        """Let go of the file; where most of it is of texts that are not there any more, it is written anew without."""
+        if self._file is None or self._rows is None:
+            return
+        self._file.close()
+        self._file = None
+        kept = {key: row for key, row in self._rows.items() if key in self._used}
+        if len(self._rows) > 2 * len(kept) + PART and self._path.exists():
+            with replacing(self._path) as temporary:
+                temporary.write_bytes(self._header + b"".join(_packed(key, row) for key, row in kept.items()))
+
+    def __enter__(self) -> KeptVectors:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+def _packed(key: bytes, row: np.ndarray) -> bytes:
+    data = key + len(row).to_bytes(4, "little") + row.astype("<f4").tobytes()
+    return data + zlib.crc32(data).to_bytes(4, "little")
+
+
+def _rows_of(data: bytes, start: int) -> tuple[dict[bytes, np.ndarray], int]:
+    """The whole rows from a position on, and where they end."""
+    rows: dict[bytes, np.ndarray] = {}
+    while True:
+        width_at = start + _DIGEST_BYTES
+        end = width_at + 4 + 4 * int.from_bytes(data[width_at : width_at + 4], "little")
+        if end + 4 > len(data) or zlib.crc32(data[start:end]) != int.from_bytes(data[end : end + 4], "little"):
+            return rows, start
+        rows[data[start:width_at]] = np.frombuffer(data[width_at + 4 : end], "<f4").astype(np.float32)
+        start = end + 4

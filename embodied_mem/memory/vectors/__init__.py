@@ -1,1 +1,0 @@
-"""Search by vectors and by words."""
