@@ -10,7 +10,7 @@ import numpy as np
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import versus
-from embodied_mem.evaluation.tables import between, difference, executor_cells, markdown, percent, rate
+from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
 
 _PROBED = ("place", "kind", "number")
 
@@ -81,19 +81,17 @@ def controls_table(data: dict[str, Any], source: str) -> str:
         return [f"{100 * (row['success'] - none) / (ceiling - none):.0f} %"] if shared else []
 
     head = (
-        "delivery", "success", "95 % interval", "against none, paired", *(["of what can be won"] * shared), "steps",
-        "guided steps", "NOACTION",
+        "delivery", "success", "against none, paired", *(["of what can be won"] * shared), "steps", "NOACTION",
         "its precision", "tokens saved/step", "hallucinations per 100 steps", "of these said by no experience",
-        "executor tokens/step",
-        "in + out", "prefill + decode, ms/step",
+        "executor tokens/step, in + out", "prefill + decode, ms/step",
     )  # fmt: skip
     rows = [
         [
-            delivery, percent(row["success"]), between(row["interval"]), versus(row), *share(row),
-            f"{row['steps']:.1f}", percent(row["guided"]), *_noaction_cells(row),
+            delivery, rate(row["success"], row["interval"]), versus(row), *share(row),
+            f"{row['steps']:.1f}", *_noaction_cells(row),
             f"{row['hallucinations_per_100_steps']:.1f}",
             f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
-            f"{row['executor_tokens_per_step']:.0f}", *executor_cells(row),
+            *executor_cells(row),
         ]
         for delivery, row in played.items()
     ]  # fmt: skip
@@ -103,12 +101,12 @@ def controls_table(data: dict[str, Any], source: str) -> str:
 def served_table(data: dict[str, Any], source: str) -> str:
     """Deliveries to a published executor: success by what it is told, and how many of its commands have no effect."""
     head = (
-        "told", "success", "95 % interval", "against none, paired", "steps", "refused",
+        "told", "success", "against none, paired", "steps", "refused",
         "executor tokens/step, in + out",
     )  # fmt: skip
     rows = [
         [
-            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            delivery, rate(row["success"], row["interval"]), versus(row), f"{row['steps']:.1f}",
             percent(row["refused"]),
             f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}",
         ]

@@ -18,7 +18,7 @@ from typing import Any
 
 from baseline_tables import BASELINES
 from embodied_mem.evaluation.report import versus
-from embodied_mem.evaluation.tables import between, difference, markdown, percent, rate
+from embodied_mem.evaluation.tables import difference, markdown, percent, rate
 from embodied_mem.registry import load
 from embodied_mem.worlds.memento.evaluation.tables import (
     PAPER_STAGES,
@@ -60,10 +60,10 @@ def deliveries(name: str) -> str:
     """The comparison of deliveries in a report."""
     if not (data := _read(name)):
         return NOT_RUN
-    head = "delivery", "success", "95 % interval", "against none, paired", "steps", "executor tokens/step", "ms/step"
+    head = "delivery", "success", "against none, paired", "steps", "executor tokens/step", "ms/step"
     rows = [
         [
-            delivery, percent(row["success"]), between(row["interval"]), versus(row), f"{row['steps']:.1f}",
+            delivery, rate(row["success"], row["interval"]), versus(row), f"{row['steps']:.1f}",
             f"{row['executor_tokens_per_step']:.0f}", f"{row['latency_ms_per_step']:.1f}",
         ]
         for delivery, row in data["deliveries"].items()
@@ -100,10 +100,10 @@ def speed() -> str:
 def planner_critic() -> str:
     """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
     data = _read("planner_critic")
-    head = "agent", "run", "success", "95 % interval", "steps", "against full, paired", "against the first run, paired"
+    head = "agent", "run", "success", "steps", "against full, paired", "against the first run, paired"
     rows = [
         [
-            name, str(number), percent(row["success"]), between(row["interval"]), f"{row['steps']:.2f}",
+            name, str(number), rate(row["success"], row["interval"]), f"{row['steps']:.2f}",
             *(difference(row.get(f"steps_difference_to_{other}"), 1, 2) for other in ("full", "first_run")),
         ]
         for name, runs in data["agents"].items()
@@ -151,13 +151,13 @@ def memento() -> str:
     for stage, row in data["stages"].items():
         others = [share(row.get("published", {}).get(model)) for model in ("gpt-4o", "qwen-2.5-7b-instruct")]
         paper = ", ".join(f"{sr:.1f} %" for _, sr in PAPER_STAGES[stage].values())
-        success = percent(row["sr"]), between(row["sr_interval"]), share(row.get("held_out"))
+        success = rate(row["sr"], row["sr_interval"]), share(row.get("held_out"))
         rows.append([stage, str(row["episodes"]), *success, percent(row["pc"]), *others, paper])
     reworded = _read("memento_rewordings") or data
     for name, row in list(reworded.get("rewordings", {}).items())[1:]:
-        success = percent(row["sr"]), between(row["sr_interval"]), share(row.get("held_out"))
+        success = rate(row["sr"], row["sr_interval"]), share(row.get("held_out"))
         rows.append([f"single, {REWORDED[name]}", str(row["episodes"]), *success, percent(row["pc"]), "-", "-", "-"])
-    head = ["stage", "tasks", "success", "95 % interval", "held-out houses", "percent complete", "GPT-4o, same tasks"]
+    head = ["stage", "tasks", "success", "held-out houses", "percent complete", "GPT-4o, same tasks"]
     head += ["Qwen-2.5-7b, same tasks", "all of the paper's: GPT-4o, Qwen-2.5-7b"]
     line = data["line"]
     return markdown(
@@ -275,46 +275,6 @@ def deliveries_on(world: str, name: str) -> str:
 
 SUBSETS = ("base", "common_sense", "long_horizon")
 COLUMNS = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in SUBSETS]
-
-
-def embodiedbench() -> str:
-    """Success on EB-ALFRED and EB-Habitat in one table: our agents and deliveries, and some published rows."""
-    rows: dict[str, list[str]] = {}
-    for column, world in enumerate(("eb_alfred", "eb_habitat")):
-        texts = {
-            (_AGENTS.get(name, name), subset): rate(row["success"], row["interval"], 0)
-            for data in filter(None, map(_read, (f"{world}_deliveries", world)))
-            for subset, agents in data["subsets"].items()
-            for name, row in agents.items()
-        }
-        for paper in _published(world):
-            for subset, (success, _) in paper.rows.items():
-                texts[f"*{paper.name}*", subset] = "-" if success is None else f"{success:g} %"
-        for (name, subset), text in texts.items():
-            rows.setdefault(name, ["-"] * 6)[3 * column + SUBSETS.index(subset)] = text
-    shown = [*_AGENTS.values(), *(f"*{name}*" for name in _COMPARED)]
-    return markdown(["", *COLUMNS], [[name, *rows[name]] for name in shown if name in rows])
-
-
-_AGENTS = {
-    "none": "small models, no memory",
-    "static": "small models, static injection",
-    "compiled": "small models, compiled",
-    "ends_itself": "planner-critic, first reading, ends the episode itself",
-    "first_reading": "planner-critic, first reading",
-    "full": "planner-critic, retries until the episode ends",
-    "no_critic": "planner-critic without critic, retries",
-    "no_memory": "planner-critic without memory, retries",
-}
-_COMPARED = (
-    "MemCompiler: Qwen-2.5-VL-32B, no memory",
-    "MemCompiler: Qwen-2.5-VL-32B, A-Mem",
-    "MemCompiler: Qwen-2.5-VL-32B, compiled",
-    "MemCompiler: Gemini, no memory",
-    "MemCompiler: Gemini, A-Mem",
-    "RoboMemory: Qwen2.5-VL-72B",
-    "RoboMemory without critic",
-)
 
 
 def one_for_all() -> str:
@@ -460,7 +420,6 @@ TABLES = {
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
     "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
-    "embodiedbench": embodiedbench,
     "quick_start": quick_start,
     "noisy_triples": noisy_triples,
     "locomo": _of("locomo", lambda data, source: f"{load('locomo', 'benchmark').table(data)}\n\n{source}"),
@@ -478,11 +437,30 @@ TABLES = {
 }
 
 
+def tidy(text: str) -> str:
+    """Move "%" from cells to their heads, and drop a column of zero tokens."""
+
+    def rewrite(match: re.Match) -> str:
+        head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())
+        columns = []
+        for name, *cells in zip(head, *rows, strict=True):
+            full = [cell for cell in cells if cell not in ("", "-")]
+            if full and all(cell.count(" %") == 1 for cell in full):
+                name, cells = f"{name}, %", [cell.replace(" %", "") for cell in cells]
+            if name == "tokens/step" and set(cells) <= {"-", "0"}:  # of agents without a model
+                continue
+            columns.append([name, *cells])
+        head, *rows = zip(*columns)
+        return markdown(head, rows) + "\n"
+
+    return re.sub(r"(?:^\|.*\|\n)+", rewrite, text + "\n", flags=re.MULTILINE).rstrip("\n")
+
+
 def render(text: str) -> str:
-    """`text` with every table written anew."""
+    """Rewrite every table in `text`."""
 
     def fill(match: re.Match) -> str:
-        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{tidy(TABLES[match[1]]())}\n<!-- end -->"
 
     return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
 
