@@ -1,1 +1,0 @@
-"""Views: where, when and with which images something was seen."""
