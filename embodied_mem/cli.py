@@ -63,9 +63,9 @@ def evaluate(arguments: Sequence[str]) -> int:
 
 def memory(arguments: Sequence[str]) -> int:
     """`embodied-mem memory`."""
-    from embodied_mem.memory import terminal
+    from embodied_mem.memory import cli
 
-    return terminal.main(arguments)
+    return cli.main(arguments)
 
 
 def view(arguments: Sequence[str]) -> int:

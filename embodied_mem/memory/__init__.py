@@ -31,32 +31,32 @@ from .async_memory import AsyncLifelongMemory
 from .bank.bank import Experience, MemoryBank
 from .bank.rationale import key_actions, rationale_for
 from .chat_writer import ChatWriter
+from .durable_graph import DurableGraph, GraphModule
 from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
+from .episodic import EpisodicMemory
 from .graph.audit import Audit, audit
 from .graph.conflict_review import ChatResolver, ConflictReview
 from .graph.graph import KnowledgeGraph
 from .graph.records import ConflictRule, NewFact, NewNode, Scope, Triple
 from .graph.relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
+from .images import Image
 from .lifelong import LifelongMemory
-from .lifelong.kept import Kept
-from .lifelong.observation import Outcome
-from .lifelong.receipts import WriteReceipt
-from .modules.durable_graph import DurableGraph, GraphModule
-from .modules.episodic import EpisodicMemory
-from .modules.notes import NoteMemory
-from .modules.semantic import SemanticMemory
-from .modules.temporal import TemporalMemory
+from .notes import NoteMemory
+from .observation import Outcome
 from .profile.profile import UserProfile
 from .readers.household import goal_object, room_text
+from .receipts import WriteReceipt
 from .recollection import Item, Recollection
+from .record import Kept
+from .semantic import SemanticMemory
+from .sighting import Sighting
 from .spatial.spatial import SpatialMemory
 from .store.module import MemoryModule, Selector
 from .store.reports import Receipt
 from .store.store import MemoryStore
+from .temporal import TemporalMemory
 from .vectors import VectorIndex
-from .views.images import Image
-from .views.sighting import Sighting
-from .views.views import View, ViewMemory
+from .views import View, ViewMemory
 
 __all__ = [
     "HOUSEHOLD",

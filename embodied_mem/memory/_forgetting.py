@@ -11,16 +11,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import shown
-from ..readers.once import ReadOnce
-from ..recollection import Recollection
-from ..store.module import Selector
-from ..store.store import MemoryStore
-from .kept import Kept, all_kept, kept, module_and_number, written_as
-from .parts import MemoryParts
+from ..errors import InvalidInputError
+from ._parts import MemoryParts
+from .arguments import shown
+from .readers.once import ReadOnce
 from .receipts import ForgetReceipt
+from .recollection import Recollection
+from .record import Kept, all_kept, kept, module_and_number, written_as
 from .references import Recent, References
+from .store.module import Selector
+from .store.store import MemoryStore
 
 STORED_AS = "lifelong"
 """Name of the memory in its store."""

@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from ...errors import InvalidInputError
-from ..arguments import WHEN, checked_flag, checked_number
-from ..graph.relations import Relations
-from ..modules.episodic import EpisodicMemory
-from ..modules.notes import NoteMemory
-from ..modules.semantic import SemanticMemory
-from ..modules.temporal import TemporalMemory
-from ..parallel_calls import ParallelCalls
-from ..profile.profile import UserProfile
-from ..readers.once import ReadOnce
-from ..recollection import Item, Recollection
-from ..search import QueryEmbedder
-from ..spatial.spatial import SpatialMemory
-from ..store.module import RecordedModule
-from ..store.store import MemoryStore
-from ..turns import Turns
-from ..views.views import ViewMemory
-from .parts import LATER, MODULES, PER_STEP
+from ..errors import InvalidInputError
+from ._parts import LATER, MODULES, PER_STEP
+from ._reviewing import Reviewing
+from .arguments import WHEN, checked_flag, checked_number
+from .episodic import EpisodicMemory
+from .graph.relations import Relations
+from .locks import Turns
+from .notes import NoteMemory
+from .parallel_calls import ParallelCalls
+from .profile.profile import UserProfile
+from .readers.once import ReadOnce
+from .recollection import Item, Recollection
 from .references import Recent, References
-from .reviewing import Reviewing
+from .search import QueryEmbedder
+from .semantic import SemanticMemory
+from .spatial.spatial import SpatialMemory
+from .store.module import RecordedModule
+from .store.store import MemoryStore
+from .temporal import TemporalMemory
+from .views import ViewMemory
 
 
 def _text(value: Any) -> str:

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import checked_mapping, shown
-from ..mentions import normal
-from ..modules.episodic import EpisodicMemory
-from ..modules.notes import NoteMemory
-from ..modules.semantic import SemanticMemory
-from ..modules.temporal import TemporalMemory
-from ..parallel_calls import ParallelCalls
-from ..profile.profile import UserProfile
-from ..spatial.spatial import SpatialMemory
-from ..store.module import RecordedModule
-from ..trust import checked_trust
-from ..turns import Turns
-from ..views.views import ViewMemory
-from .kept import FIELDS
+from ..errors import InvalidInputError
+from .arguments import checked_mapping, shown
+from .episodic import EpisodicMemory
+from .locks import Turns
+from .mentions import normal
+from .notes import NoteMemory
+from .parallel_calls import ParallelCalls
+from .profile.profile import UserProfile
+from .record import FIELDS
+from .semantic import SemanticMemory
+from .spatial.spatial import SpatialMemory
+from .store.module import RecordedModule
+from .temporal import TemporalMemory
+from .trust import checked_trust
+from .views import ViewMemory
 
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
 PER_STEP = ("spatial", "temporal")

@@ -12,15 +12,15 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..arguments import checked_number, checked_text
-from ..claims import Claim, claims_in
-from ..modules.note import TOLD, Note
-from ..recollection import EARLIER, Item, Recollection, pack
-from ..trust import QUOTED, RANK
-from ..words import content_words
+from ._parts import PER_STEP, MemoryParts
 from .answers import Question, answers, best_of, weighed
-from .parts import PER_STEP, MemoryParts
+from .arguments import checked_number, checked_text
+from .claims import Claim, claims_in
+from .note import TOLD, Note
+from .recollection import EARLIER, Item, Recollection, pack
 from .references import Recent
+from .trust import QUOTED, RANK
+from .words import content_words
 
 _MAX_CACHED = 256
 _MORE = 4

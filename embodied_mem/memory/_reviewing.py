@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..chat_writer import ChatWriter
-from ..graph.conflict_review import ChatResolver, ConflictReview
-from ..graph.records import Applied, Change, Ended, NewFact
-from ..graph.snapshot import Snapshot
-from ..spatial.spatial import SpatialMemory
-from .parts import MemoryParts
+from ._parts import MemoryParts
+from .chat_writer import ChatWriter
+from .graph.conflict_review import ChatResolver, ConflictReview
+from .graph.records import Applied, Change, Ended, NewFact
+from .graph.snapshot import Snapshot
+from .spatial.spatial import SpatialMemory
 
 _TIMEOUT_S = 10.0
 _MAX_NODES = 64  # around a conflict

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import checked_number, checked_real, checked_text, shown
-from ..views.sighting import Sighting
-from ..views.views import checked_clock, checked_pose
-from .parts import MemoryParts
+from ..errors import InvalidInputError
+from ._parts import MemoryParts
+from .arguments import checked_number, checked_real, checked_text, shown
+from .sighting import Sighting
+from .views import checked_clock, checked_pose
 
 
 class Seeing(MemoryParts):

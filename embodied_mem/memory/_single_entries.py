@@ -14,16 +14,16 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import checked_number, checked_text, shown
-from ..modules.note import Value, all_labels, new_labels
-from ..store.module import Selector
-from ..trust import RANK, Trust, checked_trust, least_trust
+from ..errors import InvalidInputError
+from ._forgetting import Forgetting
+from ._parts import PER_STEP
+from .arguments import checked_number, checked_text, shown
 from .export import exported, imported
-from .forgetting import Forgetting
-from .kept import Kept, all_kept, as_it_was, history_of, kept, module_and_number
-from .parts import PER_STEP
+from .note import Value, all_labels, new_labels
 from .receipts import ForgetReceipt, WriteReceipt
+from .record import Kept, all_kept, as_it_was, history_of, kept, module_and_number
+from .store.module import Selector
+from .trust import RANK, Trust, checked_trust, least_trust
 
 
 class SingleEntries(Forgetting):

@@ -14,17 +14,17 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..modules.episodic import EpisodicMemory
-from ..modules.note import Note, labels_at, note_data
-from ..modules.notes import NoteMemory
-from ..modules.semantic import SemanticMemory
-from ..modules.temporal import TemporalMemory
-from ..profile.profile import UserProfile
-from ..recollection import Item
-from ..relevance import SIMILAR, Asked, relevance
-from ..spatial.spatial import SpatialMemory
-from ..views.views import ViewMemory
-from .kept import kept
+from .episodic import EpisodicMemory
+from .note import Note, labels_at, note_data
+from .notes import NoteMemory
+from .profile.profile import UserProfile
+from .recollection import Item
+from .record import kept
+from .relevance import SIMILAR, Asked, relevance
+from .semantic import SemanticMemory
+from .spatial.spatial import SpatialMemory
+from .temporal import TemporalMemory
+from .views import ViewMemory
 
 _FOUND = 8
 _FEW = 16

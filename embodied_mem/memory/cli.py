@@ -19,7 +19,7 @@ from typing import TextIO
 
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.lifelong.kept import Kept
+from embodied_mem.memory.record import Kept
 from embodied_mem.memory.store.snapshot_files import folder_scope
 
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidInputError, StorageError
-from ..arguments import (
+from ..errors import InvalidInputError, StorageError
+from .arguments import (
     Fields,
     checked_event,
     checked_mapping,
@@ -33,12 +33,12 @@ from ..arguments import (
     native_call,
     shown,
 )
-from ..graph.graph import GraphWriter, KnowledgeGraph, Vectors
-from ..graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Triple
-from ..graph.snapshot import Snapshot
-from ..store.module import Selector, read_state, restoring, write_state
-from ..store.store import MemoryStore
-from ..vectors import VectorIndex
+from .graph.graph import GraphWriter, KnowledgeGraph, Vectors
+from .graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Triple
+from .graph.snapshot import Snapshot
+from .store.module import Selector, read_state, restoring, write_state
+from .store.store import MemoryStore
+from .vectors import VectorIndex
 
 _FORMAT = "embodied_mem.graph_with_vectors"
 _NEEDED = {

@@ -19,9 +19,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ...errors import InvalidInputError
-from ...types import Episode
-from ..arguments import (
+from ..errors import InvalidInputError
+from ..types import Episode
+from .arguments import (
     Fields,
     checked_episode,
     checked_event,
@@ -32,12 +32,12 @@ from ..arguments import (
     checked_text,
     shown,
 )
-from ..chat_writer import ChatWriter, checked_writer
-from ..embedders import Embedder
-from ..graph.records import Scope
-from ..readers import DEFAULT, Reader
-from ..search import QueryEmbedder, TextIndex
-from ..store.module import RecordedModule, Selector
+from .chat_writer import ChatWriter, checked_writer
+from .embedders import Embedder
+from .graph.records import Scope
+from .readers import DEFAULT, Reader
+from .search import QueryEmbedder, TextIndex
+from .store.module import RecordedModule, Selector
 
 _ANY = -math.inf
 _LATEST = 64  # rows in which so many episodes are looked for at first

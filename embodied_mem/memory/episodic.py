@@ -19,15 +19,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...types import Episode
-from ..arguments import checked_number, checked_text
-from ..bank.rationale import key_actions, rationale_for
-from ..chat_writer import SUMMARY, ChatWriter, parse_text
-from ..readers import Reader
-from ..readers.reading import class_of, effects, refusals
-from ..recollection import Item
-from ..relevance import SIMILAR
+from ..types import Episode
+from .arguments import checked_number, checked_text
+from .bank.rationale import key_actions, rationale_for
+from .chat_writer import SUMMARY, ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
+from .readers import Reader
+from .readers.reading import class_of, effects, refusals
+from .recollection import Item
+from .relevance import SIMILAR
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import WHEN, Fields, check_given, checked_event, checked_flag, checked_mapping, checked_number, shown
-from ..spatial.events import checked_place
-from ..store.module import MemoryModule
-from ..trust import checked_trust
-from .kept import module_and_number
+from ..errors import InvalidInputError
+from .arguments import WHEN, Fields, check_given, checked_event, checked_flag, checked_mapping, checked_number, shown
+from .record import module_and_number
+from .spatial.events import checked_place
+from .store.module import MemoryModule
+from .trust import checked_trust
 
 EVENT = "lifelong event"
 _FIELDS = {

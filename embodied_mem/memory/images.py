@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ..arguments import checked_flag, checked_mapping, checked_number, checked_rows, checked_text, shown
-from ..modules.note import Value, checked_labels
+from ..errors import InvalidInputError
+from .arguments import checked_flag, checked_mapping, checked_number, checked_rows, checked_text, shown
+from .note import Value, checked_labels
 
 _MAX_KEPT_BYTES = 1 << 22
 

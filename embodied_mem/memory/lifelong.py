@@ -36,10 +36,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from ...errors import InvalidInputError
-from ...language.chat import ChatModel
-from ...types import Episode, Step
-from ..arguments import (
+from ..errors import InvalidInputError
+from ..language.chat import ChatModel
+from ..types import Episode, Step
+from ._forgetting import STORED_AS
+from ._keeping import Keeping
+from ._parts import MODULES
+from ._recalling import Recalling
+from ._seeing import Seeing
+from ._single_entries import SingleEntries
+from .arguments import (
     checked_episode,
     checked_flag,
     checked_number,
@@ -47,34 +53,28 @@ from ..arguments import (
     checked_texts,
     shown,
 )
-from ..chat_writer import Chat, ChatWriter
-from ..embedders import Embedder, SurvivingEmbedder
-from ..graph.records import Scope
-from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
-from ..graph.snapshot import MAX_HOPS
-from ..modules.note import SEEN, Value, new_labels
-from ..parallel_calls import ParallelCalls
-from ..readers import EVERYDAY, Reader
-from ..readers.once import ReadOnce
-from ..readers.reading import Reading, unread_lines
-from ..recollection import EARLIER, count_tokens
-from ..search import QueryEmbedder
-from ..spatial.events import checked_place
-from ..store.store import MemoryStore
-from ..trust import QUOTED, RANK, Trust, checked_trust, unmarked
-from ..turns import Turns
+from .chat_writer import Chat, ChatWriter
+from .embedders import Embedder, SurvivingEmbedder
 from .events import EVENT, check_begin, check_event
 from .export import imported
-from .forgetting import STORED_AS
-from .keeping import Keeping
-from .kept import module_and_number, written
+from .graph.records import Scope
+from .graph.relations import HOUSEHOLD_RELATIONS, Relations
+from .graph.snapshot import MAX_HOPS
+from .locks import Turns
+from .note import SEEN, Value, new_labels
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
-from .parts import MODULES
-from .recalling import Recalling
+from .parallel_calls import ParallelCalls
+from .readers import EVERYDAY, Reader
+from .readers.once import ReadOnce
+from .readers.reading import Reading, unread_lines
 from .receipts import WriteReceipt, Written
+from .recollection import EARLIER, count_tokens
+from .record import module_and_number, written
 from .references import Reference, References
-from .seeing import Seeing
-from .single_entries import SingleEntries
+from .search import QueryEmbedder
+from .spatial.events import checked_place
+from .store.store import MemoryStore
+from .trust import QUOTED, RANK, Trust, checked_trust, unmarked
 
 _DID = {"stored": ("add",), "merged": ("repeat", "update"), "ended": ("end",)}
 

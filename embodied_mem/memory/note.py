@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...errors import InvalidInputError
-from ..arguments import checked_mapping, checked_number, checked_text, shown
-from ..mentions import normal
-from ..trust import Trust, checked_trust
+from ..errors import InvalidInputError
+from .arguments import checked_mapping, checked_number, checked_text, shown
+from .mentions import normal
+from .trust import Trust, checked_trust
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""

@@ -18,8 +18,8 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from ...errors import InvalidInputError
-from ..arguments import (
+from ..errors import InvalidInputError
+from .arguments import (
     Fields,
     checked_event,
     checked_mapping,
@@ -29,16 +29,10 @@ from ..arguments import (
     checked_texts,
     shown,
 )
-from ..claims import Claim, claims_in, tells_nothing
-from ..embedders import Embedder
-from ..graph.records import Scope
-from ..mentions import normal
-from ..recollection import Item
-from ..relevance import relevance, squashed
-from ..search import QueryEmbedder, TextIndex, WordIndex
-from ..store.module import RecordedModule, Selector
-from ..trust import RANK, Trust, checked_trust
-from ..words import asks_when, content_words, tells_when, words_of
+from .claims import Claim, claims_in, tells_nothing
+from .embedders import Embedder
+from .graph.records import Scope
+from .mentions import normal
 from .note import (
     TOLD,
     End,
@@ -58,6 +52,12 @@ from .note import (
     usual_trust,
     words_of_version,
 )
+from .recollection import Item
+from .relevance import relevance, squashed
+from .search import QueryEmbedder, TextIndex, WordIndex
+from .store.module import RecordedModule, Selector
+from .trust import RANK, Trust, checked_trust
+from .words import asks_when, content_words, tells_when, words_of
 
 _EVENT = "notes event"
 _NEAR = {1: 0.3, 2: 0.2}

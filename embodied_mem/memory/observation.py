@@ -12,13 +12,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from ...errors import InvalidInputError
-from ..arguments import checked_real, checked_text, shown
-from ..modules.note import SEEN
-from ..readers.reading import NOT, Reader, Reading
-from ..trust import QUOTED, Trust, checked_trust, least_trust
-from ..views.images import image_record
-from ..views.views import checked_clock, checked_pose
+from ..errors import InvalidInputError
+from .arguments import checked_real, checked_text, shown
+from .images import image_record
+from .note import SEEN
+from .readers.reading import NOT, Reader, Reading
+from .trust import QUOTED, Trust, checked_trust, least_trust
+from .views import checked_clock, checked_pose
 
 Status = Literal["success", "failure", "unknown"]
 _FAILED: dict[str, bool | None] = {"success": False, "failure": True, "unknown": None}

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ...native import part
+from ..errors import InvalidInputError
+from ..native import part
 
 _native = part("memory")
 PAGE = 2048

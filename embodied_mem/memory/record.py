@@ -15,17 +15,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...errors import InvalidInputError
-from ..arguments import checked_text, shown
-from ..modules.entries import EntryMemory
-from ..modules.note import Note, Version, labels_at, note_data, rendered, text_at
-from ..modules.notes import NoteMemory
-from ..modules.temporal import TemporalMemory, number_of
-from ..profile.profile import UserProfile
-from ..spatial.spatial import SpatialMemory
-from ..trust import Trust, marked
-from ..views.views import ViewMemory
+from ..errors import InvalidInputError
+from .arguments import checked_text, shown
+from .entries import EntryMemory
+from .note import Note, Version, labels_at, note_data, rendered, text_at
+from .notes import NoteMemory
+from .profile.profile import UserProfile
 from .receipts import Written
+from .spatial.spatial import SpatialMemory
+from .temporal import TemporalMemory, number_of
+from .trust import Trust, marked
+from .views import ViewMemory
 
 FIELDS = (
     "id", "module", "trust", "kind", "speaker", "when", "action", "subtype", "alias", "description", "notes", "fact",

@@ -14,11 +14,11 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...errors import InvalidInputError
-from ..arguments import checked_mapping, checked_number, checked_text, shown
-from ..recollection import Item, Recollection
-from ..trust import Trust, checked_trust
-from ..words import same_text
+from ..errors import InvalidInputError
+from .arguments import checked_mapping, checked_number, checked_text, shown
+from .recollection import Item, Recollection
+from .trust import Trust, checked_trust
+from .words import same_text
 
 _RECENT = 16
 _PASSING = "temporal"

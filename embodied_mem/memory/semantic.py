@@ -25,14 +25,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...errors import InternalError, InvalidInputError
-from ...types import Episode
-from ..arguments import checked_number, checked_text, checked_texts, shown
-from ..chat_writer import ChatWriter, parse_text
-from ..readers.reading import AGENT, Event, class_of, effects, refusals
-from ..recollection import Item
-from ..relevance import SIMILAR
+from ..errors import InternalError, InvalidInputError
+from ..types import Episode
+from .arguments import checked_number, checked_text, checked_texts, shown
+from .chat_writer import ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
+from .readers.reading import AGENT, Event, class_of, effects, refusals
+from .recollection import Item
+from .relevance import SIMILAR
 
 _FIELDS: dict[str, dict[str, type]] = {
     "found": {},

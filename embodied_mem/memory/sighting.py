@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..graph.records import Fact
-from ..graph.relations import Relations
-from ..readers.reading import AGENT, class_of
-from ..spatial.records import Known, split
-from ..trust import Trust
+from .graph.records import Fact
+from .graph.relations import Relations
+from .readers.reading import AGENT, class_of
+from .spatial.records import Known, split
+from .trust import Trust
 from .views import View
 
 

@@ -22,8 +22,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from ...errors import InvalidInputError
-from ..arguments import (
+from ..errors import InvalidInputError
+from .arguments import (
     WHEN,
     Fields,
     check_given,
@@ -33,11 +33,11 @@ from ..arguments import (
     checked_number,
     checked_text,
 )
-from ..graph.records import Scope
-from ..readers import DEFAULT, Reader
-from ..recollection import Item
-from ..store.module import RecordedModule, Selector
-from ..trust import QUOTED, RANK, Trust, checked_trust, marked
+from .graph.records import Scope
+from .readers import DEFAULT, Reader
+from .recollection import Item
+from .store.module import RecordedModule, Selector
+from .trust import QUOTED, RANK, Trust, checked_trust, marked
 
 Summarizer = Callable[[Sequence[str]], str | None]
 """The texts of the entries -> one text; None if it could not be had, then rules write it."""

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ..arguments import (
+from ..errors import InvalidInputError
+from .arguments import (
     WHEN,
     Fields,
     checked_event,
@@ -31,10 +31,10 @@ from ..arguments import (
     checked_texts,
     shown,
 )
-from ..graph.records import Scope
-from ..modules.paged_rows import PagedRows
-from ..store.module import RecordedModule, Selector
+from .graph.records import Scope
 from .images import check_record, image_text
+from .paged_rows import PagedRows
+from .store.module import RecordedModule, Selector
 
 _EVENT = "view event"
 _MICRO = 1e6

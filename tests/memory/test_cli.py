@@ -9,7 +9,7 @@ import itertools
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.memory import LifelongMemory, Scope, terminal
+from embodied_mem.memory import LifelongMemory, Scope, cli
 from embodied_mem.viewer import terminal as view
 
 ANN = Scope(user="ann", environment="home")
@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 def said(*arguments):
     output = io.StringIO()
-    assert terminal.main(arguments, output=output) == 0
+    assert cli.main(arguments, output=output) == 0
     return output.getvalue()
 
 
@@ -54,7 +54,7 @@ def test_what_is_forgotten_is_gone_from_the_files(folder):
 
 def test_a_missing_folder_is_named_and_not_made(tmp_path):
     with pytest.raises(DataNotFoundError, match="expected a memory's folder"):
-        terminal.main(["show", str(tmp_path / "gone")])
+        cli.main(["show", str(tmp_path / "gone")])
     assert not (tmp_path / "gone").exists()
 
 
@@ -75,7 +75,7 @@ def test_the_scope_is_that_of_the_folder_and_another_one_is_refused(tmp_path, sc
     for name in given:
         for command in (["show"], ["search", "mug"], ["forget", "--object", "mug"], ["export"]):
             with pytest.raises(InvalidInputError, match=f"expected that of .*got {name} bob"):
-                terminal.main([command[0], str(tmp_path), *command[1:], name, "bob"])
+                cli.main([command[0], str(tmp_path), *command[1:], name, "bob"])
         with pytest.raises(InvalidInputError, match=f"expected that of .*got {name} bob"):
             view.main([str(tmp_path), name, "bob"])
     assert "blue mug" in said("show", str(tmp_path))
@@ -85,5 +85,5 @@ def test_everything_is_forgotten_by_one_flag(tmp_path):
     with LifelongMemory.open(tmp_path / "m", Scope(user="ann")) as memory:
         memory.tell("The word is secretbox.")
     assert any(b"secretbox" in path.read_bytes() for path in (tmp_path / "m").iterdir())
-    assert terminal.main(["forget", str(tmp_path / "m"), "--everything"], output=io.StringIO()) == 0
+    assert cli.main(["forget", str(tmp_path / "m"), "--everything"], output=io.StringIO()) == 0
     assert not any(b"secretbox" in path.read_bytes() for path in (tmp_path / "m").iterdir())

@@ -13,7 +13,7 @@ from played import played
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.modules.episodic import EpisodicMemory, how_far
+from embodied_mem.memory.episodic import EpisodicMemory, how_far
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate

@@ -8,7 +8,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope
-from embodied_mem.memory.lifelong.export import exported, imported
+from embodied_mem.memory.export import exported, imported
 
 SCOPE = Scope(user="ann", environment="home")
 

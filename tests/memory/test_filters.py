@@ -9,8 +9,8 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import AsyncLifelongMemory, LifelongMemory, Scope
-from embodied_mem.memory.lifelong.kept import FIELDS
-from embodied_mem.memory.modules.note import RESERVED
+from embodied_mem.memory.note import RESERVED
+from embodied_mem.memory.record import FIELDS
 from embodied_mem.serve.tools import call
 
 NAMES = [*sorted(RESERVED), "Trust", " speaker ", "ｍｏｄｕｌｅ"]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory.modules import paged_rows
-from embodied_mem.memory.modules.paged_rows import PagedRows
+from embodied_mem.memory import paged_rows
+from embodied_mem.memory.paged_rows import PagedRows
 
 numbers = st.integers(-(2**63), 2**63 - 1)
 

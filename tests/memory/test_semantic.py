@@ -14,7 +14,7 @@ from played import played
 
 from embodied_mem.memory import LifelongMemory, Scope, Selector
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.modules.semantic import SemanticMemory, plain
+from embodied_mem.memory.semantic import SemanticMemory, plain
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.env import Env
 from embodied_mem.worlds.alfworld.generator import generate

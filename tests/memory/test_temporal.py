@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
-from embodied_mem.memory.modules.temporal import TemporalMemory
+from embodied_mem.memory.temporal import TemporalMemory
 
 ACTIONS = [
     "go to desk 1",

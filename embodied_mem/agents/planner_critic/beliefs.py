@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from embodied_mem.errors import InternalError
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.lifelong.observation import Status
+from embodied_mem.memory.observation import Status
 from embodied_mem.memory.readers.reading import AGENT, PLACED, STATE_AFTER, Reading, class_of
-from embodied_mem.memory.views.sighting import Sighting
+from embodied_mem.memory.sighting import Sighting
 
 if TYPE_CHECKING:
     from embodied_mem.agents.planner_critic.interfaces import Situation

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from embodied_mem.agents.robot.skills import Skill
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.memory.lifelong.observation import Outcome
+from embodied_mem.memory.observation import Outcome
 
 __all__ = ["Outcome", "Robot", "RobotError"]
 

@@ -24,7 +24,7 @@ from ..graph.records import Applied, Change, NewFact, Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..graph.snapshot import Direction, Snapshot
 from ..mentions import forms, spelling
-from ..modules.paged_rows import PAGE, PagedRows, Words
+from ..paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
 from ..store.module import Selector
 from ..vectors import Looks

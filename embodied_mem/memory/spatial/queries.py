@@ -20,9 +20,9 @@ from ..graph.relations import Relations
 from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
 from ..readers.reading import AGENT, ROOM
 from ..recollection import Item
+from ..sighting import Sighting, sighting
 from ..store.module import RecordedModule
 from ..trust import Trust
-from ..views.sighting import Sighting, sighting
 from ..words import phrases
 from .entities import Entities
 from .fact_trust import FactTrust

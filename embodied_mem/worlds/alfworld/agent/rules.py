@@ -16,9 +16,9 @@ from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
 from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.modules.temporal import Entry
 from embodied_mem.memory.readers.household import is_refusal, read_observation
 from embodied_mem.memory.readers.reading import STATE_AFTER
+from embodied_mem.memory.temporal import Entry
 from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_goal, parse_room, type_of
 
 
