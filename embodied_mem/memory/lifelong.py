@@ -29,57 +29,82 @@ Source: RoboMemory 3.2; update frequencies as there.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import inspect
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ..errors import InvalidInputError
 from ..language.chat import ChatModel
 from ..types import Episode, Step
-from ._forgetting import STORED_AS
-from ._keeping import Keeping
-from ._parts import MODULES
-from ._recalling import Recalling
-from ._seeing import Seeing
-from ._single_entries import SingleEntries
+from .answers import Question, answers, best_of, weighed
 from .arguments import (
+    WHEN,
     checked_episode,
     checked_flag,
+    checked_mapping,
     checked_number,
+    checked_real,
     checked_text,
     checked_texts,
     shown,
 )
 from .chat_writer import Chat, ChatWriter
+from .claims import Claim, claims_in
 from .embedders import Embedder, SurvivingEmbedder
+from .episodic import EpisodicMemory
 from .events import EVENT, check_begin, check_event
-from .export import imported
-from .graph.records import Scope
+from .export import exported, imported
+from .graph.conflict_review import ChatResolver, ConflictReview
+from .graph.records import Applied, Change, Ended, NewFact, Scope
 from .graph.relations import HOUSEHOLD_RELATIONS, Relations
-from .graph.snapshot import MAX_HOPS
+from .graph.snapshot import MAX_HOPS, Snapshot
 from .locks import Turns
-from .note import SEEN, Value, new_labels
+from .mentions import normal
+from .note import SEEN, TOLD, Note, Value, all_labels, new_labels
+from .notes import NoteMemory
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parallel_calls import ParallelCalls
+from .profile.profile import UserProfile
 from .readers import EVERYDAY, Reader
 from .readers.once import ReadOnce
 from .readers.reading import Reading, unread_lines
-from .receipts import WriteReceipt, Written
-from .recollection import EARLIER, count_tokens
-from .record import module_and_number, written
-from .references import Reference, References
+from .receipts import ForgetReceipt, WriteReceipt, Written
+from .recollection import EARLIER, Item, Recollection, count_tokens, pack
+from .record import FIELDS, Kept, all_kept, as_it_was, history_of, kept, module_and_number, written, written_as
+from .references import Recent, Reference, References
 from .search import QueryEmbedder
+from .semantic import SemanticMemory
+from .sighting import Sighting
 from .spatial.events import checked_place
+from .spatial.spatial import SpatialMemory
+from .store.module import RecordedModule, Selector
 from .store.store import MemoryStore
-from .trust import QUOTED, RANK, Trust, checked_trust, unmarked
+from .temporal import TemporalMemory
+from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
+from .views import ViewMemory, checked_clock, checked_pose
+from .words import content_words
 
 _DID = {"stored": ("add",), "merged": ("repeat", "update"), "ended": ("end",)}
+MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
+PER_STEP = ("spatial", "temporal")
+"""Modules that change with every step."""
+LATER = ("notes", "views")
+"""Modules that older versions had not."""
+_TIMEOUT_S = 10.0
+_MAX_NODES = 64  # around a conflict
+_MAX_CACHED = 256
+_MORE = 4
+"""Items beyond those asked for that may come first in place of duplicates."""
+STORED_AS = "lifelong"
+"""Name of the memory in its store."""
 
 
-class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
+class LifelongMemory(RecordedModule):
     """The memories of one scope. No method takes a scope: what is in another one cannot be named.
 
     Attributes:
@@ -194,8 +219,6 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
         self._outcomes: dict[int, bool] = {}  # of the running task: step from 0 -> whether it failed, as the world knew
         self._references = References()
         self._last_events: frozenset[str] = frozenset()  # modules that the last event changed
-
-    # Changing.
 
     def begin_task(
         self,
@@ -493,10 +516,655 @@ class LifelongMemory(SingleEntries, Recalling, Seeing, Keeping):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    # Reading.
-
     def task_id(self, episode: int) -> str:
         """The id of the task that a source names; empty if it was forgotten."""
         if not 0 <= checked_number("episode", episode) < len(self._task_ids):
             raise InvalidInputError(f"episode: expected 0 to {len(self._task_ids) - 1}, got {episode}")
         return self._task_ids[episode]
+
+    # What it is made of.
+
+    @property
+    def spatial(self) -> SpatialMemory | None:
+        return self._modules.get("spatial")
+
+    @property
+    def temporal(self) -> TemporalMemory | None:
+        return self._modules.get("temporal")
+
+    @property
+    def episodic(self) -> EpisodicMemory | None:
+        return self._modules.get("episodic")
+
+    @property
+    def semantic(self) -> SemanticMemory | None:
+        return self._modules.get("semantic")
+
+    @property
+    def profile(self) -> UserProfile | None:
+        return self._modules.get("profile")
+
+    @property
+    def notes(self) -> NoteMemory | None:
+        return self._modules.get("notes")
+
+    @property
+    def views(self) -> ViewMemory | None:
+        return self._modules.get("views")
+
+    def _is_user(self, speaker: str) -> bool:
+        """Whether a speaker is the user of the scope, whose profile it is; nobody named is the user."""
+        return not speaker or normal(speaker) == normal(self.scope.user)
+
+    def _checked_filter(self, where: Any) -> dict[str, Any]:
+        """The values of a filter, all of them of fields or of labels that a note has or had.
+
+        An empty memory has no labels yet, so it takes any key.
+        """
+        wanted: dict[str, Any] = dict(checked_mapping("where", {} if where is None else where))
+        if "module" in wanted and wanted["module"] not in (*self._modules,):
+            known = ", ".join(self._modules)
+            raise InvalidInputError(f"where: module: expected one of {known}, got {shown(wanted['module'])}")
+        if "trust" in wanted:
+            checked_trust("where: trust", wanted["trust"])
+        if self.time and (unknown := wanted.keys() - FIELDS):
+            with self._turns_taken.reading:
+                labels = self.notes.label_names() if self.notes is not None else set()
+            if unknown := unknown - labels:
+                known = f"a field ({', '.join(FIELDS)}) or a label ({', '.join(sorted(labels)) or 'no note has one'})"
+                raise InvalidInputError(f"where: expected {known}, got {shown(min(unknown, key=str))}")
+        return wanted
+
+    def _own(self, name: str) -> Any:
+        """The module to change: not one that a fork has, too."""
+        if name in self._shared:
+            self._modules[name] = self._modules[name].fork()
+            self._shared.discard(name)
+        return self._modules[name]
+
+    def _run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        if not self._parallel or len(calls) < 2:
+            return [call() for call in calls]
+        return self._calls.run(calls)
+
+    def _make(self) -> dict[str, Any]:
+        scope, embedder, writer, reader = self.scope, self._embedder, self.writer, self.reader
+        relations = self._relations
+        facts, summary, said = (None,) * 3 if writer is None else (writer.facts, writer.summary, writer.step_summary)
+        makers: dict[str, Callable[[], Any]] = {
+            "spatial": lambda: SpatialMemory(scope, extractor=facts, reader=reader, relations=relations),
+            "temporal": lambda: TemporalMemory(
+                scope, capacity=self._capacity, summarizer=summary, step_summarizer=said, reader=reader
+            ),
+            "episodic": lambda: EpisodicMemory(scope, embedder=embedder, writer=writer, reader=reader),
+            "semantic": lambda: SemanticMemory(scope, embedder=embedder, writer=writer, reader=reader),
+            "profile": lambda: UserProfile(scope, embedder=embedder, writer=writer),
+            "notes": lambda: NoteMemory(scope, embedder=embedder),
+            "views": lambda: ViewMemory(scope),
+        }
+        return {name: makers[name]() for name in MODULES if name in self._use}
+
+    def _set_modules(self, modules: dict[str, RecordedModule]) -> None:
+        self._modules: dict[str, Any] = modules
+        self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
+        self._cache: dict[tuple[Any, ...], list[Item]] = {}
+        self._last: Recollection | None = None
+        self._recent = Recent()
+
+    def _state(self) -> tuple[Any, ...]:
+        """The task, then each module as a part."""
+        own = {
+            "modules": list(self._modules),
+            "goal": self.goal,
+            "place": self.place,
+            "episode": self.episode,
+            "step": self.step,
+            "time": self.time,
+            "running": self.running,
+            "task_ids": self._task_ids,
+            "turns": [list(turn) for turn in self._turns],
+        }
+        with self._turns_taken.reading:
+            if self._outcomes:
+                own["outcomes"] = [list(pair) for pair in sorted(self._outcomes.items())]
+            if references := self._references.rows():
+                own["references"] = references
+            return own, *(module.state() for module in self._modules.values())
+
+    def _restore(self, own: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        expected = list(self._modules)
+        if own["modules"] != [name for name in expected if name in own["modules"] or name not in LATER]:
+            raise InvalidInputError(f"state: expected modules {expected}, got {own['modules']}")
+        modules = self._make()
+        for name, part in zip(own["modules"], parts, strict=True):
+            modules[name].restore(part)
+        outcomes = {checked_number("step", step): checked_flag("failed", f) for step, f in own.get("outcomes", ())}
+        goal, place, running = _text(own["goal"]), _text(own["place"]), bool(own["running"])
+        episode, step, time = (checked_number(name, own[name]) for name in WHEN)
+        task_ids = [_text(task_id) for task_id in own["task_ids"]]
+        turns = [(_text(action), _text(text)) for action, text in own["turns"]]
+        references = References.of_rows(own.get("references", {}))
+        self._set_modules(modules)
+        self.goal, self.place, self.running = goal, place, running
+        self.episode, self.step, self.time = episode, step, time
+        self._task_ids, self._turns, self._outcomes, self._references = task_ids, turns, outcomes, references
+
+    def fork(self) -> Self:
+        """An independent memory, in this process only, that starts as what this one is now.
+
+        It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
+        tasks is copied when one side changes it first.
+        """
+        with self._turns_taken.reading:
+            return self._forked()
+
+    def _forked(self) -> Self:
+        other = super().fork()
+        other._turns_taken = Turns()
+        other.store, other._calls = None, ParallelCalls(len(MODULES))
+        self._shared = {name for name in self._modules if name not in PER_STEP}
+        other._shared = set(self._shared)
+        other._modules = {
+            name: module if name in self._shared else module.fork() for name, module in self._modules.items()
+        }
+        other._cache, other._recent, other._references = dict(self._cache), Recent(), self._references.fork()
+        other.review = other._make_review()
+        other._task_ids, other._turns = list(self._task_ids), list(self._turns)
+        other._outcomes = dict(self._outcomes)
+        return other
+
+    # Reviewing.
+
+    def _make_review(self) -> ConflictReview | None:
+        """A review of this memory's own graph; None without a model."""
+        if self.writer is None or "spatial" not in self._modules:
+            return None
+        return ConflictReview(
+            _RecordedGraph(self),
+            ChatResolver(self.writer),
+            timeout_s=_TIMEOUT_S,
+            otherwise=lambda ended: "new" if self.spatial and self.spatial.outweighed(ended) else "old",
+        )
+
+    def _reviewed(self) -> bool:
+        """Whether a contradiction of the last event was decided otherwise than by the rules."""
+        if self.review is None or self.spatial is None:
+            return False
+        doubtful = [ended for ended in self.spatial.doubtful if _is_doubtful(ended, self.spatial)]
+        return bool(doubtful) and self.review(_change(doubtful, self.spatial)) is not None
+
+    def _correct(self, invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
+        """Record corrections of the graph as an event."""
+        spatial = self.spatial
+        assert spatial is not None
+        where = {"episode": self.episode, "step": self.step, "time": self.time}
+        rows = {"invalidate": [list(row) for row in invalidate], "add": [list(fact) for fact in add]}
+        self._record({"op": "edit", "time": self.time, "events": {"spatial": {"op": "correct", **where, **rows}}})
+        return Applied([], [number for did, number in spatial.changed if did == "add"], [])
+
+    # Answering.
+
+    def retrieve(
+        self,
+        query: str | None = None,
+        budget_tokens: int | None = None,
+        *,
+        k: int | None = None,
+        as_of: int | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Recollection:
+        """What all modules remember that fits a query, within a budget.
+
+        For the goal of the running task, its last steps and what is around the agent fit by themselves. For any other
+        query an item has to fit the query, on one scale for all modules (`relevance`).
+
+        Args:
+            query: None for the goal of the running task.
+            budget_tokens: limit of the texts' tokens; None for none.
+            k: at most so many items; None for as many as the modules find.
+            as_of: None for now; what was so at this time, as far as it was known then or later.
+            where: values that an item must have: labels, or "module", "speaker", "when", "kind", "id", "trust" and
+                what else is in the `data` of an entry. A key that is no field, and no label of a note, is an error.
+        """
+        query = self.goal if query is None else checked_text("query", query)
+        if budget_tokens is not None:
+            budget_tokens = checked_number("budget_tokens", budget_tokens, least=0)
+        asked = Question(
+            query,
+            k=None if k is None else checked_number("k", k, least=0),
+            as_of=None if as_of is None else checked_number("as_of", as_of),
+            where=self._checked_filter(where),
+            of_task=query == self.goal,
+            place=self.place,
+            hops=self._hops,
+        )
+        with self._turns_taken.reading:
+            weight = self.notes.word_weight if self.notes is not None else None
+            found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
+            items = [weighed(item) if item.trust in QUOTED else item for some in found for item in some]
+            if not asked.of_task:
+                items = self._newer_first(items, asked)
+            if k is not None:
+                items = best_of(items, k)
+            self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)
+            self._recent.add(self._last)
+            return self._last
+
+    def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
+        """What a module finds; one that changes with tasks only is searched once for each query of a task."""
+        if name in PER_STEP or asked.where:
+            return answers(name, self._modules[name], asked, weight)
+        key = (name, asked.query, asked.place, asked.k, asked.as_of, asked.of_task)
+        found = self._cache.get(key)
+        if found is None:
+            found = answers(name, self._modules[name], asked, weight)
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[key] = found
+        return found
+
+    def _newer_first(self, items: list[Item], asked: Question) -> list[Item]:
+        """Put the newest before what the same speaker said of the same before, and mark that as earlier."""
+        if (notes := self.notes) is None:
+            return items
+        told = [(item, self._told_of(item)) for item in sorted(items, key=lambda item: -item.score)]
+        having: dict[str, list[tuple[int, int, Claim]]] = {}  # stem -> time, position and claim of notes that have it
+        ending: dict[str, list[tuple[int, int, Claim]]] = {}  # the same, of those that end in it
+        voices: dict[str, str] = {note.speaker: notes.voice(note.speaker) for _, note in told if note is not None}
+        for position, (item, note) in enumerate(told):
+            if note is not None and item.module == "notes":
+                time = _last_told(note, asked.as_of)
+                for claim in notes.claims_of(note):
+                    row = time, position, claim
+                    for word in claim.content:
+                        having.setdefault(word, []).append(row)
+                    if claim.content:
+                        ending.setdefault(claim.content[-1], []).append(row)
+        words = set(content_words(asked.query))
+        found: dict[int, Item] = {}
+        for position, (item, note) in enumerate(told):
+            latest = -1
+            if note is not None and len(having) > 1 and (asked.k is None or position < asked.k + _MORE):
+                time, who = _last_told(note, asked.as_of), voices[note.speaker]
+                alone = item.module == "notes" or note.num_claims == 1
+                for old in notes.claims_of(note) if alone else claims_in(_said(item)):
+                    if words.isdisjoint(old.content):
+                        continue
+                    # One that follows has the last word of the older one, or ends in one of its words.
+                    rows = itertools.chain(having.get(old.content[-1], ()), *(ending.get(w, ()) for w in old.content))
+                    for after, other, new in rows:
+                        if after > time and new.follows(old, words):
+                            by = told[other][1]
+                            if by is not None and voices[by.speaker] == who and RANK[by.trust] >= RANK[note.trust]:
+                                time, latest = after, other
+            if latest >= 0:
+                newer = told[latest][0]
+                found.setdefault(latest, newer._replace(score=max(item.score, newer.score)))
+                if item.trust not in QUOTED:
+                    item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
+                if position in found:
+                    item = item._replace(score=found[position].score)
+                found[position] = item
+            found.setdefault(position, item)
+        return list(found.values())
+
+    def _told_of(self, item: Item) -> Note | None:
+        """The note that an item of the notes or the profile says again; None if it is over, or was not told."""
+        if self.notes is None or item.module not in ("notes", "profile"):
+            return None
+        numbers = [int(item.id.partition(":")[2])] if item.module == "notes" else item.data["notes"]
+        note = self.notes.notes.get(max(numbers, default=-1))
+        return None if note is None or note.kind != TOLD or note.ended is not None else note
+
+    def explain(self) -> str:
+        """Why each item of the last retrieval was found, and what was left out for the budget."""
+        return "nothing was asked yet" if self._last is None else self._last.explain()
+
+    def sightings(
+        self,
+        kind: str | None = None,
+        *,
+        near: Any = None,
+        within_m: float = 1.0,
+        after: float | None = None,
+        place: str | None = None,
+        k: int | None = None,
+    ) -> list[Sighting]:
+        """Where things were seen last, the latest first; each with its view, if it has one.
+
+        A thing is in one place: of those that were seen in several rooms of the home, the last one counts.
+
+        Args:
+            kind: a class, e.g. "mug"; None for all.
+            near: only what was seen last from near this pose, as for `observe`; None for anywhere.
+            within_m: how near, in metres.
+            after: only what was seen last later than this time, in seconds of the clock that `observe` was given.
+            place: one room; None for that of the running task and the other rooms of its home.
+            k: at most so many.
+
+        Raises:
+            InvalidInputError: an argument of another type or out of range, a place that is not known.
+        """
+        kind = None if kind is None else checked_text("kind", kind)
+        place = None if place is None else checked_text("place", place)
+        within_m = checked_real("within_m", within_m)
+        if within_m < 0:
+            raise InvalidInputError(f"within_m: expected >= 0, got {shown(within_m)}")
+        pose = None if near is None else checked_pose(near)
+        clock = None if after is None else checked_clock(after)
+        k = None if k is None else checked_number("k", k, least=0)
+        with self._turns_taken.reading:
+            views, spatial = self.views, self.spatial
+            if spatial is None:
+                return []
+            if place is not None and (known := spatial.places()) and place not in known:
+                raise InvalidInputError(f"place: expected one of {', '.join(known)}, got {shown(place)}")
+            times = None
+            if pose is not None or clock is not None:
+                if views is None:
+                    return []
+                times = views.near(pose, within_m, clock)
+            found = spatial.last_places(kind, place, times, k)
+            if views is None or not len(views):
+                return found
+            at = {time: views.at(time) for time in {one.seen for one in found}}
+            return [dataclasses.replace(one, view=at[one.seen]) for one in found]
+
+    # Single entries.
+
+    def get(self, id: str, *, as_of: int | None = None) -> Kept | None:
+        """The entry of an id, past or current; None if there is none, or was none at a time."""
+        as_of = None if as_of is None else checked_number("as_of", as_of)
+        with self._turns_taken.reading:
+            name, number = module_and_number(id, self._modules)
+            entry = kept(name, self._modules[name], number)
+            return None if entry is None else self._referred(entry, as_of)
+
+    def _referred(self, entry: Kept, as_of: int | None = None) -> Kept | None:
+        """An entry, as it was at a time, with the references to it among its sources; None if it was not there."""
+        then = entry if as_of is None else as_it_was(entry, self._modules[entry.module], as_of)
+        rows = [row for row in self._references.of(entry.id) if as_of is None or row.time <= as_of]
+        if then is None or not rows:
+            return then
+        return dataclasses.replace(then, sources=then.sources + tuple((row.episode, row.step) for row in rows))
+
+    def get_all(
+        self, module: str | None = None, where: Mapping[str, Any] | None = None, *, as_of: int | None = None
+    ) -> list[Kept]:
+        """All entries, past ones too, by module and oldest first.
+
+        Args:
+            module: one of `MODULES`; None for all.
+            where: values that an entry must have: labels, or "speaker", "when", "kind", "trust" and what else is in its
+                `data`. A key that is no field, and no label of a note, is an error, but in an empty memory.
+            as_of: None for now; what was there at this time, as it was then.
+        """
+        wanted = self._checked_filter(where)
+        if module is not None and checked_text("module", module) not in self._modules:
+            raise InvalidInputError(f"module: expected one of {', '.join(self._modules)}, got {shown(module)}")
+        as_of = None if as_of is None else checked_number("as_of", as_of)
+        with self._turns_taken.reading:
+            chosen = {name: one for name, one in self._modules.items() if module in (None, name)}
+            found = [self._referred(entry, as_of) for name, one in chosen.items() for entry in all_kept(name, one)]
+            return [entry for entry in found if entry is not None and entry.fits(wanted)]
+
+    def history(self, id: str) -> list[Kept]:
+        """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
+        with self._turns_taken.reading:
+            name, number = module_and_number(id, self._modules)
+            found = map(self._referred, history_of(name, self._modules[name], number))
+            return [entry for entry in found if entry is not None]
+
+    def update(
+        self,
+        id: str,
+        text: str | None = None,
+        labels: Mapping[str, Value] | None = None,
+        *,
+        trust: Trust = "user",
+    ) -> WriteReceipt:
+        """Give a note another text or other labels; what the profile had from the old text has an end.
+
+        Args:
+            id: of the note.
+            text, labels: None for what it has.
+            trust: of who changes it; the note keeps its own. A text that is a quotation has that of its source.
+
+        Raises:
+            InvalidInputError: there is no such note, or its source is trusted more. What is not a note follows from
+                what was told and seen: tell or observe what is so.
+        """
+        trust = least_trust("" if text is None else checked_text("text", text), checked_trust("trust", trust))
+        with self._turns_taken.turn:
+            name, number = module_and_number(id, self._modules)
+            if name != "notes" or self.notes is None or self.get(id) is None:
+                raise InvalidInputError(
+                    f"id: expected one of a note, got {shown(id)}; tell or observe what is so instead"
+                )
+            if RANK[trust] < RANK[own := self.notes.notes[int(number)].trust]:
+                raise InvalidInputError(
+                    f"trust: expected that of {id}, {own}, or more, got {trust}; tell it, then both are kept"
+                )
+            if text is None and labels is None:
+                raise InvalidInputError(f"update: expected another text or other labels of {id}, got neither")
+            where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
+            events = {"notes": self.notes.edited(int(number), where["time"], text, labels)}
+            if text is not None and self.profile is not None and own == "user":
+                said: dict[str, Any] = {"op": "tell", **where, "changes": []}
+                if self._is_user(self.notes.notes[int(number)].speaker):
+                    said = self.profile.propose(checked_text("text", text), **where, note=int(number))
+                known = {change["target"] for change in said["changes"]}
+                told = self.profile.told_by(Selector(entry=id), before=False)
+                left = {one: self._texts_of(others) for one, others in told.items() if one not in known}
+                said["changes"] = self.profile.untold(left) + said["changes"]
+                said["note"] = int(number)
+                events |= {"profile": said} if said["changes"] else {}
+            self._record({"op": "edit", "time": where["time"], "events": events})
+            return self._receipt(events)
+
+    def _texts_of(self, numbers: Iterable[int]) -> list[str]:
+        """What notes say that is still so, the latest first."""
+        notes = [self.notes.notes[number] for number in numbers if number in self.notes.notes] if self.notes else []
+        return [note.text for note in sorted(notes, key=lambda note: -note.sources[-1].time) if note.ended is None]
+
+    def delete(self, id: str) -> ForgetReceipt:
+        """Remove a note, an entry of episodic or semantic memory or of the profile, from files, too; as `forget`.
+
+        What the profile has from a note goes with it; what other notes told of the same is read from them again.
+
+        Raises:
+            InvalidInputError: there is no such entry, or it is a fact of the graph or a step: forget its object or
+                episode.
+        """
+        with self._turns_taken.turn:
+            name, _ = module_and_number(id, self._modules)
+            if name in PER_STEP or self.get(id) is None:
+                expected = "expected one of a note, an episode, a lesson or of the profile"
+                raise InvalidInputError(f"id: {expected}, got {shown(id)}; forget an object or an episode instead")
+            return self._forget(Selector(entry=id))
+
+    def export_json(self) -> str:
+        """All that is remembered as lines of JSON, with ids, history, times, sources and trust; for `import_json`."""
+        return exported(self.state())
+
+    def import_json(self, text: str) -> int:
+        """Become what was exported, from an empty memory of the same scope and modules; the number of entries.
+
+        Raises:
+            InvalidInputError: a line that `export_json` did not write, with its number and field; another scope or
+                other modules; a label with the name of a field; this memory is not empty. Nothing has changed.
+        """
+        text = checked_text("text", text)
+        with self._turns_taken.turn:
+            self._check_empty()
+            other = self.fork()
+            other.restore(imported(text))  # so that nothing is recorded that cannot be read
+            for note in other.notes.notes.values() if other.notes is not None else ():
+                for labels in all_labels(note):
+                    new_labels(labels)
+            self._record({"op": "import", "text": text, "events": {}})
+            return len(self.get_all())
+
+    def _check_empty(self) -> None:
+        if self.time or self.episode >= 0:  # every change has a time
+            raise InvalidInputError("import: expected an empty memory, got one with entries; import into a new one")
+
+    # Forgetting.
+
+    def forget(
+        self,
+        *,
+        user: str | None = None,
+        object: str | None = None,
+        episode: int | None = None,
+        everything: bool | None = None,
+    ) -> ForgetReceipt:
+        """Remove a user, an object, an episode or everything, files included; what was removed, and what looks like it.
+
+        `memory.store.forget(...)` does the same and says which files are gone.
+
+        Args:
+            user: who said it; a name, in any case. Of the user of the scope ("user" where it has no name) the profile
+                goes too. What sensors saw stays, and so do the goals of tasks, with their episodes.
+            object: a thing or a class; all that names it goes.
+            episode: number of a task; -1 for what was told before the first one.
+            everything: True for all that is kept in this scope.
+
+        Raises:
+            InvalidInputError: not exactly one of them, or a user or episode that is not known; nothing was removed.
+        """
+        return self._forget(self._known(Selector(user, object, episode, everything=everything)))
+
+    def _known(self, selector: Selector) -> Selector:
+        """The selector, if there is such a user or episode. Raises InvalidInputError that names the known ones."""
+        with self._turns_taken.reading:
+            notes = list(self.notes.notes.values()) if self.notes is not None else []
+            if selector.user is not None and not selector.is_user_of(self.scope):
+                speakers = dict.fromkeys([self.scope.user or "user", *(note.speaker for note in notes if note.speaker)])
+                if not any(map(selector.is_name, speakers)):
+                    raise InvalidInputError(f"user: expected one of {', '.join(speakers)}, got {shown(selector.user)}")
+            number, count = selector.episode, len(self._task_ids)
+            told = (source.episode for note in notes for source in note.sources)
+            if number is not None and not 0 <= number < count and number not in told:
+                tasks = f"0 to {count - 1}" if count else "the number of a task, of which there is none yet"
+                raise InvalidInputError(f"episode: expected {tasks}, got {number}")
+        return selector
+
+    def _forget(self, selector: Selector) -> ForgetReceipt:
+        with self._turns_taken.turn:
+            if self.store is None:
+                return self.remove(selector)
+            removed = self.store.forget(**dataclasses.asdict(selector)).removed[STORED_AS]
+            assert isinstance(removed, ForgetReceipt)
+            return removed
+
+    def remove(self, selector: Selector) -> ForgetReceipt:
+        """Remove what the selector names from this object, see `forget`.
+
+        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
+        emptied, and so they are where the running episode is forgotten.
+        """
+        with self._turns_taken.reading:
+            return self._remove(selector)
+
+    def _entries(self) -> dict[str, Kept]:
+        return {one.id: one for name, module in self._modules.items() for one in all_kept(name, module)}
+
+    def _remove(self, selector: Selector) -> ForgetReceipt:
+        before = self._entries()
+        self.reader.clear()
+        told = self.profile.told_by(selector) if self.profile is not None else {}
+        known = [notes for i, notes in told.items() if self.profile is not None and self.profile.is_known(i)]
+        receipt: dict[str, int] = {}
+        for one in (selector, *(Selector(entry=f"profile:{i}") for i in told)):
+            for name in self._modules:
+                for what, count in self._own(name).remove(one).items():
+                    receipt[f"{name}.{what}"] = receipt.get(f"{name}.{what}", 0) + count
+        if others := sorted({number for notes in known for number in notes}):
+            self._read_again(others)
+        everything = bool(selector.everything)
+        turns = [turn for turn in self._turns if not any(map(selector.in_text, turn))]
+        if everything or selector.episode == self.episode:
+            turns = []
+        receipt["turns"] = len(self._turns) - len(turns)
+        if len(turns) != len(self._turns):
+            self._outcomes = {}  # their steps are others now
+        self._turns = turns
+        if everything or selector.in_text(self.goal) or selector.episode == self.episode:
+            self.goal = ""
+        if everything or selector.in_text(self.place) or selector.episode == self.episode:
+            self.place = ""
+        kept = [
+            "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
+            for number, task_id in enumerate(self._task_ids)
+        ]
+        receipt["task_ids"] = sum(a != b for a, b in zip(kept, self._task_ids))
+        self._task_ids = kept
+        if everything:
+            self._references = References()
+        receipt["references"] = self._references.remove(selector.episode, self._is_there)
+        self._cache.clear()
+        self._recent.clear()
+        self._last = None
+        left = self._entries()
+        mentions = selector if selector.user is None else Selector(object=selector.user)
+        removed = [one for id, one in before.items() if id not in left]
+        similar = [one for one in left.values() if mentions.in_text(one.text) or mentions.is_like(one.text)]
+        return ForgetReceipt(receipt, written_as(removed), written_as(similar))
+
+    def _read_again(self, numbers: list[int]) -> None:
+        """Give the profile what notes tell of which the knowledge went with another note that told it, too."""
+        notes = [self.notes.notes[i] for i in numbers if i in self.notes.notes] if self.notes is not None else []
+        last = [(note, note.sources[-1]) for note in notes if note.ended is None and self._is_user(note.speaker)]
+        where = [{"episode": source.episode, "step": source.step, "time": source.time} for _, source in last]
+        rows = sorted(zip(last, where), key=lambda row: row[1]["time"])
+        self._own("profile").read_again((note.id, note.text, at) for (note, _), at in rows)
+
+    def _is_there(self, entry: str) -> bool:
+        name, number = module_and_number(entry, self._modules)
+        return kept(name, self._modules[name], number) is not None
+
+
+class _RecordedGraph:
+    """The graph of a memory as a review writes it: each correction is an event of the memory."""
+
+    def __init__(self, memory: LifelongMemory):
+        self._memory = memory
+
+    def snapshot(self) -> Snapshot:
+        assert self._memory.spatial is not None
+        return self._memory.spatial.graph.snapshot()
+
+    def apply(self, *, invalidate: Iterable[tuple[int, int]], add: Iterable[NewFact]) -> Applied:
+        return self._memory._correct(list(invalidate), list(add))
+
+
+def _text(value: Any) -> str:
+    """A text of a state: older versions took whatever they were given for one."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:
+    """Whether a model read the new fact, or it is less sure than the one that it ended."""
+    new, old = spatial.confidence(conflict.by), spatial.confidence(conflict.fact)
+    return new is None or new < (1.0 if old is None else old)
+
+
+def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
+    """The conflicts with what is within two hops of their facts."""
+    with spatial.graph.snapshot() as now:
+        facts = [now.fact(number) for ended in conflicts for number in (ended.fact, ended.by)]
+        ends = list(dict.fromkeys(node for fact in facts for node in (fact.subject, fact.object)))
+        around = now.khop(ends, 2, max_nodes=_MAX_NODES)
+    return Change([], [], [], [], [], [], [], conflicts, around)
+
+
+def _last_told(note: Note, as_of: int | None) -> int:
+    times = [source.time for source in note.sources if as_of is None or source.time <= as_of]
+    return times[-1] if times else note.created
+
+
+def _said(item: Item) -> str:
+    """The sentence that knowledge of the profile stands for."""
+    alias, description = item.data["alias"], item.data["description"]
+    return str(alias) if alias == description else f"{alias} is {description}"
