@@ -51,9 +51,7 @@ from .record import Kept
 from .semantic import SemanticMemory
 from .sighting import Sighting
 from .spatial.spatial import SpatialMemory
-from .store.module import MemoryModule, Selector
-from .store.reports import Receipt
-from .store.store import MemoryStore
+from .store import MemoryModule, MemoryStore, Receipt, Selector
 from .temporal import TemporalMemory
 from .vectors import VectorIndex
 from .views import View, ViewMemory

@@ -20,7 +20,7 @@ from typing import TextIO
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Kept
-from embodied_mem.memory.store.snapshot_files import folder_scope
+from embodied_mem.memory.store import folder_scope
 
 
 def line_of(entry: Kept) -> str:

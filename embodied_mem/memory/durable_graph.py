@@ -36,8 +36,7 @@ from .arguments import (
 from .graph.graph import GraphWriter, KnowledgeGraph, Vectors
 from .graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Triple
 from .graph.snapshot import Snapshot
-from .store.module import Selector, read_state, restoring, write_state
-from .store.store import MemoryStore
+from .store import MemoryStore, Selector, read_state, restoring, write_state
 from .vectors import VectorIndex
 
 _FORMAT = "embodied_mem.graph_with_vectors"

@@ -37,7 +37,7 @@ from .embedders import Embedder
 from .graph.records import Scope
 from .readers import DEFAULT, Reader
 from .search import QueryEmbedder, TextIndex
-from .store.module import RecordedModule, Selector
+from .store import RecordedModule, Selector
 
 _ANY = -math.inf
 _LATEST = 64  # rows in which so many episodes are looked for at first

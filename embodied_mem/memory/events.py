@@ -14,7 +14,7 @@ from ..errors import InvalidInputError
 from .arguments import WHEN, Fields, check_given, checked_event, checked_flag, checked_mapping, checked_number, shown
 from .record import module_and_number
 from .spatial.events import checked_place
-from .store.module import MemoryModule
+from .store import MemoryModule
 from .trust import checked_trust
 
 EVENT = "lifelong event"

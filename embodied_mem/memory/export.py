@@ -25,7 +25,7 @@ from .arguments import MAX_DEPTH, check_depth, shown
 from .graph.graph_json import bytes_of, rows_of
 from .note import Note, note_of
 from .profile.graph import Edge
-from .store.module import read_state, write_state
+from .store import read_state, write_state
 
 _FORMAT, _VERSION = "embodied_mem.export", 1
 _OWN = "lifelong"

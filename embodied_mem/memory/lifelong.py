@@ -82,8 +82,7 @@ from .semantic import SemanticMemory
 from .sighting import Sighting
 from .spatial.events import checked_place
 from .spatial.spatial import SpatialMemory
-from .store.module import RecordedModule, Selector
-from .store.store import MemoryStore
+from .store import MemoryStore, RecordedModule, Selector
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose

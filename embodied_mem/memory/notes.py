@@ -55,7 +55,7 @@ from .note import (
 from .recollection import Item
 from .relevance import relevance, squashed
 from .search import QueryEmbedder, TextIndex, WordIndex
-from .store.module import RecordedModule, Selector
+from .store import RecordedModule, Selector
 from .trust import RANK, Trust, checked_trust
 from .words import asks_when, content_words, tells_when, words_of
 

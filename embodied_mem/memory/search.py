@@ -41,7 +41,7 @@ from ..errors import InvalidInputError
 from ..forks import forking_lock
 from .arguments import shown
 from .embedders import Embedder, default_embedder
-from .store.snapshot_files import VECTORS_NAME
+from .store import VECTORS_NAME
 
 BUILT_IN = ("lexical-", "wordllama-")
 """How the names of the embedders of this package begin."""

@@ -36,7 +36,7 @@ from .arguments import (
 from .graph.records import Scope
 from .readers import DEFAULT, Reader
 from .recollection import Item
-from .store.module import RecordedModule, Selector
+from .store import RecordedModule, Selector
 from .trust import QUOTED, RANK, Trust, checked_trust, marked
 
 Summarizer = Callable[[Sequence[str]], str | None]

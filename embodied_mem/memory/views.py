@@ -34,7 +34,7 @@ from .arguments import (
 from .graph.records import Scope
 from .images import check_record, image_text
 from .paged_rows import PagedRows
-from .store.module import RecordedModule, Selector
+from .store import RecordedModule, Selector
 
 _EVENT = "view event"
 _MICRO = 1e6

@@ -30,7 +30,7 @@ from typing import Any
 from ..errors import EmbodiedMemError, InvalidInputError, MissingDependencyError, StorageError
 from ..memory import LifelongMemory, Scope
 from ..memory.arguments import shown
-from ..memory.store.snapshot_files import folder_scope
+from ..memory.store import folder_scope
 from .tools import SCHEMAS, answer
 
 NAME = "embodied_mem"

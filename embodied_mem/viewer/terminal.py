@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Kept
-from embodied_mem.memory.store.snapshot_files import folder_scope
+from embodied_mem.memory.store import folder_scope
 from embodied_mem.viewer.page import page
 
 

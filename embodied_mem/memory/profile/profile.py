@@ -41,7 +41,7 @@ from ..graph.records import Scope
 from ..recollection import Item
 from ..relevance import SIMILAR
 from ..search import QueryEmbedder, TextIndex
-from ..store.module import RecordedModule, Selector
+from ..store import RecordedModule, Selector
 from ..trust import unmarked
 from .chat import extracted, referred, reformulated, resolved
 from .events import EVENT, check_told

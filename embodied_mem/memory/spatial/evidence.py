@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..arguments import checked_number, checked_real, checked_text
-from ..store.module import Selector
+from ..store import Selector
 
 BELIEVED = 0.5
 _MAX_DOUBTED = 1024

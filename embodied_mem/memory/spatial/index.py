@@ -26,7 +26,7 @@ from ..graph.snapshot import Direction, Snapshot
 from ..mentions import forms, spelling
 from ..paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
-from ..store.module import Selector
+from ..store import Selector
 from ..vectors import Looks
 from .other_names import OtherNames
 from .records import AT, SEPARATOR, STATE, Known, Seen, joined, split

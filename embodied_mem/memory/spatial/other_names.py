@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..store.module import Selector
+from ..store import Selector
 
 
 class OtherNames:

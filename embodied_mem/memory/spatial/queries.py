@@ -21,7 +21,7 @@ from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
 from ..readers.reading import AGENT, ROOM
 from ..recollection import Item
 from ..sighting import Sighting, sighting
-from ..store.module import RecordedModule
+from ..store import RecordedModule
 from ..trust import Trust
 from ..words import phrases
 from .entities import Entities

@@ -30,7 +30,7 @@ from ..graph.records import Ended, Scope
 from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
 from ..readers import DEFAULT, Reader
 from ..readers.reading import AGENT, NOT, class_of, unread_lines
-from ..store.module import Selector
+from ..store import Selector
 from ..trust import QUOTED, RANK, Trust, checked_trust
 from .circles import circular
 from .entities import Entities, Found, is_body

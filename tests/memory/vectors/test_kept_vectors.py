@@ -10,7 +10,7 @@ import numpy as np
 
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.search import PART, KeptVectors
-from embodied_mem.memory.store.snapshot_files import VECTORS_NAME
+from embodied_mem.memory.store import VECTORS_NAME
 
 NUM_TEXTS = 4 * PART
 OPEN_SLOWLY = """
