@@ -273,7 +273,6 @@ STUDIES = {
     "grpo_habits": grpo_table,
     "grpo_habits_sum": grpo_table,
     "grpo_habits_group": grpo_table,
-    "grpo_habits_earlier": grpo_table,
     "ablations": ablations_table,
     "own_none": ablations_table,
     "no_bank_procedures": ablations_table,

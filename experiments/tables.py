@@ -169,6 +169,12 @@ def memento() -> str:
     )
 
 
+def memento_encoders(data: dict[str, Any], source: str) -> str:
+    """Show the missing rates of the simplest and the best strategy by encoder."""
+    rows = {name: row for name, row in data["encoders"].items() if name.split(", ")[1] in ("similarity", "hybrid")}
+    return f"{encoders_table({'encoders': rows})}\n\n{source}"
+
+
 def noisy_triples() -> str:
     """What noise in a detector's triples does to spatial memory: all kinds at three rates, one kind at the highest."""
     if not (data := _read("noisy_triples")):
@@ -433,7 +439,7 @@ TABLES = {
     "memento_captions": _of("memento_captions", lambda data, source: f"{captions_table(data)}\n\n{source}"),
     "memento_joined": _of("memento_joined", lambda data, source: f"{joined_table(data)}\n\n{source}"),
     **{name: _of(name, table) for name, table in (BASELINES | STUDIES).items()},
-    "memento_encoders": _of("memento_encoders", lambda data, source: f"{encoders_table(data)}\n\n{source}"),
+    "memento_encoders": _of("memento_encoders", memento_encoders),
 }
 
 
