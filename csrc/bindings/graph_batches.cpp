@@ -148,7 +148,7 @@ py::object Extract(const Snapshot& snapshot, const std::vector<NodeId>& sources,
 
 void BindGraphBatches(py::module_& module, py::class_<KnowledgeGraph, GraphPointer>& graph) {
   py::class_<Subgraph, std::shared_ptr<Subgraph>> subgraph(module, "Subgraph",
-                                                           "See embodied_mem.memory.graph.records.Subgraph.");
+                                                           "See embodied_mem.memory.graph.Subgraph.");
   DefineProperty<Subgraph, &ViewOf<Subgraph, &Subgraph::nodes>>(subgraph, "nodes");
   DefineProperty<Subgraph, &ViewOf<Subgraph, &Subgraph::facts>>(subgraph, "facts");
   DefineProperty<Subgraph, &NumFacts>(subgraph, "num_facts");

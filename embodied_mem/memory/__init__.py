@@ -31,14 +31,11 @@ from .async_memory import AsyncLifelongMemory
 from .bank.bank import Experience, MemoryBank
 from .bank.rationale import key_actions, rationale_for
 from .chat_writer import ChatWriter
+from .conflicts import Audit, ChatResolver, ConflictReview, audit
 from .durable_graph import DurableGraph, GraphModule
 from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
 from .episodic import EpisodicMemory
-from .graph.audit import Audit, audit
-from .graph.conflict_review import ChatResolver, ConflictReview
-from .graph.graph import KnowledgeGraph
-from .graph.records import ConflictRule, NewFact, NewNode, Scope, Triple
-from .graph.relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
+from .graph import ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from .images import Image
 from .lifelong import LifelongMemory
 from .notes import NoteMemory
@@ -48,6 +45,7 @@ from .readers.household import goal_object, room_text
 from .receipts import WriteReceipt
 from .recollection import Item, Recollection
 from .record import Kept
+from .relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
 from .semantic import SemanticMemory
 from .sighting import Sighting
 from .spatial.spatial import SpatialMemory

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..errors import InvalidInputError
-from .graph.records import Scope
+from .graph import Scope
 from .lifelong import LifelongMemory
 
 P = ParamSpec("P")

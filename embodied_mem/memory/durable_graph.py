@@ -33,9 +33,18 @@ from .arguments import (
     native_call,
     shown,
 )
-from .graph.graph import GraphWriter, KnowledgeGraph, Vectors
-from .graph.records import Applied, Change, ConflictRule, NewFact, NewNode, Triple
-from .graph.snapshot import Snapshot
+from .graph import (
+    Applied,
+    Change,
+    ConflictRule,
+    GraphWriter,
+    KnowledgeGraph,
+    NewFact,
+    NewNode,
+    Snapshot,
+    Triple,
+    Vectors,
+)
 from .store import MemoryStore, Selector, read_state, restoring, write_state
 from .vectors import VectorIndex
 

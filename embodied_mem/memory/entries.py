@@ -34,7 +34,7 @@ from .arguments import (
 )
 from .chat_writer import ChatWriter, checked_writer
 from .embedders import Embedder
-from .graph.records import Scope
+from .graph import Scope
 from .readers import DEFAULT, Reader
 from .search import QueryEmbedder, TextIndex
 from .store import RecordedModule, Selector

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import InvalidInputError
 from . import entries, temporal
 from .arguments import MAX_DEPTH, check_depth, shown
-from .graph.graph_json import bytes_of, rows_of
+from .graph import bytes_of, rows_of
 from .note import Note, note_of
 from .profile.graph import Edge
 from .store import read_state, write_state

@@ -55,14 +55,12 @@ from .arguments import (
 )
 from .chat_writer import Chat, ChatWriter
 from .claims import Claim, claims_in
+from .conflicts import ChatResolver, ConflictReview
 from .embedders import Embedder, SurvivingEmbedder
 from .episodic import EpisodicMemory
 from .events import EVENT, check_begin, check_event
 from .export import exported, imported
-from .graph.conflict_review import ChatResolver, ConflictReview
-from .graph.records import Applied, Change, Ended, NewFact, Scope
-from .graph.relations import HOUSEHOLD_RELATIONS, Relations
-from .graph.snapshot import MAX_HOPS, Snapshot
+from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot
 from .locks import Turns
 from .mentions import normal
 from .note import SEEN, TOLD, Note, Value, all_labels, new_labels
@@ -77,6 +75,7 @@ from .receipts import ForgetReceipt, WriteReceipt, Written
 from .recollection import EARLIER, Item, Recollection, count_tokens, pack
 from .record import FIELDS, Kept, all_kept, as_it_was, history_of, kept, module_and_number, written, written_as
 from .references import Recent, Reference, References
+from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .sighting import Sighting

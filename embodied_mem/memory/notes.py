@@ -31,7 +31,7 @@ from .arguments import (
 )
 from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
-from .graph.records import Scope
+from .graph import Scope
 from .mentions import normal
 from .note import (
     TOLD,

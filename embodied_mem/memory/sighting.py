@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from .graph.records import Fact
-from .graph.relations import Relations
+from .graph import Fact
 from .readers.reading import AGENT, class_of
+from .relations import Relations
 from .spatial.records import Known, split
 from .trust import Trust
 from .views import View

@@ -33,7 +33,7 @@ from .arguments import (
     checked_number,
     checked_text,
 )
-from .graph.records import Scope
+from .graph import Scope
 from .readers import DEFAULT, Reader
 from .recollection import Item
 from .store import RecordedModule, Selector

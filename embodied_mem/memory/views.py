@@ -31,7 +31,7 @@ from .arguments import (
     checked_texts,
     shown,
 )
-from .graph.records import Scope
+from .graph import Scope
 from .images import check_record, image_text
 from .paged_rows import PagedRows
 from .store import RecordedModule, Selector

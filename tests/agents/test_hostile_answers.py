@@ -31,7 +31,7 @@ from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.json_answers import MAX_DEPTH, load_json, read_json
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.graph.conflict_review import ChatResolver
+from embodied_mem.memory.conflicts import ChatResolver
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_command
 from embodied_mem.worlds.memento.agent.react import ReActAgent

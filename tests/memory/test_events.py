@@ -24,7 +24,7 @@ from embodied_mem.memory import (
     SpatialMemory,
     Triple,
 )
-from embodied_mem.memory.graph.records import scope_text
+from embodied_mem.memory.graph import scope_text
 from embodied_mem.native import part
 from experiments.attacks.notes_module import Notes
 

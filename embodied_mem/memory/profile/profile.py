@@ -37,7 +37,7 @@ from ..arguments import (
 from ..chat_writer import ChatWriter, checked_writer
 from ..claims import claims_in
 from ..embedders import Embedder
-from ..graph.records import Scope
+from ..graph import Scope
 from ..recollection import Item
 from ..relevance import SIMILAR
 from ..search import QueryEmbedder, TextIndex

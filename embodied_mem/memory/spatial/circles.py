@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..graph.records import Change
-from ..graph.snapshot import Snapshot
+from ..graph import Change, Snapshot
 from .index import SpatialIndex
 
 _RESTING = ("in", "on")

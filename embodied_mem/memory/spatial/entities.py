@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.relations import Relations
-from ..graph.snapshot import Snapshot
+from ..graph import Snapshot
 from ..mentions import spelling
 from ..readers.reading import AGENT, PLACED, class_of
+from ..relations import Relations
 from .identity import Name, fits, name_of, score
 from .index import SpatialIndex
 from .records import HOLDS, SEPARATOR, STATE, joined, split

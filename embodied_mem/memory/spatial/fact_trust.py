@@ -16,9 +16,7 @@ from typing import Any
 
 from ...errors import InvalidInputError
 from ..arguments import checked_number, shown
-from ..graph.graph import KnowledgeGraph
-from ..graph.records import Change, ConflictRule
-from ..graph.snapshot import Snapshot
+from ..graph import Change, ConflictRule, KnowledgeGraph, Snapshot
 from ..readers.reading import AGENT
 from ..trust import RANK, Trust, checked_trust
 from .records import SEPARATOR

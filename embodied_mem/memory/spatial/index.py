@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInputError
-from ..graph.graph import KnowledgeGraph
-from ..graph.records import Applied, Change, NewFact, Scope
-from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
-from ..graph.snapshot import Direction, Snapshot
+from ..graph import Applied, Change, Direction, KnowledgeGraph, NewFact, Scope, Snapshot
 from ..mentions import forms, spelling
 from ..paged_rows import PAGE, PagedRows, Words
 from ..readers.reading import AGENT, ROOM, class_of
+from ..relations import HOUSEHOLD_RELATIONS, Relations
 from ..store import Selector
 from ..vectors import Looks
 from .other_names import OtherNames

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ..arguments import checked_flag, checked_number, checked_text, checked_texts
-from ..graph.graph import KnowledgeGraph
-from ..graph.relations import Relations
-from ..graph.snapshot import MAX_HOPS, Direction, Snapshot
+from ..graph import MAX_HOPS, Direction, KnowledgeGraph, Snapshot
 from ..readers.reading import AGENT, ROOM
 from ..recollection import Item
+from ..relations import Relations
 from ..sighting import Sighting, sighting
 from ..store import RecordedModule
 from ..trust import Trust

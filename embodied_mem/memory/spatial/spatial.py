@@ -25,11 +25,10 @@ from typing import Any, Self
 
 from ...errors import InvalidInputError
 from ..arguments import checked_call, checked_flag, checked_real, checked_text, shown
-from ..graph.graph import KnowledgeGraph
-from ..graph.records import Ended, Scope
-from ..graph.relations import HOUSEHOLD_RELATIONS, Relations
+from ..graph import Ended, KnowledgeGraph, Scope
 from ..readers import DEFAULT, Reader
 from ..readers.reading import AGENT, NOT, class_of, unread_lines
+from ..relations import HOUSEHOLD_RELATIONS, Relations
 from ..store import Selector
 from ..trust import QUOTED, RANK, Trust, checked_trust
 from .circles import circular

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from ...errors import InvalidInputError
 from ..arguments import checked_call, checked_number, checked_text, shown
-from ..graph.records import Scope, checked_scope
+from ..graph import Scope, checked_scope
 from ..mentions import folded, looks_like, names, normal
 
 VERSION = 1

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from ...atomic_file import remove_leftovers, replacing
 from ...errors import InvalidInputError, StorageError
-from ..graph.records import Scope, scope_from_text
+from ..graph import Scope, scope_from_text
 from .log_end import END_NAME
 
 VECTORS_NAME = "vectors.bin"

@@ -38,7 +38,7 @@ from ...errors import InvalidInputError, StorageError
 from ...forks import forking_lock
 from ...native import part
 from ..arguments import check_depth, checked_flag, checked_number, shown
-from ..graph.records import Scope, checked_scope, scope_text
+from ..graph import Scope, checked_scope, scope_text
 from .log_end import LogEnd
 from .module import MemoryModule, Selector
 from .reports import Damage, OpenReport, Receipt, SetAside

@@ -15,7 +15,7 @@ from embodied_mem.memory import (
     KnowledgeGraph,
     Triple,
 )
-from embodied_mem.memory.graph.conflict_review import Conflict
+from embodied_mem.memory.conflicts import Conflict
 
 
 def kitchen() -> KnowledgeGraph:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
-from embodied_mem.memory.graph.audit import Contradiction, audit, plain_name
+from embodied_mem.memory.conflicts import Contradiction, audit, plain_name
 
 triples = st.builds(
     Triple,

@@ -21,9 +21,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
-from ...errors import InvalidInputError
-from ..arguments import checked_flag, checked_text, checked_texts, shown
-from .records import ConflictRule
+from ..errors import InvalidInputError
+from .arguments import checked_flag, checked_text, checked_texts, shown
+from .graph import ConflictRule
 
 End = Literal["", "subject", "object"]
 Exclusive = Literal["", "subject", "object", "both"]

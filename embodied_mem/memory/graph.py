@@ -1,0 +1,910 @@
+"""The knowledge graph: facts with validity times and the episodes they come from.
+
+    graph = KnowledgeGraph(Scope(user="ann", environment="kitchen"), rules=HOUSEHOLD_RULES)
+    change = graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3, source=17)])
+    graph.update([Triple("agent", "holds", "apple 1", valid_at=5)]).ended      # the apple is no longer in the fridge
+    with graph.snapshot() as now:
+        near = now.khop([now.find("apple 1")], hops=2)
+        [now.fact(i) for i in near.facts]
+    what_if = graph.fork()                                                      # constant time, independent
+
+    graph = KnowledgeGraph(index=VectorIndex(384), theta=0.9)                   # names that mean the same are one node
+    graph.update(triples, vectors={"apple 1": vector})                          # float32[384]
+
+    rows = list(rows_of(graph.to_bytes()))                                      # for JSON; docs/formats.md
+    KnowledgeGraph.from_bytes(bytes_of(rows))                                   # byte for byte
+
+Writes are `update` (by names, with rules and an extraction), `apply` (a raw batch) and `forget`. Facts that stop being
+true are invalidated and kept: every reading takes `as_of`, a time on the caller's own clock.
+Readers see one version, whole, and never wait for a writer; the native part works without the GIL.
+
+A graph belongs to one scope, given when it is made. No method takes a scope: what is in another graph cannot be named.
+
+One update with new facts T, at time t, in the slots of `relations`:
+
+    link    v(m) = argmax_v s(m, v) if s > theta, else new           index and theta here; name and place in `spatial`
+    end     for each (f in T, g in G):  invalid_at(g) = valid_at(f)  if slots(f) and slots(g) meet and g began earlier
+    merge   G' = G + (T - G);  a fact of both has one more source
+
+Source: RoboMemory (section 3.2, Algorithm 1, Theorem 1). Deviations: conflicts are found by rules given as data; the
+subgraph that `update` returns is taken after the merge.
+
+Records of single steps are named tuples: they take a quarter of the time of a frozen dataclass.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import json
+import struct
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from ..forks import forking_lock
+from ..native import part
+from .arguments import checked_number, checked_real, native_call, shown
+
+if TYPE_CHECKING:
+    from .vectors import VectorIndex
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Whose memory it is. Empty: not divided by this."""
+
+    user: str = ""
+    robot: str = ""
+    environment: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, str):
+                raise InvalidInputError(f"scope: {name}: expected text, got {shown(value)}")
+
+
+def checked_scope(scope: Scope | None) -> Scope:
+    """The scope; that of everybody for None."""
+    if scope is not None and not isinstance(scope, Scope):
+        raise InvalidInputError(f"scope: expected a Scope, e.g. Scope(user='ann'), or None, got {shown(scope)}")
+    return Scope() if scope is None else scope
+
+
+def scope_text(scope: Scope) -> str:
+    """Return the scope as it stands in files: JSON with sorted keys, ASCII."""
+    return json.dumps(dataclasses.asdict(scope), sort_keys=True, separators=(",", ":"))
+
+
+def scope_from_text(text: str) -> Scope:
+    """Return the scope that `scope_text` wrote. Raises InvalidInputError for another text."""
+    try:
+        scope = Scope(**json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}") from error
+    if scope_text(scope) != text:
+        raise InvalidInputError(f"scope: expected what scope_text writes, got {text!r}")
+    return scope
+
+
+@dataclasses.dataclass(frozen=True)
+class ConflictRule:
+    """One slot that every node has and that at most one fact may fill at a time.
+
+    Attributes:
+        name: how reports call it.
+        members: the facts that fill it, as (relation, the end whose slot it is) or (relation, end, names of objects):
+            with names, only facts about these objects.
+    """
+
+    name: str
+    members: tuple[
+        tuple[str, Literal["subject", "object"]] | tuple[str, Literal["subject", "object"], tuple[str, ...]], ...
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A thing, place, person or value. `embedding` is a handle that the caller gave, e.g. into a vector index."""
+
+    id: int
+    name: str
+    type: str = ""
+    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    embedding: int | None = None
+
+
+class Fact(NamedTuple):
+    """subject, relation, object, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
+
+    id: int
+    subject: int
+    relation: str
+    object: int
+    valid_at: int
+    invalid_at: int | None
+    sources: tuple[int, ...]
+
+
+class Triple(NamedTuple):
+    """One observation for `update`.
+
+    Attributes:
+        subject, object: names; a node of exactly this name is linked first.
+        relation: word.
+        valid_at: since when, on the caller's clock.
+        source: id of the episode that says so.
+        subject_type, object_type: '' if unknown. A similar node of another type is not linked.
+        subject_candidates, object_candidates: ids of nodes above the caller's similarity threshold, best first, for
+            names that no node has.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    valid_at: int = 0
+    source: int | None = None
+    subject_type: str = ""
+    object_type: str = ""
+    subject_candidates: Sequence[int] = ()
+    object_candidates: Sequence[int] = ()
+
+
+class NewNode(NamedTuple):
+    """A node for `apply`. If the name exists, that node gets these attributes, and the type and embedding if given."""
+
+    name: str
+    type: str = ""
+    attributes: Mapping[str, str] = types.MappingProxyType({})
+    embedding: int | None = None
+
+
+class NewFact(NamedTuple):
+    """A fact for `apply`, between node ids; ids of nodes made in the same batch count on from `num_nodes`."""
+
+    subject: int
+    relation: str
+    object: int
+    valid_at: int = 0
+    source: int | None = None
+
+
+class Subgraph(Protocol):
+    """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
+
+    The native code makes and holds it; an array is made when it is asked for, over the numbers that are there.
+
+    Attributes:
+        nodes: uint32[N] node ids.
+        hops: uint32[N] facts between a node and the nearest source.
+        facts: uint32[E] ids of the facts followed between these nodes, each once, in the order of the search.
+        fact_hops: of each fact, the hops of the node that it was followed from; both ways, its nearer one.
+        num_facts: E.
+        truncated: whether `max_nodes` left something out.
+    """
+
+    @property
+    def nodes(self) -> np.ndarray: ...
+    @property
+    def hops(self) -> np.ndarray: ...
+    @property
+    def facts(self) -> np.ndarray: ...
+    @property
+    def fact_hops(self) -> list[int]: ...
+    @property
+    def num_facts(self) -> int: ...
+    @property
+    def truncated(self) -> bool: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A fact that a new one is in conflict with: `fact` was invalidated when `by` began, for the rule named."""
+
+    fact: int
+    by: int
+    rule: str
+
+
+class Applied(NamedTuple):
+    """Ids of the nodes and facts of a batch; `repeated[i]`: fact i was current and has got a source, not a copy."""
+
+    nodes: list[int]
+    facts: list[int]
+    repeated: list[bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What `update` did.
+
+    Attributes:
+        subjects, objects, facts: ids for each triple.
+        new_nodes, similar_nodes: made; linked by a candidate and not by name.
+        added, repeated: ids of facts made, and of facts that got a source.
+        ended: facts no longer true, with the reason.
+        subgraph: what lies within K hops of the entities now; None if not asked for.
+    """
+
+    subjects: list[int]
+    objects: list[int]
+    facts: list[int]
+    new_nodes: list[int]
+    similar_nodes: list[int]
+    added: list[int]
+    repeated: list[int]
+    ended: list[Ended]
+    subgraph: Subgraph | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Forgotten:
+    """What `forget` removed.
+
+    Attributes:
+        nodes: ids of the nodes named, then of those that nothing was left of.
+        erased: ids of facts that are gone.
+        unsourced: ids of facts that lost a source and have others.
+    """
+
+    nodes: list[int]
+    erased: list[int]
+    unsourced: list[int]
+
+
+Direction = Literal["out", "in", "both"]
+
+_native = part("memory")
+MAX_HOPS: int = _native.MAX_HOPS
+_NO_EMBEDDING = _native.NO_EMBEDDING
+_STILL_VALID = _native.STILL_VALID
+
+
+class Snapshot:
+    """One version of a graph. Use it in a `with` block: what later batches replace is kept until it is closed."""
+
+    def __init__(self, native: Any):
+        self._native = native
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the version; reading raises InvalidInputError from now on."""
+        self._native.close()
+
+    @property
+    def version(self) -> int:
+        """Number of the last batch in it."""
+        return int(self._native.version)
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self._native.num_nodes)
+
+    @property
+    def num_facts(self) -> int:
+        """Facts that are or were true; ids are below it."""
+        return int(self._native.num_facts)
+
+    @property
+    def num_current_facts(self) -> int:
+        return int(self._native.num_current_facts)
+
+    @property
+    def num_forgotten_nodes(self) -> int:
+        """Ids below `num_nodes` that nothing is behind any more."""
+        return int(self._native.num_forgotten_nodes)
+
+    @property
+    def num_erased_facts(self) -> int:
+        """Ids below `num_facts` that nothing is behind any more."""
+        return int(self._native.num_erased_facts)
+
+    @native_call
+    def has_node(self, node: int) -> bool:
+        """Return whether something is behind the id, that is, whether the node was not forgotten."""
+        return bool(self._native.has_node(checked_id(node, "node")))
+
+    def node_ids(self) -> list[int]:
+        """Return the ids of the nodes that were not forgotten."""
+        return [node for node in range(self.num_nodes) if self._native.has_node(node)]
+
+    @native_call
+    def has_fact(self, fact: int) -> bool:
+        """Return whether something is behind the id, that is, whether the fact was not erased."""
+        return bool(self._native.has_fact(checked_id(fact, "fact")))
+
+    @property
+    def relations(self) -> list[str]:
+        return [word for word in self._native.relations if word]
+
+    @native_call
+    def find(self, name: str) -> int | None:
+        """Return the id of the node of exactly this name, or None."""
+        found: int | None = self._native.find_node(name)
+        return found
+
+    @native_call
+    def find_all(self, names: Sequence[str]) -> list[int | None]:
+        """Return `find` of each of several names."""
+        found: list[int | None] = self._native.find_nodes(names)
+        return found
+
+    @native_call
+    def find_fact(self, subject: int, relation: str, object: int) -> int | None:
+        """Return the id of the current fact that says so, or None."""
+        found: int | None = self._native.find_fact(subject, self._native.find_relation(relation), object)
+        return found
+
+    @native_call
+    def node(self, node: int) -> Node:
+        """Return all about a node. Raises InvalidInputError for an unknown id."""
+        name, type_, attributes, embedding = self._native.node(checked_id(node, "node"))
+        return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
+
+    @native_call
+    def name(self, node: int) -> str:
+        """Return the name of a node. Raises InvalidInputError for an unknown id."""
+        return str(self._native.node(checked_id(node, "node"))[0])
+
+    @native_call
+    def names(self, nodes: Sequence[int]) -> list[str]:
+        """Return `name` of each of several nodes; empty for one that was forgotten."""
+        found: list[str] = self._native.names(nodes)
+        return found
+
+    @native_call
+    def named_facts(self, facts: Sequence[int]) -> list[tuple[str, str, str, int, int]]:
+        """Return (name, relation, name, subject, object) of each of several facts, past or current."""
+        found: list[tuple[str, str, str, int, int]] = self._native.named_facts(facts)
+        return found
+
+    @native_call
+    def are_current(self, facts: Sequence[int]) -> list[bool]:
+        """Return whether each of several facts was not invalidated."""
+        found: list[bool] = self._native.are_current(facts)
+        return found
+
+    @native_call
+    def fact(self, fact: int) -> Fact:
+        """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
+        subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(checked_id(fact, "fact"))
+        end = None if invalid_at == _STILL_VALID else invalid_at
+        return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
+
+    @native_call
+    def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
+        """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
+        return np.asarray(self._native.facts_of(checked_id(node, "node"), direction, as_of))
+
+    @native_call
+    def facts_of_all(
+        self, nodes: Sequence[int], direction: Direction = "both", as_of: int | None = None
+    ) -> list[list[int]]:
+        """Return `facts_of` of each of several nodes, as lists."""
+        found: list[list[int]] = self._native.facts_of_all(nodes, direction, as_of)
+        return found
+
+    @native_call
+    def facts(self, as_of: int | None = None) -> np.ndarray:
+        """Return uint32[E] ids of all facts that are true now or were true at `as_of`. Reads the whole graph."""
+        return np.asarray(self._native.all_facts(as_of))
+
+    @native_call
+    def khop(
+        self,
+        sources: Iterable[int],
+        hops: int = 2,
+        direction: Direction = "both",
+        relations: Iterable[str] | None = None,
+        max_nodes: int | None = None,
+        as_of: int | None = None,
+    ) -> Subgraph:
+        """Return what lies within `hops` facts of the sources, at a cost that depends on what is visited alone.
+
+        Args:
+            sources: node ids.
+            hops: 0 to 64.
+            direction: follow facts from subject to object ("out"), back ("in"), or both ways.
+            relations: follow only these; None: all.
+            max_nodes: stop when so many nodes are found; None: no limit.
+            as_of: time of the state to look at; None: facts that were not invalidated.
+
+        Raises:
+            InvalidInputError: an unknown node, relation or direction, or a number out of range.
+        """
+        numbers = None if relations is None else tuple(map(self._native.find_relation, _words(relations)))
+        if numbers == ():
+            raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
+        found: Subgraph = self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
+        return found
+
+
+def checked_id(value: int, where: str) -> int:
+    """The id as an int. Raises InvalidInputError for what cannot be one."""
+    try:
+        number = int(value)
+    except (OverflowError, TypeError, ValueError):
+        number = -1
+    if not 0 <= number < 2**32:
+        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {shown(value)}")
+    return number
+
+
+def _words(words: Iterable[str]) -> list[str]:
+    """The words. Raises InvalidInputError for a single text."""
+    if isinstance(words, str):
+        raise InvalidInputError(f"relations: expected a list of words, got the one str {words!r}")
+    return list(words)
+
+
+@functools.lru_cache(256)
+def khop_options(
+    hops: int, direction: str, max_nodes: int | None, relations: tuple[int, ...] | None = None, as_of: int | None = None
+) -> Any:
+    """The native options of an extraction, the last ones kept. Raises InvalidInputError for a number out of range."""
+    if checked_number("hops", hops) < 0:
+        raise InvalidInputError(f"hops: expected 0 to {MAX_HOPS}, got {hops}")
+    if max_nodes is not None and checked_number("max_nodes", max_nodes) < 1:
+        raise InvalidInputError(f"max_nodes: expected at least 1, got {max_nodes}")
+    return _native.KHopOptions(hops, direction, None if relations is None else list(relations), max_nodes, as_of)
+
+
+Vectors = Mapping[str, np.ndarray]
+
+_NOT_SIMILAR: tuple[Any, float, list[str], np.ndarray] = (None, 0.0, [], np.zeros((0, 0), np.float32))
+_REPORTED = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
+
+
+class GraphWriter(abc.ABC):
+    """What a graph is told, whether each change is recorded first (`DurableGraph`) or not."""
+
+    @abc.abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Return the newest version to read. Never waits for a writer."""
+
+    @native_call
+    def apply(
+        self,
+        nodes: Iterable[NewNode] = (),
+        invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
+        add: Iterable[NewFact] = (),
+    ) -> Applied:
+        """Do one batch as given, without rules: nodes, then (fact, invalid_at), then facts.
+
+        Args:
+            nodes: made, or changed if the name is known.
+            invalidate: the fact is an id, or (subject, relation, object) of a current one.
+            add: plain tuples with the fields of `NewFact` do too, and are what costs least; so for `nodes`.
+
+        Raises:
+            InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
+        """
+        return self._apply(_listed(nodes), _listed(invalidate), _listed(add))
+
+    @native_call
+    def update(
+        self,
+        triples: Iterable[Triple],
+        *,
+        vectors: Vectors | None = None,
+        hops: int = 2,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+        extract: bool = True,
+    ) -> Change:
+        """Link, merge and resolve conflicts by the rules in one native call (Algorithm 1); return what changed.
+
+        Args:
+            triples: what was observed, in its order.
+            vectors: name to float32[dim], with an index only. A name that no node has is linked to its candidates, else
+                to the most similar node above theta, made by an earlier triple or there before, else to a new node. The
+                nodes named get these vectors in the index, where they have none.
+            hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
+            extract: whether to return a subgraph.
+
+        Raises:
+            InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
+                neither the graph nor the index has changed.
+        """
+        options = khop_options(hops, direction, max_nodes)
+        return self._update(_listed(triples), vectors, options if extract else None)
+
+    @abc.abstractmethod
+    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied: ...
+
+    @abc.abstractmethod
+    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
+        """`update`, with an extraction by these native options unless they are None."""
+
+
+class KnowledgeGraph(GraphWriter):
+    """The facts of one scope. Batches are all or nothing; any number of threads may read, writers take turns."""
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        rules: Iterable[ConflictRule] = (),
+        buffer_capacity: int = 64,
+        index: VectorIndex | None = None,
+        theta: float = 0.9,
+    ):
+        """Make an empty graph.
+
+        Args:
+            scope: whose it is.
+            rules: what `update` resolves conflicts by.
+            buffer_capacity: observations that `observe` lets wait before it integrates them.
+            index: vectors of the nodes by node id; of this graph alone. `update` searches it and adds to it. Whoever
+                searches it and takes a snapshot afterwards finds every node.
+            theta: names whose vectors score above it mean the same node, unless their types differ.
+
+        Raises:
+            InvalidInputError: a rule without members, or given twice; a capacity below 1; ids in the index that are
+                no nodes.
+        """
+        buffer_capacity = checked_number("buffer_capacity", buffer_capacity, least=1)
+        self._scope = checked_scope(scope)
+        self._native = _native.KnowledgeGraph()
+        self._buffer = _ObservationBuffer(buffer_capacity)
+        self._set_rules(rules)
+        self._link_with(index, theta)
+
+    @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    @property
+    def rules(self) -> tuple[ConflictRule, ...]:
+        return self._rules
+
+    @property
+    def index(self) -> VectorIndex | None:
+        return self._index
+
+    @native_call
+    def _link_with(self, index: VectorIndex | None, theta: float) -> None:
+        self._index, self._theta = index, checked_real("theta", theta)
+        if index is None:
+            return
+        with self.snapshot() as now:
+            for id in index.ids[::-1].tolist():
+                if id >= now.num_nodes or not now.has_node(id):
+                    raise InvalidInputError(f"index: expected ids of nodes, got {id}; an index belongs to one graph")
+
+    @native_call
+    def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
+        rules = tuple(rules)
+        self._native.set_rules([(rule.name, [_member(*member) for member in rule.members]) for rule in rules])
+        self._rules = rules
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self._native.snapshot())
+
+    def fork(self) -> KnowledgeGraph:
+        """Return an independent copy of the same scope in constant time; each side pays for what it changes.
+
+        The copy has no vector index, since this graph goes on with its own.
+        """
+        other = object.__new__(KnowledgeGraph)
+        with self._buffer.lock:
+            other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
+            other._buffer = self._buffer.copy()
+            other._link_with(None, self._theta)
+        return other
+
+    def to_bytes(self) -> bytes:
+        """Return all of it, past facts, ids, rules and scope included; the same graph always gives the same bytes.
+
+        What `observe` has not integrated is in it as facts; the report of it is not. Format: docs/formats.md.
+        """
+        data: bytes = self._native.snapshot().to_bytes(scope_text(self._scope))
+        return data
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, scope: Scope | None = None, *, index: VectorIndex | None = None, theta: float = 0.9
+    ) -> KnowledgeGraph:
+        """Return the graph that `to_bytes` wrote, to go on with the index that it had, which is not in the bytes.
+
+        Raises:
+            InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`, an
+                index of another graph.
+        """
+        graph = cls(checked_scope(scope))
+        if not isinstance(data, bytes):
+            raise InvalidInputError(f"graph: expected bytes, got {shown(data)}")
+        graph._native, label = _native.KnowledgeGraph.from_bytes(data)
+        graph._scope = scope_from_text(label)
+        if scope is not None and scope != graph._scope:
+            raise InvalidInputError(f"graph: expected one of {scope}, got one of {graph._scope}")
+        graph._rules = tuple(
+            ConflictRule(name, tuple((r, end, tuple(objects)) if objects else (r, end) for r, end, objects in members))
+            for name, members in graph._native.snapshot().rules()
+        )
+        graph._link_with(index, theta)
+        return graph
+
+    @native_call
+    def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
+        """Remove nodes with their facts, and episodes with what only they support; nothing of it is in `to_bytes`.
+
+        Their vectors leave the index, too.
+
+        A fact that has other sources loses this one; one that has none is erased, past or current, and not
+        invalidated. A node that so loses its last fact and has no attributes goes too. Ids are never used again.
+        Nothing becomes true again: facts that a forgotten one ended stay ended. Snapshots and forks taken before keep
+        their version until they are closed.
+
+        Raises:
+            InvalidInputError: an unknown node; nothing has changed.
+        """
+        with self._buffer.lock:
+            gone = Forgotten(
+                *self._native.forget([checked_id(node, "nodes") for node in nodes], [int(s) for s in sources])
+            )
+            if self._index is not None:
+                self._index.remove([node for node in gone.nodes if node in self._index])
+            self._buffer.clear()
+        return gone
+
+    @native_call
+    def khop(
+        self,
+        sources: Iterable[int] | np.ndarray,
+        hops: int = 2,
+        direction: Direction = "both",
+        max_nodes: int | None = None,
+    ) -> Subgraph:
+        """As `Snapshot.khop` of the newest version, in one native call."""
+        return self._around(sources, khop_options(hops, direction, max_nodes))
+
+    def _around(self, sources: Iterable[int] | np.ndarray, options: Any) -> Subgraph:
+        found: Subgraph = self._native.khop(sources, options)
+        return found
+
+    @native_call
+    def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
+        """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
+
+        Rapid response and local integration are RoboMemory's two phases (section 3.2). Here the first links, merges
+        and applies the rules, which the native part does in microseconds, so that no reader sees a contradiction; what
+        waits is the K-hop subgraph around what was touched, which is what takes time and what a resolver looks at.
+
+        So most calls cost what `update(extract=False)` does, and those that integrate cost one `khop` more, around all
+        that waited: the median is below that of `update`, the mean is both together, and where every observation is in
+        conflict with the one before there is nothing to win.
+
+        Returns:
+            What `integrate` returns, when the buffer was full or a rule found a conflict; else None.
+
+        Raises:
+            InvalidInputError: as `update`; nothing has changed.
+        """
+        with self._buffer.lock:
+            got = self._reported(_listed(triples), vectors)
+            self._buffer.add(got)
+            return self.integrate() if got["ended"] or self._buffer.count >= self._buffer.capacity else None
+
+    @property
+    def num_waiting(self) -> int:
+        """Observations that were not integrated yet."""
+        return self._buffer.count
+
+    @native_call
+    def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
+        """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
+        options = khop_options(hops, direction, max_nodes)
+        with self._buffer.lock:
+            got = self._buffer.take()
+            got["subgraph"] = self._around(got["subjects"] + got["objects"], options)
+            return Change(**got)
+
+    def _similar(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[Any, float, list[str], np.ndarray]:
+        """What the native update links names by: index, theta, names with vectors, float32[N, dim]."""
+        if self._index is None:
+            raise InvalidInputError("vectors: expected a graph with an index, see KnowledgeGraph(index=...)")
+        names = dict.fromkeys(name for t in triples for name in (t.subject, t.object) if name in vectors)
+        rows = np.zeros((len(names), self._index.dim), np.float32)
+        for row, name in zip(rows, names):
+            vector = np.asarray(vectors[name])
+            if vector.shape != row.shape or vector.dtype.kind not in "fiu":
+                expected = f"expected float32[{self._index.dim}]"
+                raise InvalidInputError(f"vectors[{name!r}]: {expected}, got {vector.dtype}{list(vector.shape)}")
+            row[:] = vector
+        return self._index._native, self._theta, list(names), rows
+
+    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
+        return Applied(*self._native.apply(nodes, invalidate, add))
+
+    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
+        return Change(**self._reported(triples, vectors, options))
+
+    @native_call
+    def note(self, facts: Sequence[tuple[str, str, str]], *, valid_at: int, source: int, state: str) -> Change:
+        """As `update` without an extraction, of facts of one time and source.
+
+        Each node gets as type what its name says after the last slash and before its number: "home/mug 1" is a "mug".
+
+        Args:
+            facts: (name, relation, name).
+            valid_at, source: as of a `Triple`.
+            state: the relation whose objects are no things, and get no type.
+        """
+        return Change(**self._named(self._native.note(facts, valid_at, source, state)))
+
+    def _reported(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any = None) -> dict[str, Any]:
+        """The fields of a `Change`."""
+        similar = _NOT_SIMILAR if vectors is None else self._similar(triples, vectors)
+        return self._named(self._native.update(triples, options is not None, options or _NO_HOPS, *similar))
+
+    def _named(self, got: dict[str, Any]) -> dict[str, Any]:
+        """A native report with the names of the rules."""
+        got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
+        return got
+
+    @property
+    def num_retired(self) -> int:
+        """Replaced records that are kept for open snapshots."""
+        return int(self._native.num_retired)
+
+
+class _ObservationBuffer:
+    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write.
+
+    Adding keeps the native report as it is, since it is on the way of every observation; putting together is for
+    `take`.
+
+    Attributes:
+        count: triples that wait.
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.lock = forking_lock()
+        self.clear()
+
+    def clear(self) -> None:
+        self._reports: list[dict[str, Any]] = []
+        self.count = 0
+
+    def copy(self) -> _ObservationBuffer:
+        other = _ObservationBuffer(self.capacity)
+        other._reports, other.count = list(self._reports), self.count
+        return other
+
+    def add(self, report: dict[str, Any]) -> None:
+        self._reports.append(report)
+        self.count += len(report["facts"])
+
+    def take(self) -> dict[str, Any]:
+        got = {name: [value for report in self._reports for value in report[name]] for name in _REPORTED}
+        got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
+        self.clear()
+        return got
+
+
+def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, str, list[str]]:
+    return relation, end, list(objects)
+
+
+def _listed(items: Iterable[Any]) -> Sequence[Any]:
+    return items if isinstance(items, list | tuple) else list(items)
+
+
+_NO_HOPS = khop_options(0, "both", None)
+
+
+_MAGIC, _VERSION = b"EMEMKGR\n", 1
+_NO_TYPE = 2**32 - 1
+_ENDS = ("subject", "object")
+_KINDS = ("scope", "relations", "types", "rules", "nodes", "facts")
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, len(_MAGIC)
+
+    def number(self, form: str) -> int:
+        (value,) = struct.unpack_from(f"<{form}", self._data, self._at)
+        self._at += struct.calcsize(f"<{form}")
+        return int(value)
+
+    def text(self) -> str:
+        length = self.number("I")
+        self._at += length
+        return self._data[self._at - length : self._at].decode("utf-8", "surrogatepass")
+
+
+def rows_of(data: bytes) -> Iterator[tuple[str, Any]]:
+    """(kind, row) of all that a graph's bytes hold, in their order; the row of something forgotten is None."""
+    read = _Reader(data)
+    if data[: len(_MAGIC)] != _MAGIC or (version := read.number("I")) != _VERSION:
+        raise InvalidInputError(f"graph: expected version {_VERSION} of a knowledge graph, got {data[:12]!r}")
+    del version
+    yield "scope", read.text()
+    for kind in ("relations", "types"):
+        for _ in range(read.number("I")):
+            yield kind, read.text()
+    for _ in range(read.number("I")):
+        name, members = read.text(), []
+        for _ in range(read.number("I")):
+            relation, end = read.text(), _ENDS[read.number("B")]
+            members.append([relation, end, [read.text() for _ in range(read.number("I"))]])
+        yield "rules", {"name": name, "members": members}
+    num_nodes, num_facts = read.number("Q"), read.number("Q")
+    for _ in range(num_nodes):
+        yield "nodes", _node(read) if read.number("B") else None
+    for _ in range(num_facts):
+        yield "facts", _fact(read) if read.number("B") else None
+
+
+def _node(read: _Reader) -> dict[str, Any]:
+    type_, embedding, name = read.number("I"), read.number("q"), read.text()
+    attributes = [[read.text(), read.text()] for _ in range(read.number("I"))]
+    return {
+        "name": name, "type": None if type_ == _NO_TYPE else type_,
+        "embedding": None if embedding == _NO_EMBEDDING else embedding, "attributes": attributes,
+    }  # fmt: skip
+
+
+def _fact(read: _Reader) -> dict[str, Any]:
+    subject, relation, object_ = (read.number("I") for _ in range(3))
+    began, ended = read.number("q"), read.number("q")
+    return {
+        "subject": subject, "relation": relation, "object": object_, "valid_at": began,
+        "invalid_at": None if ended == _STILL_VALID else ended,
+        "sources": [read.number("q") for _ in range(read.number("I"))],
+    }  # fmt: skip
+
+
+def bytes_of(rows: Iterable[tuple[str, Any]]) -> bytes:
+    """The bytes of a graph. Raises KeyError, TypeError, ValueError or struct.error for rows that are none."""
+    kinds: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    for kind, row in rows:
+        kinds[kind].append(row)
+    (scope,) = kinds["scope"]
+    parts = [_MAGIC, struct.pack("<I", _VERSION), _text(scope)]
+    for kind in ("relations", "types"):
+        parts += [struct.pack("<I", len(kinds[kind])), *map(_text, kinds[kind])]
+    parts.append(struct.pack("<I", len(kinds["rules"])))
+    for rule in kinds["rules"]:
+        parts += [_text(rule["name"]), struct.pack("<I", len(rule["members"]))]
+        for relation, end, objects in rule["members"]:
+            parts += [_text(relation), struct.pack("<BI", _ENDS.index(end), len(objects)), *map(_text, objects)]
+    parts.append(struct.pack("<QQ", len(kinds["nodes"]), len(kinds["facts"])))
+    for node in kinds["nodes"]:
+        parts.append(b"\0" if node is None else b"\1" + _node_bytes(node))
+    for fact in kinds["facts"]:
+        parts.append(b"\0" if fact is None else b"\1" + _fact_bytes(fact))
+    whole = b"".join(parts)
+    return whole + struct.pack("<I", part("storage").crc32c(whole))
+
+
+def _node_bytes(node: dict[str, Any]) -> bytes:
+    type_ = _NO_TYPE if node["type"] is None else node["type"]
+    embedding = _NO_EMBEDDING if node["embedding"] is None else node["embedding"]
+    texts = [_text(text) for pair in node["attributes"] for text in pair]
+    count = struct.pack("<I", len(node["attributes"]))
+    return b"".join([struct.pack("<Iq", type_, embedding), _text(node["name"]), count, *texts])
+
+
+def _fact_bytes(fact: dict[str, Any]) -> bytes:
+    ended = _STILL_VALID if fact["invalid_at"] is None else fact["invalid_at"]
+    ends = fact["subject"], fact["relation"], fact["object"]
+    sources = fact["sources"]
+    return struct.pack(f"<IIIqqI{len(sources)}q", *ends, fact["valid_at"], ended, len(sources), *sources)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return struct.pack("<I", len(data)) + data

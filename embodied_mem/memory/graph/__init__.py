@@ -1,1 +1,0 @@
-"""The knowledge graph: facts with times and sources, their conflicts, their audit."""
