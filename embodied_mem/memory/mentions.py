@@ -60,7 +60,7 @@ _OWN = r"(?:[Mm]y|[Oo]ur|[Yy]our|[Hh]is|[Hh]er|[Tt]heir)"
 _NOUN = r"(?:(?:\w+e[sr]t?|best|little|big|old|good|dear|young|new|late|twin) )?[a-z][\w-]*(?<!s)(?<!ed)(?<!ing)"
 _NAME = r"[A-Z][a-z][\w-]*"
 _INTRODUCED = re.compile(rf"\b(?P<own>{_OWN}) (?P<role>{_NOUN})(?P<comma>,)? (?P<name>{_NAME})(?(comma),)")
-_EXPLAINED = re.compile(rf"\b(?P<name>{_NAME}), (?P<own>{_OWN}) (?P<role>{_NOUN}),")
+_EXPLAINED = re.compile(rf"(?<![\w-])(?P<name>{_NAME}), (?P<own>{_OWN}) (?P<role>{_NOUN}),")
 
 
 def without_appositions(text: str) -> str:

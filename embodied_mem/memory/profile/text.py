@@ -23,72 +23,71 @@ USER_PATTERN = "user_pattern"
 SUBTYPES = (OBJECT_SEMANTICS, USER_PATTERN)
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_TELLS = re.compile(
+    r":|['’](?:s|re)\b|belong|came\s+from|\b(?:add|I|my|is|are|was|were|has|have|holds?)\b", re.IGNORECASE
+)
+"""Without one of these a text is commands alone: each rule below needs one."""
+
+# What follows reads single-spaced sentences. What is repeated inside a search is bounded: time is linear in the text.
 _PREFERENCE = re.compile(
-    r"(?:(?:in|on|at|when|while|during|after|before|every|each)\b[^,]*,\s*)?I\s+(?:(?:usually|typically|always|often|normally|generally|really|also)\s+)*"
+    r"(?:(?:in|on|at|when|while|during|after|before|every|each)\b[^,]*, ?)?"
+    r"I (?:(?:usually|typically|always|often|normally|generally|really|also) )*"
     r"(?:prefer|like|love|want|tend|enjoy|keep|have|put|place|move|set|arrange|store|display|use|do|start|need|eat)\b",
     re.IGNORECASE,
 )
-_ALSO_PREFERENCE = re.compile(r",\s+and\s+(?=I\s+(?:usually|typically|always|often|prefer|like|love|want|keep)\b)")
-_NAMED_PATTERN = re.compile(r"(?:my\s+|for\s+)?([a-z][a-z' -]{2,40}?)\s*(?:is|means)?\s*:\s+(.+)\Z", re.IGNORECASE)
+_ALSO_PREFERENCE = re.compile(r", and (?=I (?:usually|typically|always|often|prefer|like|love|want|keep)\b)")
+_NAMED_PATTERN = re.compile(r"(?:my |for )?([a-z][a-z' -]{2,40}?) ?(?:is|means)? ?: (.+)\Z", re.IGNORECASE)
 _MY_IS = re.compile(
-    r"(my\s+[a-z' -]+?)\s+(?:is|are|means)\s+(?!not\b|no longer\b)(.+?)(?:,?\s+(?:now|at the moment|these days))?\Z",
+    r"(my [a-z' -]+?) (?:is|are|means) (?!not\b|no longer\b)(.+?)(?:,? (?:now|at the moment|these days))?\Z",
     re.IGNORECASE,
 )
-_AND_MY = re.compile(r",?\s+and\s+(?=my\s+[a-z' -]+?\s+(?:is|are)\s)", re.IGNORECASE)
+_AND_MY = re.compile(r",? and (?=my [a-z' -]{1,80}? (?:is|are) )", re.IGNORECASE)
 _IS = re.compile(
-    r"(?:the|this|these|those|it|they)\b\s*(?P<things>.*?)\s*\b(?:is|are|was|were|has|have|holds?)\s+(?P<what>.+)\Z",
+    r"(?:the|this|these|those|it|they)\b ?(?P<things>.*?) ?\b(?:is|are|was|were|has|have|holds?) (?P<what>.+)\Z",
     re.IGNORECASE,
 )
-_BELONGS = re.compile(r"(?:the\s+)?(?P<things>.+?)\s+(?P<what>(?:belongs?\s+to|came\s+from)\s+.+)\Z", re.IGNORECASE)
+_BELONGS = re.compile(r"(?:the )?(?P<things>.+?) (?P<what>(?:belongs? to|came from) .+)\Z", re.IGNORECASE)
 _PERSONAL = re.compile(
     r"\b(?:my|mine|me|our|gift|gifted|favou?rite|heirloom|souvenir|family|friend|inherited|cherished|belongs?)\b",
     re.IGNORECASE,
 )
-_ADD = re.compile(r"(?:also\s+|please\s+)?add\s+(?P<things>.+?)\s+to\s+my\s+(?P<alias>.+)\Z", re.IGNORECASE)
-_TELLS = re.compile(
-    r":|['’](?:s|re)\b|belong|came\s+from|\b(?:add|I|my|is|are|was|were|has|have|holds?)\b", re.IGNORECASE
-)
-"""Without one of these a text is commands alone: each rule above needs one."""
-
-_PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after)\s+(?!each\b)(.+)\Z", re.IGNORECASE)
+_ADD = re.compile(r"(?:also |please )?add (?P<things>.+?) to my (?P<alias>.+)\Z", re.IGNORECASE)
+_AND_THE = re.compile(r"(?:,|,? and) (?=the [^,]{1,80}? (?:is|are|has|have)\b)")
+_PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after) (?!each\b)(.+)\Z", re.IGNORECASE)
 _AIM = re.compile(
-    r"\bto\s+((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+\s.+)\Z", re.IGNORECASE
+    r"\bto ((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+ .+)\Z", re.IGNORECASE
 )
 _ASKS = r"(?=(?:move|put|place|bring|take|set|arrange|return|keep)\b)"
 _CLAUSE = re.compile(
-    rf"(?:[,;.]\s*|\s+)(?:and\s+)?(?:then|after that|finally|also)\b,?\s+{_ASKS}|;\s*|,?\s+and\s+{_ASKS}",
-    re.IGNORECASE,
+    rf"(?:[,;.] ?| )(?:and )?(?:then|after that|finally|also)\b,? {_ASKS}|; ?|,? and {_ASKS}", re.IGNORECASE
 )
+_TO_PLACE = r"(?P<relation>next to|onto|into|to|on|in) (?:the |an? |my )?(?P<location>[^.,;?!]+)"
 _PLACEMENT = re.compile(
-    r"\b(?P<verb>move|put|place|bring|take|set|arrange|return|keep|have|having|keeping|store|display"
-    r"|change\s+the\s+positions?\s+of)\s+"
-    r"(?P<things>.+?)\s+(?:(?:together|back|ready|displayed|placed|(?:neatly\s+)?arranged|next\s+to\s+each\s+other)\s+)*"
-    r"(?:from\s+(?:the\s+)?.+?\s+(?=(?:back\s+)?(?:to|onto|into)\b))?(?:back\s+)?"
-    r"(?P<relation>next\s+to|onto|into|to|on|in)\s+(?:the\s+|a\s+|my\s+)?"
-    r"(?P<location>[^.,;?!]+)",
+    r"(?>.*?\b(?:move|put|place|bring|take|set|arrange|return|keep|have|having|keeping|store|display"
+    r"|change the positions? of) )"
+    r"(?P<things>.+?) (?:(?:together|back|ready|displayed|placed|(?:neatly )?arranged|next to each other) ){,3}"
+    rf"(?:from (?:the )?.{{1,80}}? (?=(?:back )?(?:to|onto|into)\b))?(?:back )?{_TO_PLACE}",
     re.IGNORECASE,
 )
+"""The first verb alone is tried: where no place follows it, none follows a later one."""
+
 _NEXT_PLACEMENT = re.compile(
-    r"\s*,?\s*(?:and\s+)?(?:then\s+|finally\s+)?(?P<things>(?:the|an?|my)\s.+?)\s+"
-    r"(?P<relation>next\s+to|onto|into|to|on|in)\s+(?:the\s+|an?\s+|my\s+)?(?P<location>[^.,;?!]+)",
-    re.IGNORECASE,
+    rf" ?,? ?(?:and )?(?:then |finally )?(?P<things>(?:the|an?|my) .+?) {_TO_PLACE}", re.IGNORECASE
 )
 """What goes on without its verb: "put the cup on the desk, (and) the pen in the drawer"."""
 
 _GOES_ON = re.compile(
-    r"\s+and\s+(?:then\s+|finally\s+)?(?=(?:the|an?|my)\s.+?\s(?:onto|into|on|in|next\s+to)\s)", re.IGNORECASE
+    r" and (?:then |finally )?(?=(?:the|an?|my) .{1,80}? (?:onto|into|on|in|next to) )", re.IGNORECASE
 )
-_TOGETHER = re.compile(
-    r"\b(?:next\s+to|beside|close\s+to)\s+(?:each\s+other|one\s+another)\b|\bside\s+by\s+side\b", re.IGNORECASE
-)
-_BESIDE = re.compile(r"\s+(?:next\s+to|beside)\s+(?:the\s+|an?\s+|my\s+)?(.+)\Z", re.IGNORECASE)
-_IN_ORDER = re.compile(r"\s+(?:in|by)\s+(?:this|that|the\s+same)\s+\w+\Z", re.IGNORECASE)
-_NEXT_CLAUSE = re.compile(r",\s+(?:and|but|while|so)\s+(?:the|my|an?|I)\b.*\Z", re.IGNORECASE)
+_TOGETHER = re.compile(r"\b(?:next to|beside|close to) (?:each other|one another)\b|\bside by side\b", re.IGNORECASE)
+_BESIDE = re.compile(r" (?:next to|beside) (?:the |an? |my )?(.+)\Z", re.IGNORECASE)
+_IN_ORDER = re.compile(r" (?:in|by) (?:this|that|the same) \w+\Z", re.IGNORECASE)
+_NEXT_CLAUSE = re.compile(r", (?:and|but|while|so) (?:the|my|an?|I)\b.*\Z", re.IGNORECASE)
 _SHORT_PLACEMENT = re.compile(
-    r"(?P<things>.+?)\s+(?P<relation>next\s+to|onto|into|on|in)\s+(?:the\s+|a\s+)?(?P<location>[^.,;]+)"
+    r"(?P<things>.+?) (?P<relation>next to|onto|into|on|in) (?:the |a )?(?P<location>[^.,;]+)"
 )
-_ARTICLE = re.compile(r"\A(?:(?:the|an?|my|some|both|then|and|finally|first|of|this|these|two)\s+)+", re.IGNORECASE)
-_LIST = re.compile(r",\s*(?:and\s+)?(?:then\s+|finally\s+)?|\s+and\s+(?:then\s+|finally\s+)?", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:(?:the|an?|my|some|both|then|and|finally|first|of|this|these|two) )+", re.IGNORECASE)
+_LIST = re.compile(r"(?:, ?(?:and )?| and )(?:then |finally )?", re.IGNORECASE)
 _PRONOUNS = frozenset(("it", "them", "both", "they", "these", "those", "everything", "ones", "items", "things"))
 _TO_ON = {"to": "on", "onto": "on", "into": "in"}
 
@@ -197,7 +196,7 @@ def knowledge_in(text: str) -> list[Knowledge]:
             commands.append(sentence)
         if position == len(sentences):
             break  # what it names would be for the next one
-        if (placed := _PLACEMENT.search(sentence)) and not set(names_in(placed["things"])) & _PRONOUNS:
+        if (placed := _PLACEMENT.match(sentence)) and not set(names_in(placed["things"])) & _PRONOUNS:
             last = names_in(placed["things"])
         elif (found := _IS.match(sentence)) and names_in(found["things"]):
             last = names_in(found["things"])
@@ -213,11 +212,8 @@ def _referred(text: str, last: list[str]) -> list[str]:
 
 def _descriptions(sentence: str) -> dict[str, str]:
     """ "The jug is green, and the cup is pink" -> {"jug": "green", "cup": "pink"}."""
-    parts = re.split(
-        r",?\s+and\s+(?=the\s+[^,]+?\s+(?:is|are|has|have)\b)|,\s+(?=the\s+[^,]+?\s+(?:is|are|has|have)\b)", sentence
-    )
     found = {}
-    for part in parts:
+    for part in _AND_THE.split(sentence):
         match = _IS.match(part)
         if match and match["things"]:
             found[_ARTICLE.sub("", match["things"]).lower()] = match["what"].strip()
@@ -236,7 +232,7 @@ def _thing(name: str, described: dict[str, str]) -> Thing:
 def _semantics(names: list[str], what: str, described: dict[str, str]) -> Knowledge:
     things = tuple(_thing(name, described) for name in names)
     detail = "; ".join(f"{thing.name}: {thing.description}" if thing.description else thing.name for thing in things)
-    alias = re.sub(r"\A(?:part of|an?|the)\s+", "", what)
+    alias = re.sub(r"\A(?:part of|an?|the) ", "", what)
     return Knowledge(OBJECT_SEMANTICS, alias, detail or what, things)
 
 
@@ -247,8 +243,8 @@ def _my_thing(alias: str, what: str) -> Knowledge:
 
 def _named_pattern(alias: str, text: str, sentence: str) -> Knowledge:
     actions = []
-    for part in re.split(r"[,;]\s*(?:and\s+|then\s+)*", text):
-        found = _PLACEMENT.search(part) or _SHORT_PLACEMENT.match(part)
+    for part in re.split(r"[,;] ?(?:and |then )*", text):
+        found = _PLACEMENT.match(part) or _SHORT_PLACEMENT.match(part)
         if found:
             actions += _placed(found, {}, [])[0]
     return Knowledge(USER_PATTERN, alias, sentence, actions=tuple(actions))
@@ -260,7 +256,7 @@ def _placed(found: re.Match[str], described: dict[str, str], last: list[str]) ->
         names = last
     relation = " ".join(found["relation"].lower().split())
     location = _IN_ORDER.sub("", _GOES_ON.split(found["location"])[0].strip())
-    if relation == "next to" and (rest := re.match(r"each other\s+(on|in)\s+(?:the\s+)?(.+)", location)):
+    if relation == "next to" and (rest := re.match(r"each other (on|in) (?:the )?(.+)", location)):
         relation, location = rest[1], rest[2]
     elif relation == "next to" and location.startswith("each other"):
         return _side_by_side(names, described), names
@@ -282,7 +278,7 @@ def _actions(sentences: list[str], described: dict[str, str]) -> list[Action]:
     last: list[str] = []
     for sentence in sentences:
         for clause in _CLAUSE.split(sentence):
-            found = _PLACEMENT.search(clause)
+            found = _PLACEMENT.match(clause)
             while found:
                 placed, last = _placed(found, described, last)
                 for action in placed:
@@ -320,9 +316,7 @@ def _preference(sentence: str, actions: list[Action], described: dict[str, str],
     said = re.search(r"\bI\b", sentence)
     start = said.start() if said else 0  # "When tidying, I prefer ... for a tidy look": the purpose comes after "I"
     found = _PURPOSE.search(sentence, start) or _AIM.search(sentence, start)
-    alias = (
-        _NEXT_CLAUSE.sub("", re.sub(r"\A(?:my|a|an|the|I'm|I am|I)\s+", "", found[1])).strip() if found else sentence
-    )
+    alias = _NEXT_CLAUSE.sub("", re.sub(r"\A(?:my|a|an|the|I'm|I am|I) ", "", found[1])).strip() if found else sentence
     own = _actions([sentence[: found.start()] if found else sentence], described)
     chosen = own if own and (count > 1 or not actions) else actions
     return Knowledge(USER_PATTERN, alias, sentence, actions=tuple(chosen))

@@ -39,8 +39,8 @@ _OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
 _MARKS = {"hot": "hot", "cool": "cool", "cold": "cool", "clean": "clean", "sliced": "sliced"}
 _IS_ON = re.compile(r"This (.+) is on\.?\Z")
 _GOAL = re.compile(
-    r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine)\s+(?:(?:some|an?|the|two|all)\s+)?"
-    r"(?:(?:clean|hot|cool|cold|warm)\s+)?(.+?)\s+(?:in|on|under|with|to|and)\b"
+    r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine) (?:(?:some|an?|the|two|all) )?"
+    r"(?:(?:clean|hot|cool|cold|warm) )?(.+?) (?:in|on|under|with|to|and)\b"
 )
 _TAKE = re.compile(r"take (.+?) from (.+)\Z")
 _MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
