@@ -86,7 +86,7 @@ def test_a_bank_is_neither_read_nor_written_beyond_its_limit(tmp_path, monkeypat
     bank = MemoryBank()
     bank.save(tmp_path / "bank.jsonl.gz")
     assert len(MemoryBank.load(tmp_path / "bank.jsonl.gz")) == 0
-    monkeypatch.setattr("embodied_mem.memory.bank.bank_file.MAX_PACKED_BYTES", 100)
+    monkeypatch.setattr("embodied_mem.memory.bank.MAX_PACKED_BYTES", 100)
     with pytest.raises(InvalidInputError, match="expected at most 0 MiB unpacked"):
         MemoryBank.load(tmp_path / "bank.jsonl.gz")
     with pytest.raises(InvalidInputError, match=r"give a name without \.gz"):

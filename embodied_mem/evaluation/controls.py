@@ -25,7 +25,7 @@ from embodied_mem.agents.deliveries import (
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import NAMES, BankView, check_setting
+from embodied_mem.memory.bank_settings import NAMES, BankView, check_setting
 
 if TYPE_CHECKING:
     from embodied_mem.agents.baselines.memgen import MemGen

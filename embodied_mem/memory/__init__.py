@@ -28,8 +28,7 @@ Numpy only.
 """
 
 from .async_memory import AsyncLifelongMemory
-from .bank.bank import Experience, MemoryBank
-from .bank.rationale import key_actions, rationale_for
+from .bank import Experience, MemoryBank, key_actions, rationale_for
 from .chat_writer import ChatWriter
 from .conflicts import Audit, ChatResolver, ConflictReview, audit
 from .durable_graph import DurableGraph, GraphModule
@@ -48,7 +47,7 @@ from .record import Kept
 from .relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
 from .semantic import SemanticMemory
 from .sighting import Sighting
-from .spatial.spatial import SpatialMemory
+from .spatial import SpatialMemory
 from .store import MemoryModule, MemoryStore, Receipt, Selector
 from .temporal import TemporalMemory
 from .vectors import VectorIndex

@@ -22,7 +22,7 @@ from .recollection import Item
 from .record import kept
 from .relevance import SIMILAR, Asked, relevance
 from .semantic import SemanticMemory
-from .spatial.spatial import SpatialMemory
+from .spatial import SpatialMemory
 from .temporal import TemporalMemory
 from .views import ViewMemory
 

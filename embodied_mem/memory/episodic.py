@@ -21,7 +21,7 @@ from typing import Any
 
 from ..types import Episode
 from .arguments import checked_number, checked_text
-from .bank.rationale import key_actions, rationale_for
+from .bank import key_actions, rationale_for
 from .chat_writer import SUMMARY, ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
 from .readers import Reader

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import InvalidInputError
 from .arguments import WHEN, Fields, check_given, checked_event, checked_flag, checked_mapping, checked_number, shown
 from .record import module_and_number
-from .spatial.events import checked_place
+from .spatial import checked_place
 from .store import MemoryModule
 from .trust import checked_trust
 

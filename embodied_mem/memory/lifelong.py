@@ -79,8 +79,7 @@ from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .sighting import Sighting
-from .spatial.events import checked_place
-from .spatial.spatial import SpatialMemory
+from .spatial import SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked

@@ -22,7 +22,7 @@ from .note import Note, Version, labels_at, note_data, rendered, text_at
 from .notes import NoteMemory
 from .profile.profile import UserProfile
 from .receipts import Written
-from .spatial.spatial import SpatialMemory
+from .spatial import SpatialMemory
 from .temporal import TemporalMemory, number_of
 from .trust import Trust, marked
 from .views import ViewMemory

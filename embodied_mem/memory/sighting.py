@@ -10,7 +10,7 @@ import dataclasses
 from .graph import Fact
 from .readers.reading import AGENT, class_of
 from .relations import Relations
-from .spatial.records import Known, split
+from .spatial_index import Known, split
 from .trust import Trust
 from .views import View
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
+from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import TEACHER_STEPS, TrainingTasks, make_tasks, shown, sources_of, task_key_of

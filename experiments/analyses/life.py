@@ -45,7 +45,7 @@ def main() -> None:
     from embodied_mem.evaluation.controls import Setting, under
     from embodied_mem.evaluation.report import manifest, write_result
     from embodied_mem.memory import MemoryBank
-    from embodied_mem.memory.bank.settings import BankView
+    from embodied_mem.memory.bank_settings import BankView
     from embodied_mem.models.host import keep_freed_memory
     from embodied_mem.progress import Progress
     from embodied_mem.training.tasks import sources_of

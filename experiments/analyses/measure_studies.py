@@ -22,7 +22,7 @@ from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.training.bank import scoring_bank
 from embodied_mem.training.config import Config
 from embodied_mem.training.tasks import sources_of

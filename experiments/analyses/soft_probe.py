@@ -122,8 +122,8 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
 
     from embodied_mem.agents.rollout import Lockstep
     from embodied_mem.agents.view import compile_prompt
-    from embodied_mem.memory.bank.rationale import relevant_events
-    from embodied_mem.memory.bank.settings import BankView
+    from embodied_mem.memory.bank import relevant_events
+    from embodied_mem.memory.bank_settings import BankView
 
     truth = {
         episode.task_id: next((place for _, kind, _, place in relevant_events(episode) if kind == "take"), "")

@@ -69,15 +69,15 @@ def _cut() -> None:
 
 
 def _unchecked() -> None:
-    from embodied_mem.memory.bank import bank_file
+    from embodied_mem.memory import bank
 
-    bank_file.hashlib = SimpleNamespace(sha256=lambda _: SimpleNamespace(hexdigest=lambda: "0" * 64))
+    bank.hashlib = SimpleNamespace(sha256=lambda _: SimpleNamespace(hexdigest=lambda: "0" * 64))
 
 
 def _raw() -> None:
-    from embodied_mem.memory.bank import bank_file
+    from embodied_mem.memory import bank
 
-    bank_file.InvalidInputError = KeyError
+    bank.InvalidInputError = KeyError
 
 
 def _answered_early() -> None:

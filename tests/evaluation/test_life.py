@@ -11,7 +11,7 @@ from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, learned_from, remember, windows
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
 from embodied_mem.types import Episode, Step

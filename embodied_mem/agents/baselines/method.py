@@ -20,7 +20,7 @@ from typing import Any
 from embodied_mem.compiler.prompts import compact_room, plain_goal
 from embodied_mem.language.chat import ChatModel, Json
 from embodied_mem.language.json_answers import complete_json
-from embodied_mem.memory.bank.rationale import relevant_events
+from embodied_mem.memory.bank import relevant_events
 from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.memory.search import TextIndex
 from embodied_mem.types import Episode

@@ -21,7 +21,7 @@ from embodied_mem.agents.agent import CommandGenerator
 from embodied_mem.agents.planner_critic.agent import TaskRecord
 from embodied_mem.agents.planner_critic.beliefs import home_told
 from embodied_mem.compiler.prompts import compact_room, plain_goal
-from embodied_mem.memory.bank.rationale import key_actions
+from embodied_mem.memory.bank import key_actions
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.types import Episode, Step

@@ -21,7 +21,7 @@ import numpy as np
 from embodied_mem.agents.rollout import Bank, Envs, play
 from embodied_mem.evaluation.intervals import wilson
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
+from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.memory.readers import DEFAULT, Reader
 from embodied_mem.types import Episode
 

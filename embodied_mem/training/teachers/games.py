@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from embodied_mem.agents.view import View
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config

@@ -17,7 +17,7 @@ import numpy as np
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.memory import Experience
-from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
+from embodied_mem.memory.bank import OBJECT_WEIGHT
 
 
 @dataclasses.dataclass(frozen=True)

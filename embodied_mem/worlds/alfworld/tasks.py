@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem import envs
-from embodied_mem.memory.bank.bank import OBJECT_WEIGHT
+from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import find_games, trial_key

@@ -19,7 +19,7 @@ from embodied_mem.agents.view import render_experiences, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import settings_of
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
 

@@ -8,7 +8,7 @@ import pytest
 
 from embodied_mem.agents.view import render_experiences
 from embodied_mem.memory import goal_object, key_actions, rationale_for, room_text
-from embodied_mem.memory.bank.bank import Experience
+from embodied_mem.memory.bank import Experience
 from embodied_mem.types import Episode, Step
 
 

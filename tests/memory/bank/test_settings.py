@@ -8,8 +8,8 @@ from embodied_mem import envs
 from embodied_mem.agents.view import render_experiences
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.rationale import relevant_events
-from embodied_mem.memory.bank.settings import BankView, check_setting
+from embodied_mem.memory.bank import relevant_events
+from embodied_mem.memory.bank_settings import BankView, check_setting
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.training.bank import bank_of
 from embodied_mem.worlds.alfworld.generator import generate

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from embodied_mem.memory.spatial.spatial import SpatialMemory
+from embodied_mem.memory.spatial import SpatialMemory
 
 _NUMBERED = ("mug 1", "mug 2", "table 1", "side_table 1", "desk 1", "desk 2")
 _THINGS = (*_NUMBERED, "Mug 2", "red mug", "side table 1", "pan", "left hand")

@@ -10,7 +10,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory, Selector, SpatialMemory
-from embodied_mem.memory.spatial.identity import name_of, same_name, score
+from embodied_mem.memory.entities import name_of, same_name, score
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Scope, Selector
+from embodied_mem.memory import Scope, Selector, spatial_index
 from embodied_mem.memory.readers.household import names_in
-from embodied_mem.memory.spatial import index
-from embodied_mem.memory.spatial.spatial import SpatialMemory
+from embodied_mem.memory.spatial import SpatialMemory
 from embodied_mem.worlds.alfworld.env import Env
 from embodied_mem.worlds.alfworld.experts import ObservingExpert
 from embodied_mem.worlds.alfworld.generator import generate
@@ -138,8 +137,8 @@ def test_what_is_kept_at_hand_is_bounded_and_changes_no_answer(monkeypatch):
         return found, memory.state(), len(memory._index._known)
 
     found, state, count = played()
-    monkeypatch.setattr(index, "_MAX_KNOWN", 20)
-    monkeypatch.setattr(index, "_DROPPED", 4)
+    monkeypatch.setattr(spatial_index, "_MAX_KNOWN", 20)
+    monkeypatch.setattr(spatial_index, "_DROPPED", 4)
     assert count > 40
     *same, fewer = played()
     assert same == [found, state]

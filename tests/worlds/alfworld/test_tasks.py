@@ -7,7 +7,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank.settings import BankView
+from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.training.bank import scoring_bank
 from embodied_mem.training.config import Config, GRPOConfig, MemoryConfig, WorldConfig
 from embodied_mem.training.tasks import sources_of

@@ -16,7 +16,7 @@ from typing import Any
 from embodied_mem.agents.citations import cite
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.memory import Experience
-from embodied_mem.memory.bank.rationale import relevant_events
+from embodied_mem.memory.bank import relevant_events
 from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.worlds.alfworld.statistics import household_statistics
 from embodied_mem.worlds.alfworld.wording.search_orders import households_put

@@ -26,7 +26,7 @@ from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, 
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.compiler.prompts import compact_room
 from embodied_mem.memory import Experience
-from embodied_mem.memory.bank.rationale import relevant_events
+from embodied_mem.memory.bank import relevant_events
 from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder, room_order
 from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise

@@ -7,6 +7,11 @@
     experiences[0].render()        # "here: heat some apple ...; apple 1 was in fridge 1; ...\\nacts: go to ..."
     bank.save("bank.jsonl.gz"); bank = MemoryBank.load("bank.jsonl.gz")
 
+    rationale_for(episode)       # "apple 1 was in fridge 1; cleaned at sinkbasin 1; placed in microwave 1; 9 steps"
+    key_actions(episode)         # ("go to fridge 1", "open fridge 1", "take apple 1 from fridge 1", ...)
+
+What happened is what a reader says; of an episode that it cannot read, the number of steps is left.
+
 Source: MemCompiler 3.1, eq. 1, `M = Retrieve(B, g)`. Deviation: the first observation can take part in the score, and
 lost episodes are kept only where that is asked for.
 """
@@ -14,16 +19,24 @@ lost episodes are kept only where that is asked for.
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import hashlib
+import json
 import os
+import pathlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ...types import Episode
-from ..arguments import (
+from ..atomic_file import write_bytes
+from ..errors import InvalidInputError, StorageError
+from ..language.images import ImagePool
+from ..packed_file import read_packed
+from ..types import Episode, Step
+from .arguments import (
     checked_call,
     checked_episode,
     checked_flag,
@@ -33,10 +46,189 @@ from ..arguments import (
     checked_texts,
     shown,
 )
-from ..embedders import Embedder, LexicalEmbedder
-from ..readers import DEFAULT, Reader
-from .bank_file import checked_path, read_bank, write_bank
-from .rationale import key_actions, rationale_for, relevant_events
+from .embedders import Embedder, LexicalEmbedder
+from .readers import DEFAULT, Event, Reader
+
+_PAST = {"clean": "cleaned at", "heat": "heated in", "cool": "cooled in"}
+
+
+def relevant_events(episode: Episode, reader: Reader = DEFAULT) -> list[Event]:
+    """The events that the goal needed: first take, last change of each kind and last placing of each goal object.
+
+    A goal object that was placed at the end counts, or all of them if none was; with an unknown goal wording every
+    object is one. The last `use` of each device counts.
+    """
+    kind_of_goal = reader.goal_object(episode.goal)
+    events = reader.events(episode)
+    about = {name for _, kind, name, _ in events if kind != "use"}
+    named = {name for name in about if kind_of_goal and name.rstrip("0123456789 ") == kind_of_goal}
+    about = named or about
+    held_or_placed = {name for _, kind, name, _ in events if kind in ("take", "place") and name in about}
+    first_take: dict[str, Event] = {}
+    last: dict[tuple[str, str], Event] = {}
+    for event in events:
+        _, kind, name, _ = event
+        if kind == "use":
+            last[kind, name] = event
+        elif name in held_or_placed and kind == "take":
+            first_take.setdefault(name, event)
+        elif name in about:
+            last[kind, name] = event
+    dropped = _put_back(first_take, last)
+    chosen = [event for event in (*first_take.values(), *last.values()) if event[2] not in dropped]
+    return sorted(chosen)
+
+
+def _put_back(first_take: Mapping[str, Event], last: Mapping[tuple[str, str], Event]) -> set[str]:
+    """Objects that ended where they were first taken from, unless no object ended elsewhere."""
+    ended = {name: event[3] for (kind, name), event in last.items() if kind == "place"}
+    back = {name for name, event in first_take.items() if ended.get(name) == event[3]}
+    return back if set(first_take) - back else set()
+
+
+def rationale_for(episode: Episode, reader: Reader = DEFAULT) -> str:
+    """Why the episode succeeded, in one line: where things were, what was done to them where, number of steps."""
+    episode = checked_episode(episode)
+    clauses = []
+    subject = ""
+    for _, kind, name, place in relevant_events(episode, reader):
+        if kind == "use":
+            clauses.append(f"used {name} in {place}" if place else f"used {name}")
+            continue
+        if kind == "take":
+            clauses.append(f"{name} was in {place}")
+        else:
+            what = "placed in" if kind == "place" else _PAST[kind]
+            clauses.append(f"{what} {place}" if name == subject else f"{name} {what} {place}")
+        subject = name
+    count = len(episode.steps)
+    clauses.append(f"{count} step" if count == 1 else f"{count} steps")
+    return "; ".join(clauses)
+
+
+def key_actions(episode: Episode, reader: Reader = DEFAULT) -> tuple[str, ...]:
+    """The actions that a repetition would need: the relevant ones, each after the move and opening right before it."""
+    episode = checked_episode(episode)
+    chosen: list[str] = []
+    position = 0
+    for index, *_ in relevant_events(episode, reader):
+        lead_in = []
+        for step in reversed(episode.steps[position:index]):
+            if not step.action.startswith(("go to ", "open ")):
+                break
+            lead_in.append(step.action)
+            if step.action.startswith("go to "):
+                break
+        chosen.extend(reversed(lead_in))
+        chosen.append(episode.steps[index].action)
+        position = index + 1
+    return tuple(chosen)
+
+
+FORMAT = "embodied_mem.memory_bank"
+_OLD = {"format", "version", "records", "bytes", "sha256", "embedder", "context_weight", "object_weight"}
+_HEADER = _OLD | {"checksum"}  # which older files do not have
+VERSION = 1
+
+MAX_PACKED_BYTES = 512 << 20
+"""Unpacked size above which a `.gz` file is neither written nor read: some 60,000 episodes of ALFWorld."""
+
+
+def write_bank(path: pathlib.Path, settings: Mapping[str, Any], records: Sequence[tuple[Episode, str]]) -> None:
+    """Writes (episode, rationale) records, whole or not at all; `settings` go into the header. Raises as
+    `MemoryBank.save`."""
+    pool = ImagePool()
+    body = "".join(_line(episode, rationale, pool) for episode, rationale in records).encode()
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "records": len(records),
+        "bytes": len(body),
+        "sha256": hashlib.sha256(body).hexdigest(),
+        **settings,
+    }
+    header["checksum"] = _checksum(header)
+    data = json.dumps(header).encode() + b"\n" + body
+    if path.suffix == ".gz" and len(data) > MAX_PACKED_BYTES:
+        raise InvalidInputError(
+            f"{path}: expected at most {MAX_PACKED_BYTES >> 20} MiB in a .gz file, got {len(data) >> 20}; give a "
+            "name without .gz"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot write the memory bank: {error}") from error
+
+
+def read_bank(path: pathlib.Path) -> tuple[dict[str, Any], list[tuple[Episode, str]]]:
+    """The header and the records of a file. Raises as `MemoryBank.load`."""
+    header, lines = _read(path)
+    pool, records = ImagePool(), []
+    for number, line in enumerate(lines, 2):
+        try:
+            record = json.loads(line)
+            pairs = record["steps"]
+            *images, last = pool.read(record, len(pairs) + 1)
+            steps = tuple(Step(observation, action, seen) for (observation, action), seen in zip(pairs, images))
+            final, won = record["final_observation"], record.get("won", True) is not False
+            episode = checked_episode(Episode(record["task_id"], record["goal"], steps, won, final, last))
+            records.append((episode, checked_text("rationale", record["rationale"])))
+        except (InvalidInputError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInputError(f"{path}: expected a record in line {number}, got {shown(line)}") from error
+    return header, records
+
+
+def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
+    try:
+        data = read_packed(path, MAX_PACKED_BYTES) if path.suffix == ".gz" else path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot read the memory bank: {error}") from error
+    head, newline, body = data.partition(b"\n")
+    try:
+        header = json.loads(head)
+        known = newline == b"\n" and header["format"] == FORMAT
+        version, size, digest, count = (header[name] for name in ("version", "bytes", "sha256", "records"))
+        _ = header["embedder"], float(header["context_weight"]), float(header["object_weight"])
+        known &= header.get("checksum") == _checksum(header) if header.keys() == _HEADER else header.keys() == _OLD
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path}: expected a memory bank's header in line 1, got {head[:80]!r}") from error
+    if not known or version != VERSION:
+        raise InvalidInputError(f"{path}: expected {FORMAT} version {VERSION}, got {head[:80]!r}")
+    if len(body) != size:
+        raise InvalidInputError(f"{path}: expected {size} bytes after the header, got {len(body)}; the file is cut")
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise InvalidInputError(f"{path}: the checksum of the records does not match; the file is damaged")
+    lines = body.split(b"\n")[:-1]
+    if len(lines) != count:
+        raise InvalidInputError(f"{path}: expected {count} records, got {len(lines)}; the file is damaged")
+    return header, lines
+
+
+def _line(episode: Episode, rationale: str, pool: ImagePool) -> str:
+    """A record as it stands in a file."""
+    record: dict[str, Any] = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
+    if not episode.won:
+        record["won"] = False
+    steps = [[step.observation, step.action] for step in episode.steps]
+    record |= {"steps": steps, "final_observation": episode.final_observation}
+    return json.dumps(record | pool.stored([*(step.images for step in episode.steps), episode.final_images])) + "\n"
+
+
+def _checksum(header: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits over everything in a header but `checksum`."""
+    rest = {name: value for name, value in header.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The path of a file. Raises InvalidInputError for what is none."""
+    try:
+        os.fsencode(path)
+        return pathlib.Path(path)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"path: expected the path of a file, got {shown(path)} ({error})") from None
+
 
 OBJECT_WEIGHT = 8.0
 """Weight of the goal's object in the score of an experience, unless another is given."""

@@ -1,4 +1,4 @@
-"""Indexes a graph of things: when each fact was last seen, and the place and class of each node.
+"""Index of a graph of things: the last sighting of each fact, the place and class of each node.
 
     index = SpatialIndex(KnowledgeGraph(rules=HOUSEHOLD_RULES))
     index.note([("home/mug 1", "on", "home/desk 1")], Seen(time=3, episode=0, step=2))
@@ -11,23 +11,116 @@ cost little. What is asked for often is kept in dictionaries that can be made an
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import types
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ..graph import Applied, Change, Direction, KnowledgeGraph, NewFact, Scope, Snapshot
-from ..mentions import forms, spelling
-from ..paged_rows import PAGE, PagedRows, Words
-from ..readers.reading import AGENT, ROOM, class_of
-from ..relations import HOUSEHOLD_RELATIONS, Relations
-from ..store import Selector
-from ..vectors import Looks
-from .other_names import OtherNames
-from .records import AT, SEPARATOR, STATE, Known, Seen, joined, split
+from ..errors import InvalidInputError
+from .graph import Applied, Change, Direction, KnowledgeGraph, NewFact, Scope, Snapshot
+from .mentions import forms, spelling
+from .paged_rows import PAGE, PagedRows, Words
+from .readers.reading import AGENT, ROOM, class_of
+from .relations import HOUSEHOLD_RELATIONS, Relations
+from .store import Selector
+from .vectors import Looks
+
+HOLDS = "holds"
+AT = "at"
+STATE = "is"
+"""Its objects are words like "open", which have neither place nor class."""
+
+SEPARATOR = "/"
+
+
+class Seen(NamedTuple):
+    """When something was seen."""
+
+    time: int
+    episode: int
+    step: int
+
+
+@dataclasses.dataclass(slots=True)
+class Known:
+    """A fact with its names; text, data and id are filled when it is rendered; `sure` is None without a confidence."""
+
+    subject: str
+    relation: str
+    object: str
+    subject_id: int
+    object_id: int
+    seen: Seen
+    sure: float | None = None
+    text: str = ""
+    data: tuple[str, str, str] | None = None
+    id: str = ""
+
+
+def split(node: str) -> tuple[str, str]:
+    """(place, name) of a node."""
+    place, _, name = node.rpartition(SEPARATOR)
+    return place, name
+
+
+def joined(place: str, name: str) -> str:
+    """The node of a thing in a place."""
+    return f"{place}{SEPARATOR}{name}" if place else name
+
+
+class OtherNames:
+    """Other names of nodes, each with the episode that taught it.
+
+    Args:
+        entries: (name, node, episode).
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, str, int]] = ()):
+        self._meant = {name: (node, episode) for name, node, episode in entries}
+        self._names: dict[str, dict[str, None]] = {}  # node -> names that meant it, perhaps no longer
+        self._index(self._meant)
+
+    def __bool__(self) -> bool:
+        return bool(self._meant)
+
+    def meant_by(self, name: str) -> str | None:
+        """The node that a name means, if it is such a name."""
+        known = self._meant.get(name)
+        return None if known is None else known[0]
+
+    def of(self, node: str) -> list[str]:
+        """Names that mean a node."""
+        return [name for name in self._names.get(node, ()) if self.meant_by(name) == node]
+
+    def link(self, names: Mapping[str, str], episode: int) -> None:
+        """These names mean these nodes from now on."""
+        self._meant.update((name, (node, episode)) for name, node in names.items())
+        self._index(names)
+
+    def remove(self, selector: Selector, is_there: Callable[[str], bool]) -> None:
+        """Take away what a selector names or its episode taught, and names of nodes that are not there."""
+        self._meant = {
+            name: (node, episode)
+            for name, (node, episode) in self._meant.items()
+            if episode != selector.episode and not selector.in_text(name) and is_there(node)
+        }
+
+    def entries(self) -> list[tuple[str, str, int]]:
+        """(name, node, episode) of all."""
+        return [(name, *rest) for name, rest in self._meant.items()]
+
+    @classmethod
+    def from_state(cls, entries: Iterable[Iterable[Any]]) -> OtherNames:
+        """What `entries` gave, read from JSON."""
+        return cls((str(name), str(node), int(episode)) for name, node, episode in entries)
+
+    def _index(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._names.setdefault(self._meant[name][0], {})[name] = None
+
 
 _PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fact that said last where it is, time
 _TIME, _EPISODE, _STEP, _THING = range(4)  # columns of facts: last sighting, and the node whose place it tells

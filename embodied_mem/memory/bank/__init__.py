@@ -1,1 +1,0 @@
-"""Successful episodes with the reasons for their success, found by goal."""

@@ -1,1 +1,0 @@
-"""Spatial memory: a graph of places and states, and the rules that keep it."""
