@@ -1,12 +1,17 @@
-"""Finds worlds by name. A world is a folder that holds all that knows one benchmark; everything else knows none.
+"""Finds worlds, memory methods and agents by name.
 
-    load("alfworld", "env")              # its vector environment; the module is imported now and not before
+    load("alfworld", "env")              # a world's vector environment; the module is imported now and not before
     names("tasks")                       # worlds that can be trained on
+    load("methods", "mem0_2")            # a class of `agents.method.MemoryMethod`
+    register("methods", "mine", "my_file:Mine")
 
-A world outside this package is a package with a card, named by an entry point:
+A world is a folder that holds all that knows one benchmark; everything else knows none. Another package names what it
+brings by entry points:
 
     [project.entry-points."embodied_mem.worlds"]
     cellar = "cellar_world:WORLD"        # WORLD = World("cellar", env="cellar_world.env:Cellar")
+    [project.entry-points."embodied_mem.methods"]
+    mine = "my_file:Mine"
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ from typing import Any
 
 from .errors import InvalidInputError
 
-GROUP = "embodied_mem.worlds"
-"""Group of entry points under which packages of others give their cards."""
+GROUPS = ("worlds", "methods", "agents", "deliveries")
+"""What is found by name: cards of worlds, `MemoryMethod`s, agents of other papers, deliveries that need weights.
+Another package names its own in the group of entry points `embodied_mem.<group>`."""
 
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
@@ -80,62 +86,116 @@ class World:
             raise InvalidInputError(f"world {self.name}: expected at least one part of {', '.join(PARTS)}, got none")
 
 
+ONLY_IN_CLONE = frozenset((
+    "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld",
+    "mem0_1", "mem0_2", "a_mem", "g_memory", "langmem", "memgen", "reflexion", "voyager", "cradle",
+))  # fmt: skip
+"""Benchmarks, methods and agents that `experiments/` registers and a wheel does not have."""
+
+_registered: dict[str, dict[str, str]] = {}
+"""Group, or name of a world -> name, or part -> "module:attribute"."""
+
+
+def register(group: str, name: str, place: str) -> None:
+    """Add something under a name; it is imported when it is loaded.
+
+    Args:
+        group: of `GROUPS`, or a world, which gets another part.
+        name: by which it is found; of a world, one of `PARTS`.
+        place: "module:attribute".
+
+    Raises:
+        InvalidInputError: there is no such group or part, the name is taken, or the place is not of that form.
+    """
+    if place.count(":") != 1:
+        raise InvalidInputError(f"register {group} {name}: expected 'module:attribute', got {place!r}")
+    if group not in GROUPS:
+        card(group)
+        _check_part(name)
+    elif group == "worlds" and name in BUILT_IN:
+        raise InvalidInputError(f"register: expected a name of no world of this package, got {name!r}")
+    _registered.setdefault(group, {})[name] = place
+
+
 def names(part: str = "env") -> tuple[str, ...]:
-    """Names of the worlds that have a part, in order.
+    """Names of the worlds that have a part, in order; or all names of one of `GROUPS`.
 
     Raises:
         InvalidInputError: worlds have no such part.
     """
-    if part not in PARTS:
-        raise InvalidInputError(f"part: expected one of {', '.join(PARTS)}, got {part!r}")
-    return tuple(sorted(name for name in _places() if getattr(card(name), part)))
+    if part in GROUPS:
+        return tuple(_places(part))
+    _check_part(part)
+    return tuple(sorted(name for name in _places("worlds") if getattr(card(name), part)))
 
 
 def card(name: str) -> World:
-    """The card of a world.
+    """The card of a world, with the parts that were registered.
 
     Raises:
         InvalidInputError: there is no such world; the known ones are listed.
     """
-    places = _places()
+    places = _places("worlds")
     if not isinstance(name, str) or name not in places:
-        raise InvalidInputError(f"world: expected one of {', '.join(sorted(places))}, got {name!r}")
+        raise InvalidInputError(f"world: expected one of {', '.join(sorted(places))}, got {name!r}{hint(name)}")
     found = _load(places[name])
     if not isinstance(found, World):
         raise InvalidInputError(f"world {name}: expected a World at {places[name]}, got {found!r}")
-    return found
+    more: dict[str, Any] = dict(_registered.get(name, {}))
+    return dataclasses.replace(found, **more) if more else found
 
 
 def load(name: str, part: str, backend: str | None = None) -> Any:
-    """A part of a world.
+    """A part of a world, or something of a group: `load("methods", "mem0_2")`.
 
     Args:
-        name: of the world.
-        part: of `PARTS`.
+        name: of the world, or of `GROUPS`.
+        part: of `PARTS`, or the name in the group.
         backend: for "env": None for the world's own, or a real simulator that plays it.
 
     Raises:
-        InvalidInputError: the world, its part or its backend is unknown.
+        InvalidInputError: the world, its part or its backend is unknown, or the name in the group.
     """
+    if name in GROUPS:
+        places = _places(name)
+        if part not in places:
+            known = ", ".join(places) or "none"
+            raise InvalidInputError(f"{name}: expected one of {known}, got {part!r}{hint(part)}")
+        return _load(places[part])
     world = card(name)
     if backend is not None:
         if not isinstance(backend, str) or backend not in world.backends:
             known = "".join(f" or {other!r}" for other in world.backends)
             raise InvalidInputError(f"backend: expected None{known} for {name}, got {backend!r}")
         return _load(world.backends[backend])
-    if part not in PARTS:
-        raise InvalidInputError(f"part: expected one of {', '.join(PARTS)}, got {part!r}")
+    _check_part(part)
     if not getattr(world, part):
         have = ", ".join(names(part)) or "none"
-        raise InvalidInputError(f"world: expected one with {part} ({have}), got {name!r}")
+        raise InvalidInputError(f"world: expected one with {part} ({have}), got {name!r}{hint(name)}")
     return _load(getattr(world, part))
 
 
+def hint(name: object) -> str:
+    """Return where to find something that is in a clone of the repository only; empty for other names."""
+    if not isinstance(name, str) or name.removesuffix("_steps") not in ONLY_IN_CLONE:
+        return ""
+    return f"; {name} is played by `python experiments/evaluate.py` in a clone of the repository, not by a wheel"
+
+
+def _check_part(part: str) -> None:
+    if part not in PARTS:
+        raise InvalidInputError(f"part: expected one of {', '.join(PARTS)}, got {part!r}")
+
+
+def _places(group: str) -> dict[str, str]:
+    """Name -> place of all in a group. Built-in names cannot be taken."""
+    own = {name: f"embodied_mem.worlds.{name}:WORLD" for name in BUILT_IN} if group == "worlds" else {}
+    return _entry_points(group) | _registered.get(group, {}) | own
+
+
 @functools.cache
-def _places() -> dict[str, str]:
-    """Name of each world -> where its card is. Built-in names cannot be taken."""
-    others = {point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}
-    return others | {name: f"embodied_mem.worlds.{name}:WORLD" for name in BUILT_IN}
+def _entry_points(group: str) -> dict[str, str]:
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=f"embodied_mem.{group}")}
 
 
 def _load(place: str) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from embodied_mem.evaluation.evaluate import main
+from registered import register_all
+
+register_all()
 
 if __name__ == "__main__":
     from embodied_mem.evaluation.command import run

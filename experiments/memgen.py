@@ -18,6 +18,9 @@ import time
 from typing import Any
 
 from embodied_mem.training.config import MemGenConfig
+from registered import register_all
+
+register_all()
 
 HELD_OUT = 512
 """Samples of the last games, on which the weaver is not trained; at most a quarter."""
@@ -35,14 +38,15 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
 
     from flax import nnx
 
-    from embodied_mem.compiler.weaver import Weaving, save_weaving
-    from embodied_mem.evaluation.command import WEAVER, weights_folder
+    from embodied_mem.evaluation.command import weights_folder
     from embodied_mem.models.host import keep_freed_memory
     from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.bundle import load_bundle
-    from embodied_mem.training.memgen import held_out_losses, train_trigger, train_weaver
     from embodied_mem.training.tasks import make_tasks
     from embodied_mem.training.teachers.games import Games
+    from experiments.baselines.memgen import WEAVER
+    from experiments.baselines.memgen_training import held_out_losses, train_trigger, train_weaver
+    from experiments.baselines.weaver import Weaving, save_weaving
 
     keep_freed_memory()
     path = weights_folder(folder)

@@ -27,8 +27,11 @@ from embodied_mem.worlds.memento.evaluation.tables import (
     encoders_table,
     joined_table,
 )
+from registered import register_all
 from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
 from study_tables import STUDIES, training_seeds_table
+
+register_all()
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"

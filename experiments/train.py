@@ -51,7 +51,9 @@ def main(arguments: list[str] | None = None) -> dict | None:
     # ---- Configuration -----------------------------------------------------------------------------------------------
     #
     from configs import cli
+    from registered import register_all
 
+    register_all()
     options, config = cli(arguments, __doc__)
     if options.plan:
         from analyses.device_plan import print_plan

@@ -42,13 +42,13 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/evaluate.py --config=eb_alfred --agents chat": "tests/experiments/test_evaluate_chat_agents.py",
     "python experiments/evaluate.py --config=eb_": "tests/experiments/test_evaluate_planner_command.py",
     "python experiments/evaluate.py --config=alfworld --agents chat": "tests/experiments/test_evaluate_chat_agents.py",
-    "python experiments/evaluate.py --config=alfworld --agents full": "tests/agents/baselines",
+    "python experiments/evaluate.py --config=alfworld --agents full": "tests/experiments/baselines",
     "python experiments/evaluate.py --config=alfworld --deliveries none static compiled_text": (
         "tests/experiments/test_evaluate_served.py"
     ),
-    "python experiments/evaluate.py --config=alfworld --deliveries none static mem0": "tests/agents/baselines",
-    "python experiments/evaluate.py --config=alfworld --weights RUN/weights": "tests/agents/baselines",
-    "python experiments/memgen.py": "tests/agents/baselines",
+    "python experiments/evaluate.py --config=alfworld --deliveries none static mem0": "tests/experiments/baselines",
+    "python experiments/evaluate.py --config=alfworld --weights RUN/weights": "tests/experiments/baselines",
+    "python experiments/memgen.py": "tests/experiments/baselines",
     "python experiments/evaluate.py --weights": "tests/experiments/test_evaluate_alfworld_command.py",
     "python experiments/evaluate.py --config=memento --agents react": "tests/experiments/test_evaluate_chat_agents.py",
     "python experiments/evaluate.py --config=memento": "tests/worlds/memento/test_memento_protocol.py",

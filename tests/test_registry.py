@@ -67,10 +67,10 @@ def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    registry._places.cache_clear()
+    registry._entry_points.cache_clear()
     try:
         assert "cellar" in registry.names()
         assert registry.load("cellar", "env").__name__ == "Cellar"
         assert registry.card("alfworld").name == "alfworld"  # a built-in name cannot be taken
     finally:
-        registry._places.cache_clear()
+        registry._entry_points.cache_clear()

@@ -15,10 +15,10 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
     compiled_no_brief  the same, the Brief State replaced by goal and action history (w/o Brief State)
     guidance_only      `compiled` without soft tokens, whose guidance is carried out word by word without the executor
     teacher            the guidance of the teacher that the compiler learned from: what it could reach
-    mem0_1, ...        a memory method of another paper, see `agents.baselines`, which has observed the bank's episodes;
-                       its text stands in the prompt from the first step on, or with `_steps` behind the name is
-                       recalled at every step
-    memgen             soft tokens that adapters of the executor write from what it reads, see `agents.baselines.memgen`
+    mem0_2, ...        a registered memory method (`agents.method`) that has observed the bank's episodes; its text
+                       stands in the prompt from the first step on, or with `_steps` behind the name is recalled at
+                       every step
+    memgen, ...        a registered delivery with weights of its own, see `experiments/baselines/memgen.py`
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from embodied_mem.agents.baselines import METHODS, make_method
-from embodied_mem.agents.baselines.method import MemoryMethod, num_tokens
+from embodied_mem import registry
 from embodied_mem.agents.citations import is_supported
+from embodied_mem.agents.method import MemoryMethod, make_method, num_tokens
 from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.errors import InvalidInputError
@@ -42,7 +42,6 @@ from embodied_mem.types import Episode
 if TYPE_CHECKING:
     import jax
 
-    from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
     from embodied_mem.language.chat import ChatModel
@@ -220,19 +219,6 @@ class MethodDelivery(NoMemory):
         return len(self._tokenizer.encode(text)) if self._tokenizer else num_tokens(text)
 
 
-class WovenMemory(NoMemory):
-    """Soft tokens without a word, where MemGen's trigger asks for them."""
-
-    name = "memgen"
-
-    def __init__(self, memgen: MemGen):
-        self._memgen = memgen
-
-    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """What the weaver writes for every row, or nothing."""
-        return [Delivered(soft=one.soft, tokens=one.tokens) for one in self._memgen.weave(views, keys)]
-
-
 def _grown(method: MemoryMethod) -> dict[str, int]:
     kept, (sent, received) = method.texts(), method.tokens
     size = sum(len(text.encode()) for text in kept)
@@ -375,10 +361,20 @@ class CompiledMemory:
 
 STEPS = "_steps"
 
-DELIVERIES = (
+BUILT_IN = (
     "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
-    "memgen", *METHODS, *(name + STEPS for name in METHODS),
 )  # fmt: skip
+
+
+def delivery_names() -> tuple[str, ...]:
+    """Return the names of all deliveries, registered ones last."""
+    return *BUILT_IN, *registry.names("deliveries"), *method_deliveries()
+
+
+def method_deliveries() -> tuple[str, ...]:
+    """Return the names of deliveries by memory methods."""
+    methods = registry.names("methods")
+    return *methods, *(name + STEPS for name in methods)
 
 
 def make_delivery(
@@ -393,23 +389,24 @@ def make_delivery(
     numbered: bool = False,
     chat: ChatModel | None = None,
     task_key: Callable[[str], str] = str,
-    memgen: Callable[[Executor], MemGen] | None = None,
+    registered: Callable[[str, Executor], Delivery] | None = None,
 ) -> Delivery:
-    """The delivery called `name`; `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and
-    `episodes`, `numbered`, `chat` and `task_key` for memory methods, see `MethodDelivery`; `memgen` makes that of an
-    executor.
+    """Make the delivery called `name`.
+
+    `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and `episodes`, `numbered`, `chat` and
+    `task_key` for memory methods, see `MethodDelivery`; `registered` makes a registered one for an executor.
 
     Raises:
         InvalidInputError: no such delivery (the message lists them), or it needs a compiler, a teacher or an executor
             and none is given.
     """
     check_names((name,))
-    if name.removesuffix(STEPS) in METHODS:
+    if name in method_deliveries():
         return MethodDelivery(name, episodes, executor, numbered, chat, task_key)
-    if name == "memgen":
-        if memgen is None or executor is None:
-            raise InvalidInputError("delivery 'memgen': expected an executor with a trained weaver, got none")
-        return WovenMemory(memgen(executor))
+    if name not in BUILT_IN:
+        if registered is None or executor is None:
+            raise InvalidInputError(f"delivery {name!r}: expected an executor with weights of it, got none")
+        return registered(name, executor)
     if name == "static_full":
         if executor is None:
             raise InvalidInputError("delivery 'static_full': expected an executor, got none")
@@ -431,5 +428,6 @@ def make_delivery(
 def check_names(names: Sequence[str]) -> None:
     """Raises InvalidInputError for a name that is no delivery; the message lists them."""
     for name in names:
-        if name not in DELIVERIES:
-            raise InvalidInputError(f"delivery: expected one of {', '.join(DELIVERIES)}, got {name!r}")
+        if name not in delivery_names():
+            known = ", ".join(delivery_names())
+            raise InvalidInputError(f"delivery: expected one of {known}, got {name!r}{registry.hint(name)}")

@@ -122,19 +122,28 @@ def episodes_of(report: Mapping[str, Any]) -> list[EpisodeResult]:
     return found
 
 
-def option(default: Any, help: str, *, choices: Iterable[str] = (), kind: Callable[[str], Any] | None = None) -> Any:
+def option(
+    default: Any,
+    help: str,
+    *,
+    choices: Iterable[str] | Callable[[], Iterable[str]] = (),
+    kind: Callable[[str], Any] | None = None,
+) -> Any:
     """A field of a benchmark's configuration that is an option of the command line, too.
 
     Args:
         default: its value; a tuple makes an option with any number of values, False one without a value.
         help: said by `--help`.
-        choices: allowed values; empty for any.
+        choices: allowed values, or a function that lists those registered by then; empty for any.
         kind: makes a value of a word; None for the type of the default, of a tuple's first entry, or else text.
     """
     if kind is None:
         example = default[0] if isinstance(default, tuple) and default else default
         kind = str if example is None or isinstance(example, tuple) else type(example)
-    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices), "kind": kind})
+    return dataclasses.field(
+        default=default,
+        metadata={"help": help, "choices": choices if callable(choices) else tuple(choices), "kind": kind},
+    )
 
 
 def trace_option(what: str) -> Any:

@@ -19,10 +19,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from embodied_mem.errors import EmbodiedMemError, InternalError, InvalidInputError
+from embodied_mem.errors import EmbodiedMemError, InternalError
 
 if TYPE_CHECKING:
-    from embodied_mem.agents.baselines.memgen import MemGen
+    from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.prompts import Shown
     from embodied_mem.training.bundle import Bundle
@@ -32,8 +32,6 @@ _AGAIN = (
     "them, and the run goes on from its last checkpoint"
 )
 _TRAIN = "jax jaxlib flax optax orbax tokenizers safetensors jinja2 tyro tqdm tensorboardX matplotlib"
-WEAVER = "memgen.safetensors"
-"""Name of MemGen's file beside the weights of its executor."""
 
 EXTRA_OF = {
     **dict.fromkeys(_TRAIN.split(), "train"),
@@ -164,23 +162,12 @@ class Models:
 
         return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
 
-    def memgen(self, executor: Executor, shown: Shown) -> MemGen:
-        """MemGen by the weaver beside the weights.
+    def delivery(self, name: str, executor: Executor, shown: Shown) -> Delivery:
+        """Make a registered delivery with weights of its own beside these."""
+        from embodied_mem.registry import load
 
-        Raises:
-            InvalidInputError: there is none.
-            CheckpointError: it is another executor's.
-        """
-        from embodied_mem.agents.baselines.memgen import MemGen
-        from embodied_mem.compiler.weaver import load_weaving
-
-        path = weights_folder(self.folder) / WEAVER
-        if not path.exists():
-            raise InvalidInputError(
-                f"delivery 'memgen': expected {path}, which is not there; train it with: "
-                f"python experiments/memgen.py --weights {self.folder}"
-            )
-        return MemGen(executor, load_weaving(path, executor.decoder), shown)
+        made: Delivery = load("deliveries", name)(executor, weights_folder(self.folder), shown)
+        return made
 
 
 def weights_folder(name: str) -> pathlib.Path:

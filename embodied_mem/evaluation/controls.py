@@ -12,23 +12,22 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from embodied_mem.agents.baselines import METHODS, row_name
 from embodied_mem.agents.deliveries import (
     GUIDANCE,
     SOFT_SETTINGS,
-    STEPS,
     Delivery,
     check_names,
     check_soft,
     make_delivery,
+    method_deliveries,
 )
+from embodied_mem.agents.method import row_name
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import NAMES, BankView, check_setting
 
 if TYPE_CHECKING:
-    from embodied_mem.agents.baselines.memgen import MemGen
     from embodied_mem.compiler.executor import Acts, Turn
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.language.chat import ChatModel
@@ -100,7 +99,7 @@ class Setting:
 
 
 def _is_method(delivery: str) -> bool:
-    return delivery.removesuffix(STEPS) in METHODS
+    return delivery in method_deliveries()
 
 
 def _row(delivery: str) -> str:
@@ -155,7 +154,7 @@ def under(
     numbered: bool = False,
     newest_first: bool = False,
     chat: ChatModel | None = None,
-    memgen: Callable[[Any], MemGen] | None = None,
+    registered: Callable[[str, Any], Delivery] | None = None,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -167,7 +166,7 @@ def under(
         source: of the tasks, for the deliveries `teacher` and `guidance_only`.
         numbered, newest_first: as the experiences were that the models were trained on.
         chat: answers the calls of memory methods; None for rules.
-        memgen: see `make_delivery`.
+        registered: see `make_delivery`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -177,7 +176,7 @@ def under(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
-        task_key=bank.task_key if _is_method(setting.delivery) else str, memgen=memgen,
+        task_key=bank.task_key if _is_method(setting.delivery) else str, registered=registered,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None

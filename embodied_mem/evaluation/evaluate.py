@@ -92,8 +92,8 @@ def _add_fields(parser: argparse.ArgumentParser, config: Any) -> None:
             parser.add_argument(f"--{field.name}", action="store_true", help=about["help"])
             continue
         more: dict[str, Any] = {"nargs": "*"} if isinstance(value, tuple) else {}
-        if about["choices"]:
-            more["choices"] = about["choices"]
+        if choices := about["choices"]:
+            more["choices"] = tuple(choices() if callable(choices) else choices)
         shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
         text = f"{about['help']}; default: {shown}" if shown not in ("", None) else about["help"]
         parser.add_argument(f"--{field.name}", default=value, type=about["kind"], help=text.replace("%", "%%"), **more)

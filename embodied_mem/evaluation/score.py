@@ -27,7 +27,7 @@ from embodied_mem.progress import Progress
 from embodied_mem.registry import names
 
 if TYPE_CHECKING:
-    from embodied_mem.agents.baselines.memgen import MemGen
+    from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.compiler.prompts import Shown
@@ -256,7 +256,7 @@ def score_deliveries(
     source: TaskSource | None = None,
     on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
-    memgen: Callable[[Any], MemGen] | None = None,
+    registered: Callable[[str, Any], Delivery] | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
@@ -270,7 +270,7 @@ def score_deliveries(
         on_played: called with name and trajectory of each episode that is played, finished ones not included, and the
             compiler.
         chat: answers the calls of memory methods; None for rules.
-        memgen: see `make_delivery`.
+        registered: see `make_delivery`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -282,7 +282,7 @@ def score_deliveries(
         name = setting.name
         delivery, view, acting = under(
             setting, executor, compiler, bank, source=source, numbered=numbered, newest_first=newest_first,
-            chat=chat, memgen=memgen,
+            chat=chat, registered=registered,
         )  # fmt: skip
         rows: list[EpisodeNumbers] = []
         for first in range(0, len(pairs), envs.num_envs):
@@ -367,15 +367,15 @@ def score(
     executor: Acts | None = None,
     on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
-    memgen: Callable[[Any], MemGen] | None = None,
+    registered: Callable[[str, Any], Delivery] | None = None,
 ) -> dict[str, Score]:
     """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
     `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
     or of `batch_size` where one is given.
 
-    What is in `finished` is not played again, and what is played is kept there. For `on_played`, `chat` and `memgen`
-    see `score_deliveries`.
+    What is in `finished` is not played again, and what is played is kept there. For `on_played`, `chat` and
+    `registered` see `score_deliveries`.
     """
     from embodied_mem.parallel.processes import is_first
     from embodied_mem.training.tasks import sources_of
@@ -399,5 +399,5 @@ def score(
             top_k=config.memory.top_k, shown=config.memory.shown, finished=earlier, on_episode=on_episode,
             numbered=config.memory.numbered, newest_first=config.memory.newest_first,
             source=sources_of(config.world, config.seed)[0], on_played=on_played, chat=chat,
-            memgen=memgen,
+            registered=registered,
         )  # fmt: skip

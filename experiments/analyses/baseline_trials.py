@@ -18,14 +18,15 @@ import argparse
 import json
 import pathlib
 import re
+import sys
 import time
 from typing import Any
 
 import numpy as np
 
-from embodied_mem.agents.baselines import METHODS, row_name
-from embodied_mem.agents.baselines.method import clauses_of
+from embodied_mem import registry
 from embodied_mem.agents.deliveries import make_delivery
+from embodied_mem.agents.method import row_name
 from embodied_mem.agents.view import start_view
 from embodied_mem.evaluation.command import Models, output_file
 from embodied_mem.evaluation.intervals import paired_difference
@@ -35,6 +36,13 @@ from embodied_mem.training.bank import bank_of, teach_bank
 from embodied_mem.training.tasks import TEACHER_STEPS, sources_of
 from embodied_mem.types import Episode
 from embodied_mem.worlds.alfworld.tasks import games_of
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
+from experiments.baselines.method import clauses_of
+from experiments.registered import register_all
+
+register_all()
 
 TRIALS = 0, 1, 4
 EVERY = 3
@@ -76,9 +84,9 @@ def main() -> None:
     found = [found_in(one) for one in played]
 
     def made(name: str) -> Any:
+        episodes = known.episodes() if name in registry.names("methods") else ()
         return make_delivery(
-            name, executor=executor, episodes=known.episodes() if name in METHODS else (), numbered=memory.numbered,
-            task_key=bank.task_key,
+            name, executor=executor, episodes=episodes, numbered=memory.numbered, task_key=bank.task_key,
         )  # fmt: skip
 
     def told(delivery: Any) -> dict[str, Any]:
@@ -102,11 +110,11 @@ def main() -> None:
 
     shares: dict[str, list[float]] = {}
     rows = {"static": {f"top_k={memory.top_k}": told(made("static"))}}
-    for name in METHODS:
+    for name in registry.names("methods"):
         delivery, rows[row_name(name)] = made(name), {}
         for weight in TRIALS if options.tasks == "dev" else (delivery.method.TASK_WEIGHT,):
             if weight != delivery.method.TASK_WEIGHT:
-                METHODS[name].TASK_WEIGHT = weight
+                registry.load("methods", name).TASK_WEIGHT = weight
                 delivery = made(name) if name in ASKS_WHEN_IT_OBSERVES else delivery
             rows[row_name(name)][f"task_weight={weight}"] = row = told(delivery)
             print(name, weight, json.dumps(row), flush=True)

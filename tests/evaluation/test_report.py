@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embodied_mem.agents.deliveries import DELIVERIES, Delivered, check_names, make_delivery
+from embodied_mem.agents.deliveries import Delivered, check_names, delivery_names, make_delivery
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
@@ -173,7 +173,7 @@ def test_manifest_names_its_origin():
 def test_unknown_delivery_is_refused_and_known_ones_listed():
     with pytest.raises(InvalidInputError) as raised:
         make_delivery("telepathy")
-    assert all(name in str(raised.value) for name in (*DELIVERIES, "telepathy"))
+    assert all(name in str(raised.value) for name in (*delivery_names(), "telepathy"))
     with pytest.raises(InvalidInputError, match="telepathy"):
         check_names(("none", "telepathy"))
     with pytest.raises(InvalidInputError, match=r"compiled_text.*compiler"):

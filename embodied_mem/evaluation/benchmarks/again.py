@@ -17,8 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from embodied_mem import envs
-from embodied_mem.agents.baselines import AGENTS
+from embodied_mem import envs, registry
 from embodied_mem.agents.rollout import Played
 from embodied_mem.evaluation.benchmark import episodes_data
 from embodied_mem.evaluation.benchmarks import lifelong
@@ -62,12 +61,12 @@ def play_again(
     settings: dict[str, Any] = {"num_tasks": len(tasks), "runs": runs, "lives": 1}
     played: lifelong.Runs = {}
     for name in memories:
-        if name not in AGENTS:
+        if name in PLANNERS:
             played |= lifelong.play([name], native, ours, lists_actions=benchmark.lists_actions, **settings)
             continue
 
-        def by_rules(row: str, make: Any = AGENTS[name]) -> Any:
-            return make(player=source_of(benchmark.world).player())
+        def by_rules(row: str, name: str = name) -> Any:
+            return registry.load("agents", name)(player=source_of(benchmark.world).player())
 
         [outcomes] = lifelong.play([f"{name} (rules)"], adapted, by_rules, **settings).values()
         played[f"{name} (rules)"] = [[_counted(one) for one in run] for run in outcomes]
@@ -88,7 +87,7 @@ def evaluate_again(
     again, episodes = {}, []
     training = benchmark.training()[: config.training_tasks or None]
     memories = {
-        name: None if name in AGENTS else remember(benchmark, PLANNERS[name], training) for name in config.agents
+        name: remember(benchmark, PLANNERS[name], training) if name in PLANNERS else None for name in config.agents
     }
     for subset in config.subsets or benchmark.subsets:
         tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]

@@ -32,8 +32,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from embodied_mem import envs
-from embodied_mem.agents.baselines import AGENTS as BASELINES
-from embodied_mem.agents.deliveries import DELIVERIES
+from embodied_mem.agents.deliveries import delivery_names
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.rollout import Played, rollout
@@ -59,7 +58,7 @@ from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.progress import Progress
-from embodied_mem.registry import load
+from embodied_mem.registry import load, names
 
 DESCRIPTION = __doc__
 FIRST, FIRST_BLANK = PlannerCriticConfig(retries=False), PlannerCriticConfig(retries=False, long_term=False)
@@ -117,10 +116,12 @@ class PlannerConfig(ChatOptions):
 
     world: str
     agents: tuple[str, ...] = option(
-        tuple(AGENTS), "agents that are scored; none for deliveries alone", choices=(*_CONFIGS, *BASELINES)
+        tuple(AGENTS),
+        "agents that are scored; none for deliveries alone",
+        choices=lambda: (*_CONFIGS, *names("agents")),
     )
     subsets: tuple[str, ...] = option((), "of tasks; default: all at hand")
-    deliveries: tuple[str, ...] = option((), "of memory, by the weights", choices=DELIVERIES)
+    deliveries: tuple[str, ...] = option((), "of memory, by the weights", choices=delivery_names)
     weights: str = option("experiments/weights/alfworld", "folder with models that read ALFWorld's texts")
     seeds: tuple[int, ...] = option((0, 1, 2), "of deliveries")
     temperature: float = option(0.5, "of deliveries, 0 is greedy")
@@ -137,7 +138,7 @@ class PlannerConfig(ChatOptions):
     max_steps: int = option(15, "of an episode, with --runs")
 
     def __post_init__(self) -> None:
-        theirs = [name for name in self.agents if name in BASELINES]
+        theirs = [name for name in self.agents if name not in _CONFIGS]
         if theirs and not self.runs:
             raise InvalidInputError(f"--agents {theirs[0]}: expected --runs >= 1, got {self.runs}")
         if self.runs and (self.deliveries or self.twice or CHAT_AGENT in self.agents):

@@ -111,7 +111,7 @@ class TaskSource(Protocol):
         return None
 
     def player(self) -> Any:
-        """An `agents.baselines.player.Player` of these tasks, which remembers nothing; None if there is none."""
+        """A player of these tasks that remembers nothing (`experiments/baselines/player.py`); None if there is none."""
         return None
 
     def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> Any:

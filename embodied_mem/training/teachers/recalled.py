@@ -31,7 +31,7 @@ class RecalledTexts:
     """See the module.
 
     Args:
-        methods: names, of `agents.baselines.METHODS`.
+        methods: names, of `registry.names("methods")`.
         bank: of the training games.
         seed: of the draws.
         numbered: lines begin with a number, as `MemoryConfig.numbered` says.

@@ -40,15 +40,14 @@ import dataclasses
 import functools
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embodied_mem import envs
+from embodied_mem import envs, registry
 from embodied_mem.agents.agent import Agent
-from embodied_mem.agents.baselines import AGENTS, METHODS
-from embodied_mem.agents.deliveries import DELIVERIES, STEPS
+from embodied_mem.agents.deliveries import delivery_names, method_deliveries
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
@@ -88,9 +87,8 @@ MAX_REQUESTS = 8
 """At a time, to a server; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
 """Of a published model."""
-METHODS_TOLD = tuple(name for name in DELIVERIES if name.removesuffix(STEPS) in METHODS)
-IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher", *METHODS_TOLD)
-"""Deliveries that a published model can read."""
+IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
+"""Deliveries that a published model can read, beside those of memory methods."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +97,7 @@ class AlfworldConfig(ChatOptions):
 
     agents: tuple[str, ...] = option(
         (), "planner-critic agents, and those of other papers; default: deliveries",
-        choices=(*ABLATIONS, CHAT_AGENT, *AGENTS),
+        choices=lambda: (*ABLATIONS, CHAT_AGENT, *registry.names("agents")),
     )  # fmt: skip
     tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
     num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
@@ -108,7 +106,7 @@ class AlfworldConfig(ChatOptions):
         "--num_tasks takes games of every kind in turn, for deliveries; else a split's first, all of one kind",
     )
     max_steps: int = option(0, f"episode limit; 0 takes the weights' own, for agents {MAX_STEPS}")
-    deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=DELIVERIES)
+    deliveries: tuple[str, ...] = option((), "of memory; default: those of the weights' config", choices=delivery_names)
     weights: str = option(
         "experiments/weights/alfworld_judging",
         "folder with config.json, tokenizer.json, weights.safetensors, or the name of a published set",
@@ -177,9 +175,10 @@ class AlfworldConfig(ChatOptions):
         published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
         if self.sees and published != "--model":
             raise InvalidInputError("--sees: expected --model beside it, got none; it says what that model reads")
-        if published and (wrong := set(self.deliveries) - set(IN_WORDS) or not self.deliveries):
+        in_words = (*IN_WORDS, *method_deliveries())
+        if published and (wrong := set(self.deliveries) - set(in_words) or not self.deliveries):
             raise InvalidInputError(
-                f"--deliveries: expected some of {', '.join(IN_WORDS)} with {published}, got "
+                f"--deliveries: expected some of {', '.join(in_words)} with {published}, got "
                 f"{', '.join(sorted(wrong)) if isinstance(wrong, set) else 'none'}"
             )
 
@@ -308,7 +307,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
             finished=finished, executor=acting, chat=memory,
-            memgen=functools.partial(models.memgen, shown=trained.memory.shown),
+            registered=functools.partial(models.delivery, shown=trained.memory.shown),
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [
@@ -384,7 +383,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
 
     def make_agent(name: str) -> Agent:
-        if name in AGENTS:
+        if name in registry.names("agents"):
             return baseline_agent(name, config.grammar, model)
         settings = dataclasses.replace(ABLATIONS["full" if name == CHAT_AGENT else name], grammar=config.grammar)
         parts = chat_parts(model, skills_of(settings)) if model is not None and name == CHAT_AGENT else {}
@@ -419,14 +418,16 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
 def row_of(agent: str, model: ChatModel | None) -> str:
     """What the row of an agent is called: one of another paper that acts by rules is never named as the original."""
-    return f"{agent} (rules)" if agent in AGENTS and not (agent == "reflexion" and model) else agent
+    by_rules = agent in registry.names("agents") and not (agent == "reflexion" and model)
+    return f"{agent} (rules)" if by_rules else agent
 
 
 def baseline_agent(name: str, grammar: str, model: ChatModel | None) -> Agent:
     """An agent of another paper; Reflexion asks the model where there is one."""
+    make: Callable[..., Agent] = registry.load("agents", name)
     if name == "reflexion" and model is not None:
-        return AGENTS[name](model, put_command("THING", "PLACE", grammar))
-    return AGENTS[name](player=ObservingExpert(grammar))
+        return make(model, put_command("THING", "PLACE", grammar))
+    return make(player=ObservingExpert(grammar))
 
 
 def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:

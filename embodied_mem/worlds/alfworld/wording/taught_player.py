@@ -4,7 +4,7 @@
     player.reset(goal, first_observation, ["fridge 1"])        # places to look into first
     command = player.act(first_observation)                    # then act(answer), or observe(command, answer)
 
-A `agents.baselines.player.Player`.
+A `Player` of `experiments/baselines/player.py`.
 """
 
 from __future__ import annotations

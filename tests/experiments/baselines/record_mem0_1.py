@@ -1,6 +1,6 @@
 """Records what mem0ai 1.0 keeps after scripted answers of a model, for `test_originals`; run where that release is.
 
-    pip install mem0ai==1.0.0 numpy && python tests/agents/baselines/record_mem0_1.py
+    pip install mem0ai==1.0.0 numpy && python tests/experiments/baselines/record_mem0_1.py
 
 Each entry holds the facts that the model was made to extract, the memories that it was shown with their small ids, its
 decisions, and what is kept afterwards.

@@ -22,7 +22,7 @@ from embodied_mem.types import Episode
 from .method import (
     TEXTS,
     Entries,
-    MemoryMethod,
+    SearchingMethod,
     clauses_of,
     lines_for,
     schema_of,
@@ -31,7 +31,7 @@ from .method import (
 )
 
 
-class GMemory(MemoryMethod):
+class GMemory(SearchingMethod):
     """Task graph, trajectories, insights."""
 
     EDGE, ABOVE, NEAREST = 0.7, 0.3, 2
@@ -170,6 +170,3 @@ def first_neighbour_clusters(vectors: np.ndarray) -> list[list[int]]:
     for i, j in enumerate(nearest):
         labels[labels == labels[i]] = labels[j]
     return [np.flatnonzero(labels == label).tolist() for label in dict.fromkeys(labels.tolist())]
-
-
-METHODS: dict[str, type[MemoryMethod]] = {"g_memory": GMemory}

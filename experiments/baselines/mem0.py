@@ -23,7 +23,7 @@ from .method import (
     TEXT,
     TEXTS,
     Entries,
-    MemoryMethod,
+    SearchingMethod,
     facts_of,
     lines_for,
     room_of,
@@ -37,7 +37,7 @@ TOP_K = 20
 _PLACE = re.compile(r"(was|placed|cleaned|heated|cooled|used .*?) (?:in|at) .*")
 
 
-class Mem0One(MemoryMethod):
+class Mem0One(SearchingMethod):
     """Release 1.0: each new fact is added, replaces an old memory, removes one, or changes nothing."""
 
     NEIGHBOURS = 5
@@ -101,7 +101,7 @@ def _topic(text: str) -> tuple[str, str]:
     return _PLACE.sub(r"\1", untagged(text)), room_of(text)
 
 
-class Mem0Two(MemoryMethod):
+class Mem0Two(SearchingMethod):
     """Release 2.2: nothing is ever changed; what is new is added, and found by three scores together."""
 
     NEIGHBOURS, LAST_MESSAGES, THRESHOLD = 10, 10, 0.1
@@ -206,6 +206,3 @@ def entities_of(text: str) -> list[str]:
     """Names in a text, each once: here every word that says what a thing is; the original asks a parser for nouns."""
     words = re.findall(r"[a-z]+", untagged(text).lower())
     return list(dict.fromkeys(word for word in words if word not in _VERBS and content_words(word)))
-
-
-METHODS: dict[str, type[MemoryMethod]] = {"mem0_1": Mem0One, "mem0_2": Mem0Two}

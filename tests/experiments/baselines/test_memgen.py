@@ -13,14 +13,12 @@ import pytest
 from flax import nnx
 
 from embodied_mem import envs
-from embodied_mem.agents.baselines.memgen import MemGen
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play, row_keys
 from embodied_mem.agents.view import View
 from embodied_mem.compiler.prompts import Shown
-from embodied_mem.compiler.weaver import NUM_QUERIES, Weaving, load_weaving, save_weaving, trigger_only, weaver_only
 from embodied_mem.errors import CheckpointError, InvalidInputError
-from embodied_mem.evaluation.command import WEAVER, Models
+from embodied_mem.evaluation.command import Models
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.config import PRESETS, DecoderConfig
@@ -28,7 +26,13 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.training.bundle import Bundle, save_bundle
 from embodied_mem.training.config import MemGenConfig
-from embodied_mem.training.memgen import (
+from embodied_mem.training.objectives.sft import CompilerModel
+from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.teachers.games import Games
+from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.generator import generate
+from experiments.baselines.memgen import WEAVER, MemGen
+from experiments.baselines.memgen_training import (
     command_scores,
     decisions_of,
     held_out_losses,
@@ -37,11 +41,7 @@ from embodied_mem.training.memgen import (
     train_weaver,
     weaver_batch,
 )
-from embodied_mem.training.objectives.sft import CompilerModel
-from embodied_mem.training.tasks import make_tasks
-from embodied_mem.training.teachers.games import Games
-from embodied_mem.types import Episode, Step
-from embodied_mem.worlds.alfworld.generator import generate
+from experiments.baselines.weaver import NUM_QUERIES, Weaving, load_weaving, save_weaving, trigger_only, weaver_only
 from experiments.configs import load
 from experiments.memgen import main
 
@@ -193,7 +193,7 @@ def test_it_plays_and_the_trigger_decides_at_later_steps(bundle, model, bias, la
     save_weaving(tmp_path / WEAVER, model)
     executor, _ = bundle.acting(batch_buckets=(2,))
     delivery = make_delivery(
-        "memgen", executor=executor, memgen=lambda acting: Models(str(tmp_path)).memgen(acting, shown=Shown())
+        "memgen", executor=executor, registered=functools.partial(Models(str(tmp_path)).delivery, shown=Shown())
     )
     world = envs.make(
         "alfworld", tasks=[game.load() for game in generate(2, seed=0, num_scenes=4, prove=False)], num_envs=2,
@@ -226,10 +226,10 @@ def test_a_file_holds_what_was_trained_and_fits_its_executor_alone(bundle, model
     with pytest.raises(CheckpointError, match="with this executor"):
         load_weaving(path, wider)
     with pytest.raises(InvalidInputError, match=r"experiments/memgen.py --weights nowhere"):
-        Models("nowhere").memgen(None, 2)
+        Models("nowhere").delivery("memgen", None, Shown())
     with pytest.raises(InvalidInputError, match=r"memgen\.group_size: expected >= 2, got 1"):
         main(["--weights", "nowhere", "--group_size", "1"])
-    with pytest.raises(InvalidInputError, match="trained weaver"):
+    with pytest.raises(InvalidInputError, match="an executor with weights of it"):
         make_delivery("memgen")
 
 

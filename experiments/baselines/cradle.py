@@ -123,6 +123,3 @@ class Cradle(CommandGenerator):
         if (self.part(), commands) not in self.skills:
             self.skills.append((self.part(), commands))
             self._vectors.append(self._embedder.embed([self.part()])[0])
-
-
-AGENTS = {"cradle": Cradle}

@@ -1,9 +1,9 @@
 """MemGen: latent memory that an executor's own adapters write from what it reads, as soft tokens in its prompt.
 
-    memgen = MemGen(executor, model, shown)               # `compiler.weaver.load_weaving`
+    memgen = MemGen(executor, model, shown)               # `weaver.load_weaving`
     woven = memgen.weave(views, keys)                     # of each episode soft tokens, or None where it is skipped
 
-It observes no episodes: what it remembers of the training games is in its adapters (`training.memgen`). So it is no
+It observes no episodes: what it remembers of the training games is in its adapters (`memgen_training`). So it is no
 `MemoryMethod`, and another bank does not reach it. The first step of an episode always gets the prompt's soft tokens;
 at later ones the trigger decides at the end of the newest answer, where its sentence and its line end.
 
@@ -12,21 +12,27 @@ Source: MemGen (Zhang et al. 2026); what differs is in docs/baselines.md.
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from embodied_mem.agents.deliveries import Delivered, NoMemory
 from embodied_mem.agents.view import View, executor_text
 from embodied_mem.compiler.prompts import Shown
+from embodied_mem.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import jax
 
     from embodied_mem.compiler.executor import Executor
-    from embodied_mem.compiler.weaver import Weaving
+
+    from .weaver import Weaving
 
 NUM_SOFT = 8
+WEAVER = "memgen.safetensors"
+"""Name of the file beside the weights of its executor."""
 
 
 class Woven(NamedTuple):
@@ -89,7 +95,7 @@ class MemGen:
 
     def read(self, prefixes: Sequence[Sequence[int]], later: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
         """(soft tokens float32[B, 8, D], logits of INVOKE [B]); batches that become smaller keep their shape."""
-        from embodied_mem.compiler.weaver import woven
+        from .weaver import woven
 
         count = len(prefixes)
         self._rows = max(self._rows, count)
@@ -112,3 +118,34 @@ class MemGen:
 
         drawn = jax.vmap(lambda key: jax.random.logistic(jax.random.fold_in(key, 2)))(keys)
         return np.asarray(drawn)
+
+
+class WovenMemory(NoMemory):
+    """Soft tokens without a word, where MemGen's trigger asks for them."""
+
+    name = "memgen"
+
+    def __init__(self, memgen: MemGen):
+        self._memgen = memgen
+
+    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
+        """What the weaver writes for every row, or nothing."""
+        return [Delivered(soft=one.soft, tokens=one.tokens) for one in self._memgen.weave(views, keys)]
+
+
+def woven_memory(executor: Executor, folder: pathlib.Path, shown: Shown) -> WovenMemory:
+    """Make the delivery by the weaver beside an executor's weights.
+
+    Raises:
+        InvalidInputError: there is none.
+        CheckpointError: it is another executor's.
+    """
+    from .weaver import load_weaving
+
+    path = folder / WEAVER
+    if not path.exists():
+        raise InvalidInputError(
+            f"delivery 'memgen': expected {path}, which is not there; train it with: "
+            f"python experiments/memgen.py --weights {folder}"
+        )
+    return WovenMemory(MemGen(executor, load_weaving(path, executor.decoder), shown))

@@ -161,6 +161,3 @@ def fitted(step: str, last: str, names: dict[str, str]) -> str | None:
     for old, new in names.items():
         step = re.sub(rf"\b{re.escape(old)}\b(?! \d)", new, step, count=1)
     return step
-
-
-AGENTS = {"voyager": Voyager}

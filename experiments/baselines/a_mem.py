@@ -21,7 +21,7 @@ from .method import (
     TEXT,
     TEXTS,
     Entries,
-    MemoryMethod,
+    SearchingMethod,
     clauses_of,
     lines_for,
     schema_list,
@@ -54,7 +54,7 @@ class Note:
         return " ".join([self.content, *self.keywords, self.context, *self.tags])
 
 
-class AMem(MemoryMethod):
+class AMem(SearchingMethod):
     """Notes, links, evolution."""
 
     NEIGHBOURS, TOP_K, REBUILD_EVERY = 5, 10, 100
@@ -128,6 +128,3 @@ class AMem(MemoryMethod):
     def texts(self) -> list[str]:
         """The notes with all that is said of them."""
         return [untagged(note.searched_by) for note in self.notes.values()]
-
-
-METHODS: dict[str, type[MemoryMethod]] = {"a_mem": AMem}

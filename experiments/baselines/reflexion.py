@@ -133,6 +133,3 @@ def order_after(reflections: Sequence[str], order: Sequence[str]) -> list[str]:
     found = [said[1] for text in reflections if (said := _FOUND.fullmatch(text))]
     empty = {place for text in reflections if (said := _EMPTY.fullmatch(text)) for place in said[1].split(", ")}
     return list(dict.fromkeys([*found, *(p for p in order if p not in empty), *order]))
-
-
-AGENTS = {"reflexion": Reflexion}

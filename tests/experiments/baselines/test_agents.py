@@ -6,16 +6,16 @@ import pytest
 from told_chat import ToldChat
 
 from embodied_mem import envs
-from embodied_mem.agents.baselines import AGENTS
-from embodied_mem.agents.baselines.cradle import SUMMARY_WORDS, Cradle
-from embodied_mem.agents.baselines.player import Looked, looked_for
-from embodied_mem.agents.baselines.reflexion import Reflexion, order_after, reflection
-from embodied_mem.agents.baselines.voyager import Voyager, fitted, opening, rooms_places
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmarks import lifelong
+from embodied_mem.registry import load, names
 from embodied_mem.worlds.alfworld.experts import ObservingExpert
 from embodied_mem.worlds.alfworld.generator import generate
+from experiments.baselines.cradle import SUMMARY_WORDS, Cradle
+from experiments.baselines.player import Looked, looked_for
+from experiments.baselines.reflexion import Reflexion, order_after, reflection
+from experiments.baselines.voyager import Voyager, fitted, opening, rooms_places
 
 GOAL = "put some mug on shelf."
 SHELF = "You arrive at shelf 1. On the shelf 1, you see a pen 1."
@@ -137,7 +137,7 @@ def test_cradle_does_not_try_what_it_has_just_seen_to_be_empty():
     assert agent._gathered("Nothing happens.") == ""
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", names("agents"))
 def test_every_agent_plays(name):
-    [played] = rollout(world(max_steps=3), [AGENTS[name](player=player())], [[1]])
+    [played] = rollout(world(max_steps=3), [load("agents", name)(player=player())], [[1]])
     assert 1 <= len(played.actions) <= 3

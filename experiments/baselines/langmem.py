@@ -14,7 +14,7 @@ from embodied_mem.types import Episode
 from .method import (
     TEXT,
     Entries,
-    MemoryMethod,
+    SearchingMethod,
     clauses_of,
     facts_of,
     lines_for,
@@ -25,7 +25,7 @@ from .method import (
 )
 
 
-class LangMem(MemoryMethod):
+class LangMem(SearchingMethod):
     """Five records that fit the episode are shown; the answer inserts new ones and writes old ones anew."""
 
     QUERY_LIMIT = 5
@@ -69,6 +69,3 @@ class LangMem(MemoryMethod):
     def texts(self) -> list[str]:
         """The records."""
         return [*self.entries.texts.values()]
-
-
-METHODS: dict[str, type[MemoryMethod]] = {"langmem": LangMem}

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 from told_chat import ToldChat
 
-from embodied_mem.agents.baselines import make_method
+from embodied_mem.agents.method import make_method
 from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.types import Episode, Step
 

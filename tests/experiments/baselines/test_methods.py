@@ -9,21 +9,23 @@ import pytest
 from told_chat import ToldChat
 
 from embodied_mem import envs
-from embodied_mem.agents.baselines import METHODS, make_method, row_name
-from embodied_mem.agents.baselines.g_memory import first_neighbour_clusters
-from embodied_mem.agents.baselines.method import clauses_of, facts_of, lines_for, tagged
-from embodied_mem.agents.baselines.reflexion import Reflexion
 from embodied_mem.agents.deliveries import MethodDelivery, make_delivery
+from embodied_mem.agents.method import make_method, row_name
 from embodied_mem.agents.rollout import play, rollout
 from embodied_mem.agents.view import render_experiences, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import settings_of
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.registry import names
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
+from experiments.baselines.g_memory import first_neighbour_clusters
+from experiments.baselines.method import clauses_of, facts_of, lines_for, tagged
+from experiments.baselines.reflexion import Reflexion
 
 KITCHEN = "You are in the middle of a room. Looking quickly around you, you see a fridge 1, and a shelf 2."
+METHODS = names("methods")
 HALL = "You are in the middle of a room. Looking quickly around you, you see a desk 1, and a shelf 1."
 
 

@@ -28,11 +28,8 @@ import numpy as np
 import optax
 from flax import nnx
 
-from embodied_mem.agents.baselines.memgen import NUM_SOFT, MemGen, place_prompt
-from embodied_mem.agents.deliveries import WovenMemory
 from embodied_mem.agents.rollout import Trajectory, play
 from embodied_mem.agents.view import start_view
-from embodied_mem.compiler.weaver import Weaving, trigger_only, weaver_only
 from embodied_mem.envs.checks import checked_finite
 from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
@@ -54,6 +51,9 @@ from embodied_mem.training.sources.format import executor_format
 from embodied_mem.training.sources.tokenizer import special_ids
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
+
+from .memgen import NUM_SOFT, MemGen, WovenMemory, place_prompt
+from .weaver import Weaving, trigger_only, weaver_only
 
 LENGTH_MULTIPLE = 128
 

@@ -1,0 +1,39 @@
+"""All that `experiments/` adds to the package, by name: methods, agents, and what plays and scores worlds.
+
+register_all()      # first thing in a program; nothing is imported before it is used
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+from embodied_mem.registry import register
+
+ROOT = str(pathlib.Path(__file__).resolve().parents[1])
+
+PLACES = {
+    "methods": {
+        "a_mem": "baselines.a_mem:AMem",
+        "g_memory": "baselines.g_memory:GMemory",
+        "langmem": "baselines.langmem:LangMem",
+        "mem0_1": "baselines.mem0:Mem0One",
+        "mem0_2": "baselines.mem0:Mem0Two",
+    },
+    "agents": {
+        "cradle": "baselines.cradle:Cradle",
+        "reflexion": "baselines.reflexion:Reflexion",
+        "voyager": "baselines.voyager:Voyager",
+    },
+    "deliveries": {"memgen": "baselines.memgen:woven_memory"},
+}
+"""Group, or world -> name, or part -> place in this folder."""
+
+
+def register_all() -> None:
+    """Register every place, and let `experiments` be imported from any working folder."""
+    if ROOT not in sys.path:
+        sys.path.append(ROOT)
+    for group, places in PLACES.items():
+        for name, place in places.items():
+            register(group, name, f"experiments.{place}")
