@@ -53,7 +53,7 @@ class AsyncLifelongMemory:
     """One `LifelongMemory` behind awaitable methods of the same names and arguments.
 
     Attributes:
-        memory: itself; what takes no time (`goal`, `time`, `store`, ...) is read there.
+        memory: itself; what takes no time (`goal`, `time`, `task_ids`, `store`, ...) is read there.
     """
 
     def __init__(self, memory: LifelongMemory):
@@ -84,12 +84,11 @@ class AsyncLifelongMemory:
     observe = _change(LifelongMemory.observe)
     tell = _change(LifelongMemory.tell)
     end_task = _change(LifelongMemory.end_task)
-    replay = _change(LifelongMemory.replay)
     update = _change(LifelongMemory.update)
     delete = _change(LifelongMemory.delete)
     forget = _change(LifelongMemory.forget)
     restore = _change(LifelongMemory.restore)
-    import_json = _change(LifelongMemory.import_json)
+    import_ = _change(LifelongMemory.import_)
 
     retrieve = _read(LifelongMemory.retrieve)
     explain = _read(LifelongMemory.explain)
@@ -97,10 +96,8 @@ class AsyncLifelongMemory:
     get_all = _read(LifelongMemory.get_all)
     history = _read(LifelongMemory.history)
     sightings = _read(LifelongMemory.sightings)
-    running_episode = _read(LifelongMemory.running_episode)
-    task_id = _read(LifelongMemory.task_id)
     state = _read(LifelongMemory.state)
-    export_json = _read(LifelongMemory.export_json)
+    export = _read(LifelongMemory.export)
 
     async def fork(self) -> AsyncLifelongMemory:
         """An independent memory, as `LifelongMemory.fork`, after all changes that were called before."""

@@ -77,7 +77,7 @@ def main(
             found = memory.retrieve(options.query, options.budget_tokens).render()
             print(found or "nothing that fits", file=output)
         elif options.action == "export":
-            output.write(memory.export_json())
+            output.write(memory.export())
         else:
             removed = memory.forget(
                 object=options.object,

@@ -137,7 +137,7 @@ def _packed(where: str, width: int, rows: list[Any]) -> bytes:
     try:
         return np.array(rows, "<i8").tobytes() if width else bytes_of(rows)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, struct.error) as error:
-        raise InvalidInputError(f"export: {where}: expected what export_json wrote, got {shown(error)}") from error
+        raise InvalidInputError(f"export: {where}: expected what export wrote, got {shown(error)}") from error
 
 
 def _part_row(number: int, width: int, field: Any, row: Any) -> Any:
@@ -197,5 +197,5 @@ def _check_row(number: int, kind: type, row: Any) -> None:
 
 def _problem(number: int, field: str, expected: str, got: Any) -> InvalidInputError:
     return InvalidInputError(
-        f"expected lines of export_json: line {number}, field {field!r}: expected {expected}, got {shown(got)}"
+        f"expected lines of export: line {number}, field {field!r}: expected {expected}, got {shown(got)}"
     )

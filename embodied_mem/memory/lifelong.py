@@ -29,6 +29,7 @@ Source: RoboMemory 3.2; update frequencies as there.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import gc
@@ -44,6 +45,7 @@ from ..types import Episode, Step
 from .answers import Question, answers, best_of, weighed
 from .arguments import (
     WHEN,
+    checked_call,
     checked_episode,
     checked_flag,
     checked_mapping,
@@ -60,8 +62,8 @@ from .embedders import Embedder, SurvivingEmbedder
 from .episodic import EpisodicMemory
 from .events import EVENT, check_begin, check_event
 from .export import exported, imported
-from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot
-from .locks import Turns
+from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
+from .locks import Locks
 from .mentions import normal
 from .note import SEEN, TOLD, Note, Value, all_labels, new_labels
 from .notes import NoteMemory
@@ -101,7 +103,7 @@ STORED_AS = "lifelong"
 """Name of the memory in its store."""
 
 
-class LifelongMemory(RecordedModule):
+class LifelongMemory:
     """The memories of one scope. No method takes a scope: what is in another one cannot be named.
 
     Attributes:
@@ -110,10 +112,18 @@ class LifelongMemory(RecordedModule):
         reader, embedder: count what failed of theirs: `failed`, `last_error`.
         episode, step, time: of the running task; the time goes up with every step of every task.
         goal, place: of the running task.
+        task_ids: ids of all tasks, which sources name by their number; empty for one that was forgotten.
         store: where it is kept; None without a folder.
+        module: this memory for a store of another kind, see `record`.
     """
 
-    format_name = "embodied_mem.lifelong_memory"
+    spatial: SpatialMemory | None
+    temporal: TemporalMemory | None
+    episodic: EpisodicMemory | None
+    semantic: SemanticMemory | None
+    profile: UserProfile | None
+    notes: NoteMemory | None
+    views: ViewMemory | None
 
     def __init__(
         self,
@@ -143,13 +153,15 @@ class LifelongMemory(RecordedModule):
             reader: of the world's texts; the default reads household sentences and plain English.
             relations: those that are declared, see `graph.relations`.
             parallel: whether modules run in threads; None: only with a chat model.
-            record: gets every event and must have `apply` called with it, and must see to forgetting; None for `apply`
-                itself. `open` keeps the events in a folder.
+            record: gets every event, must call `module.apply` with it, and must see to forgetting; None for that call
+                alone. `open` keeps the events in a folder.
 
         Raises:
             InvalidInputError: an argument of another type or out of range.
         """
-        super().__init__(scope, record)
+        self.scope = checked_scope(scope)
+        self.module = StoredMemory(self)
+        self._record = self.module.apply if record is None else checked_call("record", record)
         self._use = tuple(checked_texts("modules", modules))
         if unknown := set(self._use) - set(MODULES):
             raise InvalidInputError(f"modules: expected some of {', '.join(MODULES)}, got {sorted(unknown)}")
@@ -164,7 +176,7 @@ class LifelongMemory(RecordedModule):
         self._parallel = chat is not None if parallel is None else checked_flag("parallel", parallel)
         self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
-        self._turns_taken = Turns()
+        self._locks = Locks()
         self._set_modules(self._make())
         self.review = self._make_review()
         self._reset()
@@ -199,7 +211,7 @@ class LifelongMemory(RecordedModule):
         if unknown := sorted(set(options) - known):
             raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
-        modules = {STORED_AS: memory}
+        modules = {STORED_AS: memory.module}
         with memory._embedder.keeping(directory, read_only=read_only):
             memory.store = MemoryStore(
                 directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
@@ -211,7 +223,7 @@ class LifelongMemory(RecordedModule):
         self.goal, self.place = "", ""
         self.episode, self.step, self.time = -1, 0, 0
         self.running = False
-        self._task_ids: list[str] = []
+        self.task_ids: list[str] = []
         self._turns: list[tuple[str, str]] = []
         self._outcomes: dict[int, bool] = {}  # of the running task: step from 0 -> whether it failed, as the world knew
         self._references = References()
@@ -247,9 +259,9 @@ class LifelongMemory(RecordedModule):
         is_room = not checked_flag("is_home", is_home) and place is not None
         place = self.reader.place(observation) if place is None else checked_place(place)
         rows = checked_facts(facts)
-        with self._turns_taken.turn:
+        with self._locks.writing:
             if self.running:
-                raise InvalidInputError(f"begin_task: task {self._task_ids[-1]!r} has not ended; call end_task first")
+                raise InvalidInputError(f"begin_task: task {self.task_ids[-1]!r} has not ended; call end_task first")
             number, time = self.episode + 1, self.time + 1
             where = {"episode": number, "step": 0, "time": time}
             event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
@@ -302,7 +314,7 @@ class LifelongMemory(RecordedModule):
         """
         action = checked_text("action", action)
         seen = checked_observation(text, facts, images, pose, time, outcome, trust=trust)
-        with self._turns_taken.turn:
+        with self._locks.writing:
             self._check_running("observe")
             where = {"episode": self.episode, "step": self.step + 1, "time": self.time + 1}
             reading = self.reader.read("" if seen.quoted else seen.said)
@@ -361,7 +373,7 @@ class LifelongMemory(RecordedModule):
         text, trust = checked_text("text", text), checked_trust("trust", trust)
         speaker, when = checked_text("speaker", speaker), checked_text("when", when)
         labels = new_labels(labels)
-        with self._turns_taken.turn:
+        with self._locks.writing:
             where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
             again = None if speaker or when or labels else self._told_again(text, where, trust)
             if again is not None:
@@ -399,7 +411,7 @@ class LifelongMemory(RecordedModule):
 
     def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
         """What the last event did in these modules."""
-        with self._turns_taken.reading:
+        with self._locks.reading:
             done = [(name, self._modules[name]) for name in given if name in self._last_events]
             found = [row for name, module in done for row in written(name, module, getattr(module, "changed", ()))]
         rows = {do: tuple(dict.fromkeys(one for was, one in found if was in dos)) for do, dos in _DID.items()}
@@ -411,9 +423,9 @@ class LifelongMemory(RecordedModule):
         Python's garbage collector, if it is on, runs on young objects here, so that it seldom does within a step.
         """
         won = checked_flag("won", won)
-        with self._turns_taken.turn:
+        with self._locks.writing:
             self._check_running("end_task")
-            played: dict[str, Any] = {"episode": self.running_episode(won)}
+            played: dict[str, Any] = {"episode": self._running_episode(won)}
             if self._outcomes:
                 played["outcomes"] = dict(self._outcomes)
             where = {"number": self.episode, "time": self.time, "place": self.place}
@@ -422,28 +434,14 @@ class LifelongMemory(RecordedModule):
         if gc.isenabled():
             gc.collect(int(gc.get_count()[1] > gc.get_threshold()[1]))
 
-    def replay(self, episode: Episode, *, place: str | None = None) -> int:
-        """Remember a whole episode that was played before, and return its number."""
-        episode = checked_episode(episode)
-        number = self.begin_task(episode.task_id, episode.goal, episode.first_observation, place=place)
-        for step, answer in zip(episode.steps, episode.answers):
-            self.observe(step.action, answer)
-        self.end_task(episode.won)
-        return number
-
-    def running_episode(self, won: bool = False) -> Episode:
+    def _running_episode(self, won: bool = False) -> Episode:
         """The task so far as an episode. Raises InvalidInputError before the first task."""
-        if not self._task_ids:
+        if not self.task_ids:
             raise InvalidInputError("running_episode: expected a task; call begin_task first")
         won = checked_flag("won", won)
         texts = [text for _, text in self._turns]
         steps = tuple(Step(text, action) for text, (action, _) in zip(texts, self._turns[1:]))
-        return Episode(self._task_ids[-1], self.goal, steps, won, texts[-1] if texts else "")
-
-    def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
-        with self._turns_taken.changing:
-            self._apply(event)
+        return Episode(self.task_ids[-1], self.goal, steps, won, texts[-1] if texts else "")
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         op, events = event["op"], event["events"]
@@ -453,15 +451,15 @@ class LifelongMemory(RecordedModule):
             return
         if op in ("begin", "step") and event["time"] < self.time:
             raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {event['time']}")
-        count = len(self._task_ids)
+        count = len(self.task_ids)
         if op == "begin":
             check_begin(event, count)
         if op in ("begin", "step"):
             self.episode, self.step, self.time = event["episode"], event["step"], event["time"]
         if op == "begin":
             self.goal, self.place, self.running = event["goal"], event["place"], True
-            self._task_ids += [""] * (event["episode"] - count)  # whose beginning was set aside
-            self._task_ids.append(event["task_id"])
+            self.task_ids += [""] * (event["episode"] - count)  # whose beginning was set aside
+            self.task_ids.append(event["task_id"])
             self._turns, self._outcomes = [("", event["observation"])], {}
             start = {"op": "begin", "episode": self.episode, "time": self.time}
             if self.spatial is not None:
@@ -487,10 +485,6 @@ class LifelongMemory(RecordedModule):
         if op != "step" or not events.keys().isdisjoint(("notes", "semantic")):
             self._cache.clear()
 
-    def check(self, event: Mapping[str, Any]) -> None:
-        """Raise InvalidInputError for an event that cannot be applied, or that is for modules that take no part."""
-        check_event(event, self._modules)
-
     def _check_running(self, call: str) -> None:
         if not self.running:
             raise InvalidInputError(f"{call}: expected a running task; call begin_task first")
@@ -513,41 +507,7 @@ class LifelongMemory(RecordedModule):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def task_id(self, episode: int) -> str:
-        """The id of the task that a source names; empty if it was forgotten."""
-        if not 0 <= checked_number("episode", episode) < len(self._task_ids):
-            raise InvalidInputError(f"episode: expected 0 to {len(self._task_ids) - 1}, got {episode}")
-        return self._task_ids[episode]
-
     # What it is made of.
-
-    @property
-    def spatial(self) -> SpatialMemory | None:
-        return self._modules.get("spatial")
-
-    @property
-    def temporal(self) -> TemporalMemory | None:
-        return self._modules.get("temporal")
-
-    @property
-    def episodic(self) -> EpisodicMemory | None:
-        return self._modules.get("episodic")
-
-    @property
-    def semantic(self) -> SemanticMemory | None:
-        return self._modules.get("semantic")
-
-    @property
-    def profile(self) -> UserProfile | None:
-        return self._modules.get("profile")
-
-    @property
-    def notes(self) -> NoteMemory | None:
-        return self._modules.get("notes")
-
-    @property
-    def views(self) -> ViewMemory | None:
-        return self._modules.get("views")
 
     def _is_user(self, speaker: str) -> bool:
         """Whether a speaker is the user of the scope, whose profile it is; nobody named is the user."""
@@ -565,7 +525,7 @@ class LifelongMemory(RecordedModule):
         if "trust" in wanted:
             checked_trust("where: trust", wanted["trust"])
         if self.time and (unknown := wanted.keys() - FIELDS):
-            with self._turns_taken.reading:
+            with self._locks.reading:
                 labels = self.notes.label_names() if self.notes is not None else set()
             if unknown := unknown - labels:
                 known = f"a field ({', '.join(FIELDS)}) or a label ({', '.join(sorted(labels)) or 'no note has one'})"
@@ -575,9 +535,13 @@ class LifelongMemory(RecordedModule):
     def _own(self, name: str) -> Any:
         """The module to change: not one that a fork has, too."""
         if name in self._shared:
-            self._modules[name] = self._modules[name].fork()
+            self._put(name, self._modules[name].fork())
             self._shared.discard(name)
         return self._modules[name]
+
+    def _put(self, name: str, module: Any) -> None:
+        self._modules[name] = module
+        setattr(self, name, module)
 
     def _run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         if not self._parallel or len(calls) < 2:
@@ -603,10 +567,20 @@ class LifelongMemory(RecordedModule):
 
     def _set_modules(self, modules: dict[str, RecordedModule]) -> None:
         self._modules: dict[str, Any] = modules
+        for name in MODULES:
+            setattr(self, name, modules.get(name))
         self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
         self._cache: dict[tuple[Any, ...], list[Item]] = {}
         self._last: Recollection | None = None
         self._recent = Recent()
+
+    def state(self) -> bytes:
+        """Give all that is remembered as bytes."""
+        return self.module.state()
+
+    def restore(self, data: bytes) -> None:
+        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        self.module.restore(data)
 
     def _state(self) -> tuple[Any, ...]:
         """The task, then each module as a part."""
@@ -618,10 +592,10 @@ class LifelongMemory(RecordedModule):
             "step": self.step,
             "time": self.time,
             "running": self.running,
-            "task_ids": self._task_ids,
+            "task_ids": self.task_ids,
             "turns": [list(turn) for turn in self._turns],
         }
-        with self._turns_taken.reading:
+        with self._locks.reading:
             if self._outcomes:
                 own["outcomes"] = [list(pair) for pair in sorted(self._outcomes.items())]
             if references := self._references.rows():
@@ -644,7 +618,7 @@ class LifelongMemory(RecordedModule):
         self._set_modules(modules)
         self.goal, self.place, self.running = goal, place, running
         self.episode, self.step, self.time = episode, step, time
-        self._task_ids, self._turns, self._outcomes, self._references = task_ids, turns, outcomes, references
+        self.task_ids, self._turns, self._outcomes, self._references = task_ids, turns, outcomes, references
 
     def fork(self) -> Self:
         """An independent memory, in this process only, that starts as what this one is now.
@@ -652,21 +626,22 @@ class LifelongMemory(RecordedModule):
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
         """
-        with self._turns_taken.reading:
+        with self._locks.reading:
             return self._forked()
 
     def _forked(self) -> Self:
-        other = super().fork()
-        other._turns_taken = Turns()
+        other = copy.copy(self)
+        other.module, other._locks = StoredMemory(other), Locks()
+        other._record = other.module.apply
         other.store, other._calls = None, ParallelCalls(len(MODULES))
         self._shared = {name for name in self._modules if name not in PER_STEP}
         other._shared = set(self._shared)
-        other._modules = {
-            name: module if name in self._shared else module.fork() for name, module in self._modules.items()
-        }
+        other._modules = {}
+        for name, module in self._modules.items():
+            other._put(name, module if name in self._shared else module.fork())
         other._cache, other._recent, other._references = dict(self._cache), Recent(), self._references.fork()
         other.review = other._make_review()
-        other._task_ids, other._turns = list(self._task_ids), list(self._turns)
+        other.task_ids, other._turns = list(self.task_ids), list(self._turns)
         other._outcomes = dict(self._outcomes)
         return other
 
@@ -735,7 +710,7 @@ class LifelongMemory(RecordedModule):
             place=self.place,
             hops=self._hops,
         )
-        with self._turns_taken.reading:
+        with self._locks.reading:
             weight = self.notes.word_weight if self.notes is not None else None
             found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
             items = [weighed(item) if item.trust in QUOTED else item for some in found for item in some]
@@ -850,7 +825,7 @@ class LifelongMemory(RecordedModule):
         pose = None if near is None else checked_pose(near)
         clock = None if after is None else checked_clock(after)
         k = None if k is None else checked_number("k", k, least=0)
-        with self._turns_taken.reading:
+        with self._locks.reading:
             views, spatial = self.views, self.spatial
             if spatial is None:
                 return []
@@ -872,7 +847,7 @@ class LifelongMemory(RecordedModule):
     def get(self, id: str, *, as_of: int | None = None) -> Kept | None:
         """The entry of an id, past or current; None if there is none, or was none at a time."""
         as_of = None if as_of is None else checked_number("as_of", as_of)
-        with self._turns_taken.reading:
+        with self._locks.reading:
             name, number = module_and_number(id, self._modules)
             entry = kept(name, self._modules[name], number)
             return None if entry is None else self._referred(entry, as_of)
@@ -900,14 +875,14 @@ class LifelongMemory(RecordedModule):
         if module is not None and checked_text("module", module) not in self._modules:
             raise InvalidInputError(f"module: expected one of {', '.join(self._modules)}, got {shown(module)}")
         as_of = None if as_of is None else checked_number("as_of", as_of)
-        with self._turns_taken.reading:
+        with self._locks.reading:
             chosen = {name: one for name, one in self._modules.items() if module in (None, name)}
             found = [self._referred(entry, as_of) for name, one in chosen.items() for entry in all_kept(name, one)]
             return [entry for entry in found if entry is not None and entry.fits(wanted)]
 
     def history(self, id: str) -> list[Kept]:
         """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
-        with self._turns_taken.reading:
+        with self._locks.reading:
             name, number = module_and_number(id, self._modules)
             found = map(self._referred, history_of(name, self._modules[name], number))
             return [entry for entry in found if entry is not None]
@@ -932,7 +907,7 @@ class LifelongMemory(RecordedModule):
                 what was told and seen: tell or observe what is so.
         """
         trust = least_trust("" if text is None else checked_text("text", text), checked_trust("trust", trust))
-        with self._turns_taken.turn:
+        with self._locks.writing:
             name, number = module_and_number(id, self._modules)
             if name != "notes" or self.notes is None or self.get(id) is None:
                 raise InvalidInputError(
@@ -973,26 +948,26 @@ class LifelongMemory(RecordedModule):
             InvalidInputError: there is no such entry, or it is a fact of the graph or a step: forget its object or
                 episode.
         """
-        with self._turns_taken.turn:
+        with self._locks.writing:
             name, _ = module_and_number(id, self._modules)
             if name in PER_STEP or self.get(id) is None:
                 expected = "expected one of a note, an episode, a lesson or of the profile"
                 raise InvalidInputError(f"id: {expected}, got {shown(id)}; forget an object or an episode instead")
             return self._forget(Selector(entry=id))
 
-    def export_json(self) -> str:
-        """All that is remembered as lines of JSON, with ids, history, times, sources and trust; for `import_json`."""
+    def export(self) -> str:
+        """All that is remembered as lines of JSON, with ids, history, times, sources and trust; for `import_`."""
         return exported(self.state())
 
-    def import_json(self, text: str) -> int:
+    def import_(self, text: str) -> int:
         """Become what was exported, from an empty memory of the same scope and modules; the number of entries.
 
         Raises:
-            InvalidInputError: a line that `export_json` did not write, with its number and field; another scope or
+            InvalidInputError: a line that `export` did not write, with its number and field; another scope or
                 other modules; a label with the name of a field; this memory is not empty. Nothing has changed.
         """
         text = checked_text("text", text)
-        with self._turns_taken.turn:
+        with self._locks.writing:
             self._check_empty()
             other = self.fork()
             other.restore(imported(text))  # so that nothing is recorded that cannot be read
@@ -1034,13 +1009,13 @@ class LifelongMemory(RecordedModule):
 
     def _known(self, selector: Selector) -> Selector:
         """The selector, if there is such a user or episode. Raises InvalidInputError that names the known ones."""
-        with self._turns_taken.reading:
+        with self._locks.reading:
             notes = list(self.notes.notes.values()) if self.notes is not None else []
             if selector.user is not None and not selector.is_user_of(self.scope):
                 speakers = dict.fromkeys([self.scope.user or "user", *(note.speaker for note in notes if note.speaker)])
                 if not any(map(selector.is_name, speakers)):
                     raise InvalidInputError(f"user: expected one of {', '.join(speakers)}, got {shown(selector.user)}")
-            number, count = selector.episode, len(self._task_ids)
+            number, count = selector.episode, len(self.task_ids)
             told = (source.episode for note in notes for source in note.sources)
             if number is not None and not 0 <= number < count and number not in told:
                 tasks = f"0 to {count - 1}" if count else "the number of a task, of which there is none yet"
@@ -1048,26 +1023,22 @@ class LifelongMemory(RecordedModule):
         return selector
 
     def _forget(self, selector: Selector) -> ForgetReceipt:
-        with self._turns_taken.turn:
+        with self._locks.writing:
             if self.store is None:
-                return self.remove(selector)
+                return self.module.remove(selector)
             removed = self.store.forget(**dataclasses.asdict(selector)).removed[STORED_AS]
             assert isinstance(removed, ForgetReceipt)
             return removed
-
-    def remove(self, selector: Selector) -> ForgetReceipt:
-        """Remove what the selector names from this object, see `forget`.
-
-        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
-        emptied, and so they are where the running episode is forgotten.
-        """
-        with self._turns_taken.reading:
-            return self._remove(selector)
 
     def _entries(self) -> dict[str, Kept]:
         return {one.id: one for name, module in self._modules.items() for one in all_kept(name, module)}
 
     def _remove(self, selector: Selector) -> ForgetReceipt:
+        """Remove what a selector names from this object, see `forget`.
+
+        What the running task has seen of an object goes too; where the goal, the place or a task's id names it, it is
+        emptied, and so they are where the running episode is forgotten.
+        """
         before = self._entries()
         self.reader.clear()
         told = self.profile.told_by(selector) if self.profile is not None else {}
@@ -1093,10 +1064,10 @@ class LifelongMemory(RecordedModule):
             self.place = ""
         kept = [
             "" if everything or selector.in_text(task_id.replace("_", " ")) or selector.episode == number else task_id
-            for number, task_id in enumerate(self._task_ids)
+            for number, task_id in enumerate(self.task_ids)
         ]
-        receipt["task_ids"] = sum(a != b for a, b in zip(kept, self._task_ids))
-        self._task_ids = kept
+        receipt["task_ids"] = sum(a != b for a, b in zip(kept, self.task_ids))
+        self.task_ids = kept
         if everything:
             self._references = References()
         receipt["references"] = self._references.remove(selector.episode, self._is_there)
@@ -1165,3 +1136,40 @@ def _said(item: Item) -> str:
     """The sentence that knowledge of the profile stands for."""
     alias, description = item.data["alias"], item.data["description"]
     return str(alias) if alias == description else f"{alias} is {description}"
+
+
+class StoredMemory(RecordedModule):
+    """A `LifelongMemory` as a `MemoryStore` or another log keeps it."""
+
+    format_name = "embodied_mem.lifelong_memory"
+
+    def __init__(self, memory: LifelongMemory):
+        super().__init__(memory.scope, None)
+        self._memory = memory
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        check_event(event, self._memory._modules)
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        with self._memory._locks.applying:
+            self._memory._apply(event)
+
+    def _state(self) -> tuple[Any, ...]:
+        return self._memory._state()
+
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        self._memory._restore(state, parts)
+
+    def remove(self, selector: Selector) -> ForgetReceipt:
+        with self._memory._locks.reading:
+            return self._memory._remove(selector)
+
+
+def replay(memory: LifelongMemory, episode: Episode, *, place: str | None = None) -> int:
+    """Remember a whole episode that was played before, and return its number."""
+    episode = checked_episode(episode)
+    number = memory.begin_task(episode.task_id, episode.goal, episode.first_observation, place=place)
+    for step, answer in zip(episode.steps, episode.answers):
+        memory.observe(step.action, answer)
+    memory.end_task(episode.won)
+    return number

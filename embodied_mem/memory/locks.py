@@ -1,12 +1,12 @@
-"""Who may look at a memory and who may change it, where any thread may call.
+"""One writer at a time. Readers block only while a change is applied.
 
-    with turns.turn:                 # one thread at a time looks, decides and records; others may read meanwhile
-        event = proposed()           # may wait for a chat model
-        record(event)                # which calls `apply`:
-    with turns.changing: ...         # nobody reads
-    with turns.reading: ...          # nobody changes
+    with locks.writing:                 # one thread at a time looks, decides and records; others may read meanwhile
+        event = proposed()              # may wait for a chat model
+        record(event)                   # calls `apply`:
+    with locks.applying: ...            # nobody reads
+    with locks.reading: ...             # nobody applies
 
-`turn` is taken before the locks of a store, the other one after them, so that a store may ask for a state.
+`writing` is taken before the locks of a store, the other two after them, so that a store may ask for a state.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from ..forks import forking_lock
 
 
 class _Whole:
-    """What `with` takes: a memory that no other thread is in the middle of changing."""
+    """A lock on a memory that no other thread is in the middle of changing."""
 
-    def __init__(self, turns: Turns, changes: bool):
-        self._turns, self._changes = turns, changes
+    def __init__(self, locks: Locks, applies: bool):
+        self._locks, self._applies = locks, applies
 
     def __enter__(self) -> None:
-        turns = self._turns
-        turns._whole.acquire()
-        if turns._is_changing:
-            turns._whole.release()
+        locks = self._locks
+        locks._whole.acquire()
+        if locks._is_applying:
+            locks._whole.release()
             raise InvalidInputError(
                 "memory: expected one that is whole, got one that another thread was changing when this process was "
                 "forked; open it again"
             )
-        turns._is_changing = self._changes
+        locks._is_applying = self._applies
 
     def __exit__(self, *exception: object) -> None:
-        self._turns._is_changing = False
-        self._turns._whole.release()
+        self._locks._is_applying = False
+        self._locks._whole.release()
 
 
-class Turns:
+class Locks:
     """The locks of one memory, free in a forked child.
 
     Attributes:
-        turn: held by the thread that changes the memory, from looking at it to the end of the change.
-        reading: nothing changes inside. Raises InvalidInputError if another thread was changing the memory when this
-            process was forked; so does `changing`.
-        changing: nobody reads inside.
+        writing: held by the thread that changes the memory, from looking at it to the end of the change.
+        applying: nobody reads inside. Raises InvalidInputError if another thread was changing the memory when this
+            process was forked; so does `reading`.
+        reading: nothing changes inside.
     """
 
     def __init__(self) -> None:
-        self.turn = forking_lock()
+        self.writing = forking_lock()
         self._whole = forking_lock()
-        self._is_changing = False
+        self._is_applying = False
         self.reading = _Whole(self, False)
-        self.changing = _Whole(self, True)
+        self.applying = _Whole(self, True)

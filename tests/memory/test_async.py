@@ -34,8 +34,6 @@ def calls(memory):
         lambda: memory.update("notes:0", "I am vegan."),
         lambda: memory.history("notes:0"),
         lambda: memory.sightings("mug"),
-        lambda: memory.running_episode(),
-        lambda: memory.task_id(0),
         lambda: memory.delete("notes:1"),
         lambda: memory.end_task(True),
         lambda: memory.forget(object="mug 1"),

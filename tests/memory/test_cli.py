@@ -38,7 +38,7 @@ def test_what_is_there_is_shown_found_and_exported(folder):
     with LifelongMemory.open(folder, ANN, read_only=True) as memory:
         entries = [entry for entry in memory.get_all() if entry.ended is None]
         assert [line.split()[0] for line in shown[:-1]] == [entry.id for entry in entries]
-        assert said("export", folder) == memory.export_json()
+        assert said("export", folder) == memory.export()
     assert shown[-1] == f"{len(entries)} entries"
     assert "sister" in said("search", folder, "who gave the mug?")
     assert all(line.startswith("notes:") for line in said("show", folder, "--module", "notes").splitlines()[:-1])

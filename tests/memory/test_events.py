@@ -25,6 +25,7 @@ from embodied_mem.memory import (
     Triple,
 )
 from embodied_mem.memory.graph import scope_text
+from embodied_mem.memory.lifelong import replay
 from embodied_mem.native import part
 from experiments.attacks.notes_module import Notes
 
@@ -43,7 +44,7 @@ WRONG_CALLS = {
     "half a character": lambda m: (m.begin_task("t", "g", "o"), m.observe("look", "\ud800")),
     "None told": lambda m: m.tell(None),
     "word for a flag": lambda m: (m.begin_task("t", "g", "o"), m.end_task("yes")),
-    "no episode": lambda m: m.replay(None),
+    "no episode": lambda m: replay(m, None),
     "number asked": lambda m: m.retrieve(7),
 }
 
@@ -146,13 +147,13 @@ def test_an_old_folder_with_such_an_event_opens_without_it(memory_folders, recor
             assert all(one.reason for one in report.set_aside)
             assert report.num_rejected == 0
             if memory.running:
-                memory.running_episode()
+                memory._running_episode()
     # It goes on, and what was set aside is forgotten with the rest.
     with LifelongMemory.open(folder, fsync="never") as memory:
         if memory.running:
             memory.end_task(True)
         number = memory.begin_task("next", "put a vase on the shelf.", ROOM, place="hall")
-        assert memory.task_id(number) == "next"
+        assert memory.task_ids[number] == "next"
         memory.observe("look", "On the desk 1, you see a vase 1.")
         memory.forget(object="vase")
         assert b"vase" not in b"".join(path.read_bytes() for path in folder.iterdir())

@@ -36,10 +36,10 @@ def lived(memory: LifelongMemory) -> LifelongMemory:
 
 def test_the_round_trip_is_exact(tmp_path):
     memory = lived(LifelongMemory(SCOPE))
-    text = memory.export_json()
+    text = memory.export()
     assert exported(imported(text)) == text
     with LifelongMemory.open(tmp_path, SCOPE, fsync="never") as other:
-        assert other.import_json(text) == len(memory.get_all())
+        assert other.import_(text) == len(memory.get_all())
         assert other.state() == memory.state()
         for entry in memory.get_all():
             assert other.get(entry.id) == entry
@@ -60,22 +60,22 @@ def test_the_round_trip_is_exact(tmp_path):
 @pytest.mark.parametrize("modules", [("notes",), ("spatial", "temporal"), ()])
 def test_an_empty_memory_and_one_with_few_modules(modules):
     memory, other = (LifelongMemory(SCOPE, modules=modules) for _ in range(2))
-    assert other.import_json(memory.export_json()) == 0
+    assert other.import_(memory.export()) == 0
     memory.begin_task("t", "look", "A hall.")
     memory.observe("look", "On the desk 1, you see a mug 1.\nA bell rings.")
-    assert other.import_json(memory.export_json()) == len(memory.get_all())
+    assert other.import_(memory.export()) == len(memory.get_all())
     assert other.state() == memory.state()
 
 
 def test_what_cannot_be_taken_changes_nothing():
     memory = lived(LifelongMemory(SCOPE))
-    text, state = memory.export_json(), memory.state()
+    text, state = memory.export(), memory.state()
     with pytest.raises(InvalidInputError, match="expected an empty memory"):
-        memory.import_json(text)
+        memory.import_(text)
     for other in (LifelongMemory(), LifelongMemory(SCOPE, modules=("notes",))):
         empty = other.state()
         with pytest.raises(InvalidInputError, match="expected"):
-            other.import_json(text)
+            other.import_(text)
         assert other.state() == empty
     assert memory.state() == state
 
@@ -100,7 +100,7 @@ def line_of(lines: list[str], **wanted) -> int:
     ],
 )
 def test_a_wrong_field_is_named_with_its_line(where, field, value, named):
-    lines = lived(LifelongMemory(SCOPE)).export_json().splitlines()
+    lines = lived(LifelongMemory(SCOPE)).export().splitlines()
     at = line_of(lines, **where)
     row = json.loads(lines[at])
     row["row"][field] = value
@@ -108,7 +108,7 @@ def test_a_wrong_field_is_named_with_its_line(where, field, value, named):
     other = LifelongMemory(SCOPE)
     state = other.state()
     with pytest.raises(InvalidInputError) as caught:
-        other.import_json("\n".join(lines))
+        other.import_("\n".join(lines))
     assert f"line {at + 1}, field" in str(caught.value)
     assert named in str(caught.value)
     assert other.state() == state
@@ -116,7 +116,7 @@ def test_a_wrong_field_is_named_with_its_line(where, field, value, named):
 
 def test_any_damage_is_an_error_of_the_library():
     """A line left out, or put out of shape: refused or, where a list only got shorter, read."""
-    lines = lived(LifelongMemory(SCOPE)).export_json().splitlines()
+    lines = lived(LifelongMemory(SCOPE)).export().splitlines()
     for at in range(0, len(lines), 9):
         for damage in ("", "{", "[]", "7", '{"module": "moods", "field": "x", "value": 1}', lines[at][:-1]):
             text = "\n".join([*lines[:at], *([damage] if damage else []), *lines[at + 1 :]])
@@ -124,7 +124,7 @@ def test_any_damage_is_an_error_of_the_library():
             state = other.state()
             refused = ""
             try:
-                other.import_json(text)
+                other.import_(text)
             except InvalidInputError as error:
                 refused = str(error)
             assert bool(damage) <= bool(refused)
@@ -135,11 +135,11 @@ def test_any_damage_is_an_error_of_the_library():
 @pytest.mark.parametrize("levels", [101, 400, 940, 100_000])
 @pytest.mark.parametrize("brackets", [("[", "]"), ('{"a": ', "}")])
 def test_a_value_that_is_nested_too_deep_is_named(levels, brackets):
-    lines = lived(LifelongMemory(SCOPE)).export_json().splitlines()
+    lines = lived(LifelongMemory(SCOPE)).export().splitlines()
     value = f"{brackets[0] * levels}1{brackets[1] * levels}"
     for at, key in ((2, "value"), (len(lines) // 2, "row"), (len(lines) - 1, "note")):
         changed = [*lines[:at], lines[at][:-1] + f', "{key}": {value}}}', *lines[at + 1 :]]
         memory = LifelongMemory(SCOPE)
         with pytest.raises(InvalidInputError, match=f"line {at + 1}, .* at most 100 deep"):
-            memory.import_json("\n".join(changed))
+            memory.import_("\n".join(changed))
         assert memory.time == 0

@@ -21,14 +21,14 @@ NOW = {"episode": -1, "step": 0, "time": 1}
 def exported_with_label(name):
     memory = LifelongMemory()
     memory.tell("The door code is 1234.", labels={"room": "hall"})
-    return memory.export_json().replace('"room"', json.dumps(name, ensure_ascii=False))
+    return memory.export().replace('"room"', json.dumps(name, ensure_ascii=False))
 
 
 DOORS = {
     "tell": lambda memory, labels: memory.tell("x", labels=labels),
     "tell again": lambda memory, labels: (memory.tell("x"), memory.tell("x", labels=labels)),
     "update": lambda memory, labels: memory.update(memory.tell("x").notes[0].id, labels=labels),
-    "import": lambda memory, labels: memory.import_json(exported_with_label(*labels)),
+    "import": lambda memory, labels: memory.import_(exported_with_label(*labels)),
     "async": lambda memory, labels: asyncio.run(AsyncLifelongMemory(memory).tell("x", labels=labels)),
     "notes": lambda memory, labels: memory.notes.tell("x", episode=0, step=0, time=1, labels=labels),
 }
@@ -60,7 +60,7 @@ def test_a_label_that_older_versions_took_does_not_hide_a_field():
         "events": {"notes": memory.notes.propose("Code 1234.", episode=-1, step=0, time=1)},
     }
     event["events"]["notes"]["changes"][0] |= {"labels": forged, "trust": "document", "speaker": "Bob"}
-    other.apply(event)
+    other.module.apply(event)
     assert other.get_all()[0].labels == forged
     again = LifelongMemory()
     again.restore(other.state())

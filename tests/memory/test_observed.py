@@ -138,7 +138,7 @@ def test_a_killed_memory_holds_what_was_observed(tmp_path):
 
 def test_what_an_event_of_a_step_says():
     events = []
-    memory = LifelongMemory(record=lambda event: (events.append(json.dumps(event)), memory.apply(event)))
+    memory = LifelongMemory(record=lambda event: (events.append(json.dumps(event)), memory.module.apply(event)))
     kitchen(memory)
     memory.observe("look", "Nothing here.", facts=[("mug", "on", "table", 0.9)], pose=(1, 2), time=3.0)
     event = json.loads(events[-1])

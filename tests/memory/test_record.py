@@ -140,10 +140,10 @@ def test_a_deleted_value_goes_and_the_other_answers(deleted, tmp_path):
         memory.tell("My dog is Rex.")
         memory.store.snapshot()
         assert in_files()
-        assert deleted in memory.export_json()
+        assert deleted in memory.export()
         memory.delete(notes[deleted])
         assert not in_files()
-        assert deleted not in memory.export_json()
+        assert deleted not in memory.export()
         found = memory.retrieve("what is my pin?")
         assert deleted not in found.render()
         assert f"My pin: pin ({other})" in [item.text for item in found.items if item.module == "profile"]

@@ -263,7 +263,7 @@ def test_threads_lose_nothing():
     [thread.join() for thread in threads]
     assert errors == []
     assert memory.step == 400
-    assert len(memory.running_episode().steps) == 400
+    assert len(memory._running_episode().steps) == 400
     texts = " ".join(entry.text for entry in memory.get_all(module="spatial"))
     assert sum(f"w{worker}n{number} " in texts for worker in range(8) for number in range(50)) == 400
 
@@ -332,7 +332,7 @@ def test_a_fork_in_the_middle_of_a_change_is_refused_in_the_child():
     inside, leave = threading.Event(), threading.Event()
 
     def change() -> None:
-        with memory._turns_taken.changing:
+        with memory._locks.applying:
             inside.set()
             leave.wait(20)
 

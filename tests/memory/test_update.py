@@ -22,7 +22,7 @@ def test_an_update_of_the_later_of_two_notes_leaves_what_the_other_one_says(text
         assert "(blue)" not in memory.retrieve("what is my favorite color?").render()
         assert [one.text[-7:].strip(" ()") for one in memory.history(colour.id)] == ["green", "blue", "green"]
         memory.delete(later)
-        assert "blue" not in memory.export_json().lower()
+        assert "blue" not in memory.export().lower()
         state = memory.state()
     with LifelongMemory.open(tmp_path, Scope(user="ann")) as memory:
         assert memory.state() == state

@@ -36,6 +36,7 @@ from embodied_mem.memory import (
     UserProfile,
     ViewMemory,
 )
+from embodied_mem.memory.lifelong import replay
 from embodied_mem.types import Episode, Step
 
 
@@ -175,19 +176,16 @@ CALLS = [
     (told, "history", {"id": "notes:0"}),
     (told, "update", {"id": "notes:0", "text": "I like milk.", "labels": {"a": 1}}),
     (told, "delete", {"id": "notes:0"}),
-    (told, "import_json", {"text": ""}),
+    (told, "import_", {"text": ""}),
     (told, "retrieve", {"query": "tea", "k": 2, "as_of": 1, "where": {"kind": "told"}}),
     (NoteMemory, "tell", {"text": "I like tea.", **WHERE, "speaker": "Ann", "when": "", "action": "", "labels": None}),
     (lifelong, "end_task", {"won": True}),
-    (lambda: lifelong(False), "replay", {"episode": EPISODE, "place": None}),
-    (lifelong, "running_episode", {"won": True}),
-    (lambda: lifelong(False), "running_episode", {"won": True}),
+    (lambda **given: replay(lifelong(False), **given), None, {"episode": EPISODE, "place": None}),
     (lifelong, "retrieve", {"query": "mug", "budget_tokens": 20}),
     (lifelong, "forget", {"object": "mug"}),
     (lifelong, "forget", {"user": None, "object": None, "episode": 1, "everything": None}),
-    (lifelong, "task_id", {"episode": 0}),
-    (lifelong, "apply", {"event": {}}),
-    (lifelong, "check", {"event": {}}),
+    (lambda: lifelong().module, "apply", {"event": {}}),
+    (lambda: lifelong().module, "check", {"event": {}}),
     (lifelong, "restore", {"data": b""}),
     (SpatialMemory, None, {"scope": None, "extractor": None, "record": None}),
     (spatial, "begin", {"episode": 1, "time": 5, "place": "home"}),

@@ -73,9 +73,9 @@ def test_what_a_document_says_is_a_quotation_and_changes_no_preference(memory):
     ],
 )
 def test_bad_calls_are_answers_and_change_nothing(memory, name, arguments, said):
-    before = memory.export_json()
+    before = memory.export()
     assert said in json.loads(call(memory, name, arguments))["error"]
-    assert memory.export_json() == before
+    assert memory.export() == before
 
 
 @pytest.mark.parametrize("own", LEVELS)

@@ -27,7 +27,7 @@ def test_history_and_looking_back_show_the_earlier_values(tmp_path):
     with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as again:
         assert again.state() == state
         copy = LifelongMemory(Scope(user="ann"))
-        copy.import_json(again.export_json())
+        copy.import_(again.export())
         for memory in (again, again.fork(), copy):
             assert texts(memory, id) == [("green", 1, 2), ("blue", 2, 3), ("red", 1, None)]
             assert [len(one.sources) for one in memory.history(id)] == [1, 1, 1]

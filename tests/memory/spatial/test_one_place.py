@@ -85,7 +85,7 @@ def test_a_week_of_a_robot(tmp_path, seed):
     with LifelongMemory.open(tmp_path, scope, fsync="never") as again:
         assert again.sightings() == found
         other = LifelongMemory(scope)
-        other.import_json(again.export_json())
+        other.import_(again.export())
         assert other.sightings() == found
         visit(other, "hall", [("vase", "on", "desk 1")])
         assert [(s.place, s.current) for s in other.sightings("vase")] == [("hall", True)]
