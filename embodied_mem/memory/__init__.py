@@ -39,7 +39,7 @@ from .images import Image
 from .lifelong import LifelongMemory
 from .notes import NoteMemory
 from .observation import Outcome
-from .profile.profile import UserProfile
+from .profile import UserProfile
 from .readers.household import goal_object, room_text
 from .receipts import WriteReceipt
 from .recollection import Item, Recollection

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .episodic import EpisodicMemory
 from .note import Note, labels_at, note_data
 from .notes import NoteMemory
-from .profile.profile import UserProfile
+from .profile import UserProfile
 from .recollection import Item
 from .record import kept
 from .relevance import SIMILAR, Asked, relevance

@@ -24,7 +24,7 @@ from . import entries, temporal
 from .arguments import MAX_DEPTH, check_depth, shown
 from .graph import bytes_of, rows_of
 from .note import Note, note_of
-from .profile.graph import Edge
+from .profile import Edge
 from .store import read_state, write_state
 
 _FORMAT, _VERSION = "embodied_mem.export", 1

@@ -69,10 +69,9 @@ from .note import SEEN, TOLD, Note, Value, all_labels, new_labels
 from .notes import NoteMemory
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parallel_calls import ParallelCalls
-from .profile.profile import UserProfile
+from .profile import UserProfile
 from .readers import EVERYDAY, Reader
-from .readers.once import ReadOnce
-from .readers.reading import Reading, unread_lines
+from .readers.reading import Reading, ReadOnce, unread_lines
 from .receipts import ForgetReceipt, WriteReceipt, Written
 from .recollection import EARLIER, Item, Recollection, count_tokens, pack
 from .record import FIELDS, Kept, all_kept, as_it_was, history_of, kept, module_and_number, written, written_as

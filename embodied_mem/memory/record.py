@@ -20,7 +20,7 @@ from .arguments import checked_text, shown
 from .entries import EntryMemory
 from .note import Note, Version, labels_at, note_data, rendered, text_at
 from .notes import NoteMemory
-from .profile.profile import UserProfile
+from .profile import UserProfile
 from .receipts import Written
 from .spatial import SpatialMemory
 from .temporal import TemporalMemory, number_of

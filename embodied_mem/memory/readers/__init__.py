@@ -10,10 +10,8 @@
 """
 
 from .english import ENGLISH
-from .first_of import FirstOf
 from .household import HOUSEHOLD
-from .plain import PLAIN, PlainReader
-from .reading import Event, Reader, Reading
+from .reading import PLAIN, Event, FirstOf, PlainReader, Reader, Reading
 
 DEFAULT = HOUSEHOLD
 """Of a module alone, and of worlds without a reader."""

@@ -21,9 +21,7 @@ from typing import NamedTuple
 
 from ..mentions import called_by_name, normal, singular
 from ..words import IRREGULAR
-from .outcome import SENTENCE_END, says_failure
-from .plain import PlainReader
-from .reading import AGENT, NOT, ROOM, Reading, legible
+from .reading import AGENT, NOT, ROOM, SENTENCE_END, PlainReader, Reading, legible, says_failure
 
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
 _SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),

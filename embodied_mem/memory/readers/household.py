@@ -17,8 +17,7 @@ import zlib
 from ...types import Episode
 from ..arguments import checked_text
 from .english import is_name
-from .outcome import says_failure
-from .reading import AGENT, MAX_READ, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines
+from .reading import AGENT, MAX_READ, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines, says_failure
 
 _ROOM_MARK = "Looking quickly around you, you see "
 _LISTED = re.compile(r"(?:\A|, )(?:and )?(?:an? |some )?([^,]+)(?=, |\Z)")

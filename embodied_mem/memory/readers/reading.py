@@ -3,15 +3,21 @@
 reading = reader.read("You arrive at desk 1. On the desk 1, you see a pen 2, and a mug 1.")
 reading.facts        # (("agent", "at", "desk 1"), ("pen 2", "on", "desk 1"), ("mug 1", "on", "desk 1"))
 reading.complete     # (("desk 1", ("pen 2", "mug 1")),): what else was thought to be there is gone
+
+says_failure("Grasp failed")                       # True
+says_failure("Reached the stove without errors")   # False
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+from ...errors import InvalidInputError
 from ...types import Episode
+from ..arguments import shown
 
 AGENT = "agent"
 ROOM = "room"
@@ -156,3 +162,175 @@ def class_of(name: str) -> str:
     """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
     words = name.rstrip("0123456789")
     return words[:-1] if words != name and words[-1:] in (" ", "_") else name
+
+
+class PlainReader:
+    """As `reading.Reader`, and understands nothing."""
+
+    name = "plain"
+
+    def read(self, text: str) -> Reading:
+        return _NOT_READ
+
+    def room(self, first_observation: str) -> str:
+        return " ".join(first_observation.split())
+
+    def place(self, first_observation: str) -> str:
+        return ""
+
+    def goal_object(self, goal: str) -> str:
+        return ""
+
+    def events(self, episode: Episode) -> list[Event]:
+        return []
+
+
+PLAIN = PlainReader()
+
+
+_NOT_READ = Reading(understood=False)
+
+
+class FirstOf:
+    """As `reading.Reader`."""
+
+    def __init__(self, name: str, *readers: Reader):
+        self.name = name
+        self.readers = readers
+
+    def read(self, text: str) -> Reading:
+        """As `Reader.read`."""
+        if "\n" not in text:
+            return self._first(text)
+        lines = [line for line in text.splitlines() if line.strip()]
+        readings = [self._first(line) for line in lines]
+        unread = tuple(line for line, reading in zip(lines, readings) if not reading.understood)
+        return of_lines(readings, unread)
+
+    def _first(self, line: str) -> Reading:
+        """The reading of one line."""
+        most = _NOT_READ
+        for reader in self.readers:
+            reading = reader.read(line)
+            if reading.understood:
+                return reading
+            refused = most.refused or reading.refused
+            if len(reading.facts) + len(reading.complete) >= len(most.facts) + len(most.complete):
+                most = reading
+            most = dataclasses.replace(most, refused=refused)
+        return most
+
+    def room(self, first_observation: str) -> str:
+        """As `Reader.room`."""
+        return self._reads(first_observation).room(first_observation)
+
+    def place(self, first_observation: str) -> str:
+        """As `Reader.place`, of the first reader that names one."""
+        return next((place for reader in self.readers if (place := reader.place(first_observation))), "")
+
+    def _reads(self, text: str) -> Reader:
+        """The first reader that understands a text, or the first of all."""
+        return next((reader for reader in self.readers if reader.read(text).understood), self.readers[0])
+
+    def goal_object(self, goal: str) -> str:
+        """As `Reader.goal_object`."""
+        return next((kind for reader in self.readers if (kind := reader.goal_object(goal))), "")
+
+    def events(self, episode: Episode) -> Sequence[Event]:
+        """As `Reader.events`, of the first reader that finds any."""
+        return next((events for reader in self.readers if (events := reader.events(episode))), [])
+
+
+Value = TypeVar("Value")
+
+_MAX_KEPT = 8  # a text and its lines
+
+
+class ReadOnce:
+    """A reader that keeps the last texts and their readings. Any thread may ask.
+
+    Whatever a reader raises is counted, and the text is one that it does not understand.
+
+    Attributes:
+        name: the reader's.
+        failed: readings that raised something, or were none.
+        last_error: the last reason; empty if there was none.
+    """
+
+    def __init__(self, reader: Reader):
+        if not isinstance(getattr(reader, "name", None), str) or not callable(getattr(reader, "read", None)):
+            raise InvalidInputError(f"reader: expected one with a name and read(text), got {shown(reader)}")
+        self.name = reader.name
+        self.failed, self.last_error = 0, ""
+        self._reader = reader
+        self._last: dict[str, Reading] = {}
+
+    def read(self, text: str) -> Reading:
+        """As `Reader.read`."""
+        reading = self._last.get(text)
+        if reading is None:
+            reading = self._asked(_NOT_READ, Reading, "read", text)
+            self._last = self._last | {text: reading} if len(self._last) < _MAX_KEPT else {text: reading}
+        return reading
+
+    def _asked(self, otherwise: Value, kind: type, method: str, argument: Any) -> Value:
+        """What the reader answers, or `otherwise` if it raises anything, or answers with another type."""
+        try:
+            answer = getattr(self._reader, method)(argument)
+            if not isinstance(answer, kind):
+                raise InvalidInputError(f"reader: {method}: expected a {kind.__name__}, got {shown(answer)}")
+        except Exception as error:  # of the caller's reader: no list of types would have them all
+            self.failed, self.last_error = self.failed + 1, shown(error)
+            return otherwise
+        return cast(Value, answer)
+
+    def clear(self) -> None:
+        """Keep no text."""
+        self._last = {}
+
+    def room(self, first_observation: str) -> str:
+        """As `Reader.room`."""
+        return self._asked(" ".join(first_observation.split()), str, "room", first_observation)
+
+    def place(self, first_observation: str) -> str:
+        """As `Reader.place`."""
+        return self._asked("", str, "place", first_observation)
+
+    def goal_object(self, goal: str) -> str:
+        """As `Reader.goal_object`."""
+        return self._asked("", str, "goal_object", goal)
+
+    def events(self, episode: Episode) -> Sequence[Event]:
+        """As `Reader.events`."""
+        return self._asked((), Sequence, "events", episode)
+
+
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
+_DENIED = (
+    r"(?:\b(?:no|not|never|without|zero|0)\s+(?:\w+\s+){0,2}?|n['’]t\s+(?:\w+\s+)?"
+    r"|\b(?:avoid\w*|prevent\w*|instead\s+of|rather\s+than)\s+(?:\w+\s+)?)"
+)
+_FAILURE = re.compile(
+    r"\b(?:fail(?:ed|s|ure|ures|ing)?|unable|impossible|unsuccessful(?:ly)?|unreachable|infeasible|invalid|illegal"
+    r"|refused|rejected|denied|aborted|abort|cancell?ed|timed\s+out|time-?out|errors?|exception|stuck|jammed|collided"
+    r"|collision|unknown\s+(?:action|command|object|skill)|out\s+of\s+(?:reach|range)|in\s+vain)\b"
+)
+_NOT_DONE = re.compile(
+    r"\b(?:can\s*not|could\s+not|can['’]t|couldn['’]t|unable\s+to)\b"
+    r"|\b(?:not|n['’]t|never|no\s+longer)\s+(?:\w+\s+)?(?:able|allowed|possible|permitted|succeed\w*|success\w*|work(?:ed|ing)?|found"
+    r"|reach\w*|respon\w+|understand|recogni[sz]e\w*|complete[d]?|executed?|performed|available|exist\w*|valid|see\s+(?:that|any|a|the))\b"
+    r"|\b(?:nothing\s+happen(?:s|ed)|no\s+(?:effect|such|path|plan|solution|response|change)|you\s+don['’]t)\b"
+    r"|\bwithout\s+(?:success|effect|result)\b"
+)
+_NONE = re.compile(r"\b(?:errors?|failures?|exceptions?|collisions?)\s*[:=]\s*(?:none|no|0|false|null|\[\])(?!\s*\w)")
+_NAMED = re.compile(r"[\"“‘][^\"“‘”’]*[\"”’]|\b(?:titled|called|named|labell?ed|reads?|says?)\b.*")
+_DENIED_FAILURE = re.compile(_DENIED + _FAILURE.pattern)
+
+
+def says_failure(text: str) -> bool:
+    """Whether a sentence of the text reports that what was tried had no effect or was not possible."""
+    for sentence in SENTENCE_END.split(single_spaced(text.lower())):
+        sentence = _NONE.sub(" ", _NAMED.sub(" ", sentence))
+        if _NOT_DONE.search(sentence) or _FAILURE.search(_DENIED_FAILURE.sub(" ", sentence)):
+            return True
+    return False

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.profile.profile import UserProfile
-from embodied_mem.memory.profile.text import knowledge_in, names_in
+from embodied_mem.memory.knowledge import knowledge_in, names_in
+from embodied_mem.memory.profile import UserProfile
 
 TOLD = [
     "Move the jug and the cup from the kitchen to the bedroom table. I usually keep the jug and cup on the bedroom "

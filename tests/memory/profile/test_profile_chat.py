@@ -8,7 +8,7 @@ import pytest
 
 from embodied_mem.language import OpenAIChatModel
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 
 TEA = {
     "subtype": "user_pattern",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from memento_play import play
 
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 from embodied_mem.worlds.memento.agent.house import HouseView
 from embodied_mem.worlds.memento.agent.lexicon import PlaceWords
 from embodied_mem.worlds.memento.agent.planner import MemoryPlanner

@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import Trace
 

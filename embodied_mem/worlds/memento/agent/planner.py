@@ -16,7 +16,7 @@ import enum
 from collections.abc import Sequence
 
 from embodied_mem.memory.embedders import Embedder
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import HELD, Trace, parse_action
 from .agent import Reply

@@ -17,8 +17,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from embodied_mem.memory.profile.profile import UserProfile
-from embodied_mem.memory.profile.text import OBJECT_SEMANTICS
+from embodied_mem.memory.knowledge import OBJECT_SEMANTICS
+from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import Trace
 from .goals import Thing, fit, moves_of

@@ -19,7 +19,7 @@ from typing import cast
 from embodied_mem.language.chat import ChatError, ChatModel, Message
 from embodied_mem.language.json_answers import find_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import Trace, parse_action
 from .agent import Reply

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.memory.embedders import Embedder
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import Trace
 from . import grammar

@@ -26,7 +26,7 @@ from embodied_mem.agents.trace import traced
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.memory.chat_writer import ChatWriter
-from embodied_mem.memory.profile.profile import UserProfile
+from embodied_mem.memory.profile import UserProfile
 from embodied_mem.worlds.memento.data import DEVELOPMENT_SCENES, related_ids
 from embodied_mem.worlds.memento.engine import Task
 from embodied_mem.worlds.memento.env import MAX_ACTIONS, MementoVectorEnv
