@@ -120,23 +120,22 @@ def again_table(data: dict[str, Any], source: str) -> str:
 
 
 def deliveries_table(data: dict[str, Any], source: str) -> str:
-    """Memory methods beside the deliveries of this package, played by one executor.
+    """Compare memory methods with the deliveries of this package, played by one executor.
 
-    What recalls at every step is compared to what recalls once, and another bank to the committed one. Dollars count
-    all of a memory's tokens as sent ones.
+    With an empty bank every method says what `static` says, so these rows are left out; so are those of recall at
+    every step from a stale bank. Recall at every step is compared to recall once, another bank to the committed one.
     """
     head = ["delivery", "success", "against none, paired", "steps", "tokens of memories/step"]
-    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "dollars per 1,000 steps"]
-    head += ["the paper's: Qwen-2.5-14B, Qwen-3.5-27B"]
+    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "the paper's: Qwen-2.5-14B, Qwen-3.5-27B"]
     rows = [
         [
             name, rate(row["success"], row["interval"]), versus(row), f"{row['steps']:.1f}",
             f"{row['memory_tokens_per_step']:.0f}", f"{row['executor_tokens_per_step']:.0f}",
             f"{row.get('calls_per_step', 0):.2f}", f"{row['compiler_tokens_per_step']:.0f}",
-            _dollars(name, row), _papers(name),
+            _papers(name),
         ]
         for name, row in data["deliveries"].items()
-        if "(rule" not in name or "bank=empty" not in name  # with an empty bank every method says what `static` says
+        if "(rule" not in name or not ("bank=empty" in name or ("_steps" in name and "bank=" in name))
     ]  # fmt: skip
     plainer = {name: _plainer(name) for name in data["deliveries"]}
     pairs = {name: other for name, other in plainer.items() if other != name and other in plainer}
@@ -149,11 +148,6 @@ def deliveries_table(data: dict[str, Any], source: str) -> str:
             row.insert(3, _against(won[row[0]], won[pairs[row[0]]]) if row[0] in pairs else "-")
     games = f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {data['max_steps']} steps"
     return markdown(head, rows, f"{games}; {source}")
-
-
-def _dollars(name: str, row: dict[str, Any]) -> str:
-    """What a model would cost that answered a method's calls; "-" for rows that call none."""
-    return f"{PRICES.cost(1000 * row['compiler_tokens_per_step'], 0):.3f}" if "(rule" in name else "-"
 
 
 def _papers(name: str) -> str:

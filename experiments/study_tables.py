@@ -37,9 +37,11 @@ def soft_budget_table(data: dict[str, Any], source: str) -> str:
     for row in rows["controls"][1:]:
         cells = rate(row["success"], row["interval"]), f"{row['tokens']:.0f}"
         lines.append([f"0, {row['row'].rpartition('+')[2]}", "-", "-", *cells, "-", "-"])
-    said = data["verdict"]["text"].replace("\n", " ")
-    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds"
-    return markdown(head, lines, said, "", f"{games}; {source}")
+    found = data["verdict"]
+    said = "The channel works" if found["works"] else "The channel does not meet the criterion"
+    adds = ", ".join(map(str, found["adds_at_equal_tokens"])) or "no budget"
+    said += f": both beat text of equal tokens, beyond the paired interval, at {adds}"
+    return markdown(head, lines, f"{said}; {data['num_tasks']} games x {data['num_seeds']} seeds; {source}")
 
 
 def soft_probe_table(data: dict[str, Any], source: str) -> str:
@@ -82,8 +84,7 @@ def controls_table(data: dict[str, Any], source: str) -> str:
 
     head = (
         "delivery", "success", "against none, paired", *(["of what can be won"] * shared), "steps", "NOACTION",
-        "its precision", "tokens saved/step", "hallucinations per 100 steps", "of these said by no experience",
-        "executor tokens/step, in + out", "prefill + decode, ms/step",
+        "its precision", "hallucinations per 100 steps", "of these said by no experience", "executor tokens/step",
     )  # fmt: skip
     rows = [
         [
@@ -91,7 +92,7 @@ def controls_table(data: dict[str, Any], source: str) -> str:
             f"{row['steps']:.1f}", *_noaction_cells(row),
             f"{row['hallucinations_per_100_steps']:.1f}",
             f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
-            *executor_cells(row),
+            f"{row['executor_tokens_per_step']:.0f}",
         ]
         for delivery, row in played.items()
     ]  # fmt: skip
@@ -120,11 +121,11 @@ def _games(data: dict[str, Any]) -> str:
 
 
 def _noaction_cells(row: dict) -> list[str]:
-    """How often a compiler says nothing, how often rightly, and what it saves; "-" in results from before."""
+    """Give the share of silent steps, and of these the rightly silent ones; "-" in older results."""
     if row.get("noaction") is None:
-        return ["-"] * 3
-    right, saved = row["noaction_precision"], row["noaction_tokens_saved"]
-    return [percent(row["noaction"]), "-" if right is None else percent(right), f"{saved:.1f}"]
+        return ["-"] * 2
+    right = row["noaction_precision"]
+    return [percent(row["noaction"]), "-" if right is None else percent(right)]
 
 
 def grpo_table(data: dict[str, Any], source: str) -> str:
