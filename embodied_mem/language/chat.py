@@ -34,11 +34,13 @@ class ChatError(EmbodiedMemError, RuntimeError):
     Attributes:
         kind: why, in the meter's words: "empty", "late", "malformed", "too_long", "truncated", "wrong_encoding",
             "budget", or "failed" for anything else.
+        status: of HTTP, if the server refused the request; else 0.
+        text: what the server said when it refused.
     """
 
-    def __init__(self, message: str, kind: str = "failed"):
+    def __init__(self, message: str, kind: str = "failed", status: int = 0, text: str = ""):
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.status, self.text = kind, status, text
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,10 +14,10 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter, prices_of
-from .http_json import HttpJson, RefusedError
+from .http_json import HttpJson
 from .images import texts_and_images
 from .json_answers import strict_form
 
@@ -26,13 +26,6 @@ _NEVER_LEFT_OUT = ("model", "messages", "stream")
 _NEWER = {"max_tokens": "max_completion_tokens"}
 _IMAGE_TOKENS = 1000
 """About those of a picture of 900 x 900 pixels for Qwen2.5-VL, which reads 28 x 28 pixels as one."""
-
-
-class _Answer(NamedTuple):
-    text: str
-    pieces: tuple[str, ...]
-    finish: str
-    counts: object  # the server's `usage`
 
 
 class OpenAIChatModel:
@@ -92,7 +85,6 @@ class OpenAIChatModel:
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
-        """As `ChatModel.complete`."""
         body = {
             "model": self.name,
             "messages": list(messages),
@@ -101,17 +93,18 @@ class OpenAIChatModel:
         }
         since = time.monotonic()
         with self.meter.call(max_tokens):
-            answer = self._asked(body, response_format, on_text, since)
-            usage = self._usage(answer.counts)
-            if not answer.text.strip():
+            reading = self._asked(body, response_format, on_text, since)
+            text = "".join(reading.pieces)
+            usage = self._usage(reading.counts)
+            if not text.strip():
                 self.meter.add(empty=1)
-            self.meter.count(usage or _estimate(messages, answer.text), estimated=usage is None)
-        return ChatReply(answer.text, usage or Usage(), answer.finish, answer.pieces)
+            self.meter.count(usage or _estimate(messages, text), estimated=usage is None)
+        return ChatReply(text, usage or Usage(), reading.finish, tuple(reading.pieces) if reading.is_streamed else ())
 
     def _asked(
         self, body: Json, response_format: Json | None, on_text: Callable[[str], None] | None, since: float
-    ) -> _Answer:
-        """The answer, without what the server refuses."""
+    ) -> _Reading:
+        """Ask without what the server refuses."""
         is_strict, refused = self._strict, dict(self.refused)
         while True:
             strict = _strict_format(response_format) if is_strict else None
@@ -119,14 +112,20 @@ class OpenAIChatModel:
             if response_format:
                 more.pop("stop", None)
                 more = {"response_format": strict or _loose_format(response_format)} | more
-            streamed = self._stream or on_text is not None
-            more |= {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
+            is_streamed = self._stream or on_text is not None
+            more |= {"stream": True, "stream_options": {"include_usage": True}} if is_streamed else {}
             wanted = {name: value for name, value in {**body, **more}.items() if value is not None}
             sent = {name: value for name, value in wanted.items() if name not in refused}
             sent |= {new: wanted[old] for old, new in refused.items() if new and old in wanted and new not in wanted}
+            reading = _Reading(self._malformed, self.meter, on_text, is_streamed)
             try:
-                answer = self._ask(sent, on_text, since)
-            except RefusedError as error:
+                self._http.send(
+                    "chat/completions", sent, self.meter, reading.add, is_streamed=is_streamed,
+                    on_start=reading.start, may_repeat=lambda: on_text is None or not reading.pieces,  # noqa: B023
+                    is_complete=lambda: reading.finish != "", since=since,  # noqa: B023
+                )  # fmt: skip
+                reading.end()
+            except ChatError as error:
                 if error.status not in (400, 422):
                     raise
                 if strict is not None and "response_format" in sent and _ABOUT_STRICT.search(error.text.lower()):
@@ -142,77 +141,7 @@ class OpenAIChatModel:
                 instead = f"{refused[name]} is sent in its place" if refused[name] else "it is left out"
                 warnings.warn(f"{self._http.base_url}: the server refuses {name!r}; {instead}", stacklevel=3)
             self.refused |= refused
-            return answer
-
-    def _ask(self, body: Json, on_text: Callable[[str], None] | None, since: float) -> _Answer:
-        if "stream" in body:
-            return self._streamed(body, on_text, since)
-        answer = self._http.post("chat/completions", body, self.meter, since=since)
-        if not isinstance(choice := _choice(answer), dict) or not isinstance(choice.get("message"), dict):
-            raise self._malformed("choices[0].message.content", answer)
-        text = self._text(choice["message"], answer) or _argument(choice["message"])
-        return _Answer(self._sound(text), (), str(choice.get("finish_reason") or ""), answer.get("usage"))
-
-    def _streamed(self, body: Json, on_text: Callable[[str], None] | None, since: float) -> _Answer:
-        pieces: list[str] = []
-        finish, half, argument = "", "", ""
-        counts: object = None
-        unread: Json | None = {}
-
-        def on_start() -> None:
-            nonlocal finish, half, argument, counts, unread
-            pieces.clear()
-            finish, half, argument, counts, unread = "", "", "", None, {}
-
-        def give(piece: str) -> None:
-            if piece:
-                pieces.append(self._sound(piece))
-                if on_text is not None:
-                    on_text(pieces[-1])
-
-        def on_event(event: Json) -> None:
-            nonlocal finish, half, argument, counts, unread
-            if event.get("error") or event.get("object") == "error":
-                raise self._malformed("choices[0].delta.content", event)
-            counts = event.get("usage") or counts
-            if (choice := _choice(event)) is None:  # the usage, a filter's results, a sign of life
-                unread = unread if unread is None else event
-                return
-            unread = None
-            if not isinstance(choice, dict):
-                raise self._malformed("choices[0].delta.content", event)
-            said = choice.get("delta")
-            if said is None and not pieces:  # some say all at the end, or at once
-                said = choice.get("message")
-            if said is not None and not isinstance(said, dict):
-                raise self._malformed("choices[0].delta.content", event)
-            finish = str(choice.get("finish_reason") or finish)
-            argument += _argument(said or {})
-            piece = half + self._text(said or {}, event)
-            half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""  # its other half comes with the next piece
-            give(piece[: len(piece) - len(half)])
-
-        self._http.post_stream(
-            "chat/completions", body, self.meter, on_event, on_start=on_start,
-            may_repeat=lambda: on_text is None or not pieces, is_complete=lambda: finish != "", since=since,
-        )  # fmt: skip
-        if unread is not None:
-            raise self._malformed("choices[0].delta.content", unread)
-        give(half)
-        if not "".join(pieces).strip():
-            give(argument)
-        return _Answer("".join(pieces), tuple(pieces), finish, counts)
-
-    def _text(self, message: Json, answer: Json) -> str:
-        """The text of a message or of a part of one, without its reasoning; a refusal's if there is no other."""
-        content = message.get("content")
-        if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-            parts = [part.get("text") or part.get("refusal") or "" for part in content if not _is_thought(part)]
-            content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
-        text = content or message.get("refusal") or ""
-        if not isinstance(text, str):
-            raise self._malformed("a text as content", answer)
-        return text
+            return reading
 
     def _usage(self, counts: object) -> Usage | None:
         if not counts:
@@ -222,25 +151,88 @@ class OpenAIChatModel:
         except ValueError as error:
             raise self._malformed(f"numbers of tokens >= 0 as usage ({error})", {"usage": counts}) from error
 
-    def _sound(self, text: str) -> str:
-        """`text` as valid Unicode: JSON can hold halves of characters, and streams cut characters in two."""
-        try:
-            text.encode()
-            return text
-        except UnicodeEncodeError:
-            joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            self.meter.add(wrong_encoding=int("\ufffd" in joined))
-            return joined
-
     def _malformed(self, expected: str, answer: Json) -> ChatError:
         self.meter.add(malformed=1)
         return ChatError(f"{self._http.base_url}: expected {expected}, got {self._http.shown(answer)}", "malformed")
 
 
-def _choice(answer: Json) -> Any:
-    """The first choice of an answer or of one event of it; None if there is none."""
-    choices = answer.get("choices")
-    return choices[0] if isinstance(choices, list) and choices else None
+class _Reading:
+    """An answer that is put together from its events; one that is not streamed is one event.
+
+    Args:
+        malformed: makes the error of an event with another form.
+        on_text: called with each piece.
+    """
+
+    def __init__(
+        self,
+        malformed: Callable[[str, Json], ChatError],
+        meter: UsageMeter,
+        on_text: Callable[[str], None] | None,
+        is_streamed: bool,
+    ):
+        self._malformed, self._meter, self._on_text, self.is_streamed = malformed, meter, on_text, is_streamed
+        self._wanted = f"choices[0].{'delta' if is_streamed else 'message'}.content"
+
+    def start(self) -> None:
+        self.pieces: list[str] = []
+        self.finish, self._half, self._argument = "", "", ""
+        self.counts: object = None  # the server's `usage`
+        self._unread: Json | None = {}  # an event without a choice, before any with one
+
+    def add(self, event: Json) -> None:
+        if event.get("object") == "error" or (self.is_streamed and event.get("error")):
+            raise self._malformed(self._wanted, event)
+        self.counts = event.get("usage") or self.counts
+        choices = event.get("choices")
+        if not isinstance(choices, list) or not choices:  # the usage, a filter's results, a sign of life
+            self._unread = self._unread if self._unread is None else event
+            return
+        self._unread = None
+        if not isinstance(choices[0], dict):
+            raise self._malformed(self._wanted, event)
+        message = choices[0].get("delta") if self.is_streamed else None
+        if message is None and not self.pieces:  # some say all at the end, or at once
+            message = choices[0].get("message")
+        if not isinstance(message, dict) and (message is not None or not self.is_streamed):
+            raise self._malformed(self._wanted, event)
+        message = message or {}
+        self.finish = str(choices[0].get("finish_reason") or self.finish)
+        self._argument += _argument(message)
+        piece = self._half + self._text(message, event)
+        self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""  # the next piece brings the other half
+        self._give(piece[: len(piece) - len(self._half)])
+
+    def end(self) -> None:
+        if self._unread is not None:
+            raise self._malformed(self._wanted, self._unread)
+        self._give(self._half)
+        if not "".join(self.pieces).strip():
+            self._give(self._argument)
+
+    def _give(self, piece: str) -> None:
+        """Pass on a piece as valid Unicode: JSON can hold halves of characters, and streams cut characters in two."""
+        if not piece:
+            return
+        try:
+            piece.encode()
+        except UnicodeEncodeError:
+            piece = piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            self._meter.add(wrong_encoding=int("\ufffd" in piece))
+        self.pieces.append(piece)
+        if self._on_text is not None:
+            self._on_text(piece)
+
+    def _text(self, message: Json, event: Json) -> str:
+        """Return the text of a message or of a part of one, without its reasoning; or that of a refusal."""
+        content = message.get("content")
+        if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+            parts = [part.get("text") or part.get("refusal") or "" for part in content if not _is_thought(part)]
+            content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
+        text = content or message.get("refusal") or ""
+        if not isinstance(text, str):
+            raise self._malformed("a text as content", event)
+        return text
 
 
 def _is_thought(part: Json) -> bool:

@@ -21,12 +21,6 @@ from .chat import ChatError, ChatModel, ChatReply, Json, Message, Prices, Usage,
 from .images import without_images
 from .json_answers import load_json
 
-_FIELDS = {
-    "key": str, "n": int, "request": dict, "text": str, "prompt_tokens": int, "completion_tokens": int,
-    "finish_reason": str, "pieces": list,
-}  # fmt: skip
-_LEFT_OUT = {"finish_reason": "", "pieces": []}
-
 
 class RecordedChatModel:
     """Answers of `model`, written to a file as they come and read from it when the same is asked again.
@@ -34,9 +28,8 @@ class RecordedChatModel:
     The n-th call with some request gets the n-th answer that the file has for it; so a program that makes the same
     calls, in whatever order, gets the same answers, a streamed one in the same pieces. The file is described in
     `docs/formats.md`; each line is on disk before `complete` returns. A last line without an end (a crash while
-    writing) is dropped; any other damage is an error. A file of an older version, without checksums, is read and
-    continued as it is. A picture is recorded as its hash. Threads may share one object; one process at a time may
-    write. Errors are not recorded: a failed call is made again.
+    writing) is dropped; any other damage is an error. A picture is recorded as its hash. Threads may share one object;
+    one process at a time may write. Errors are not recorded: a failed call is made again.
 
     Args:
         model: asked for what the file does not have; None to replay only. Its own meter counts, and its budgets stop,
@@ -69,7 +62,6 @@ class RecordedChatModel:
         self._failed: defaultdict[str, list[int]] = defaultdict(list)
         self._answers: dict[tuple[str, int], ChatReply] = {}
         self._size = 0
-        self._has_checksums = True
         if self._path.exists():
             self._read()
 
@@ -80,15 +72,12 @@ class RecordedChatModel:
         for number, line in enumerate(lines, 1):
             try:
                 entry = load_json(line)
-                if not isinstance(entry, dict):
-                    raise ValueError("something else")
-                if number == 1:
-                    self._has_checksums = "checksum" in entry
-                if self._has_checksums and entry.pop("checksum", None) != _checksum(entry):
-                    raise ValueError("one that was changed: its checksum is another")
-                key, n, reply = _call(entry)
-                self._answers[key, n] = reply
-            except ValueError as error:
+                if not isinstance(entry, dict) or entry.pop("checksum", None) != _checksum(entry):
+                    raise ValueError("one without its checksum")
+                usage = Usage(entry["prompt_tokens"], entry["completion_tokens"])
+                reply = ChatReply(entry["text"], usage, entry.get("finish_reason", ""), tuple(entry.get("pieces", ())))
+                self._answers[entry["key"], entry["n"]] = reply
+            except (ValueError, LookupError, TypeError) as error:
                 raise InvalidInputError(
                     f"{self._path}, line {number}: expected a recorded call, got {error}"
                 ) from error
@@ -102,16 +91,10 @@ class RecordedChatModel:
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
-        """As `ChatModel.complete`, from the file if it is there.
-
-        Raises:
-            ChatError: not in the file, and there is no model to ask, or it failed.
-            InvalidInputError: the request is no JSON data.
-        """
         settings: Json = {"max_tokens": max_tokens, "temperature": temperature, "response_format": response_format}
         try:
             request = {"model": self.name, "messages": without_images(messages), **settings}
-            key = _request_key(request)
+            key = hashlib.sha256(_canonical(request)).hexdigest()
             load_json(json.dumps(request))
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"request: expected JSON data, got {error}") from error
@@ -150,7 +133,7 @@ class RecordedChatModel:
         entry = {"key": key, "n": n, "request": request, "text": reply.text, **dataclasses.asdict(reply.usage)}
         entry |= {"finish_reason": reply.finish_reason} if reply.finish_reason else {}
         entry |= {"pieces": list(reply.pieces)} if reply.pieces else {}
-        entry |= {"checksum": _checksum(entry)} if self._has_checksums else {}
+        entry["checksum"] = _checksum(entry)
         data = _canonical(entry) + b"\n"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,29 +151,9 @@ class RecordedChatModel:
         self._answers[key, n] = reply
 
 
-def _request_key(request: Json) -> str:
-    return hashlib.sha256(_canonical(request)).hexdigest()
-
-
 def _checksum(entry: Json) -> str:
     return hashlib.sha256(_canonical(entry)).hexdigest()[:16]
 
 
 def _canonical(value: Json) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
-
-
-def _call(entry: Json) -> tuple[str, int, ChatReply]:
-    """(key, number, answer) of a line. Raises ValueError if it is none."""
-    for name, kind in _FIELDS.items():
-        if not isinstance(entry.get(name, _LEFT_OUT.get(name)), kind):
-            raise ValueError(f"{name!r} that is no {kind.__name__}")
-    if unknown := entry.keys() - _FIELDS.keys():
-        raise ValueError(f"unknown {sorted(unknown)}")
-    if _request_key(entry["request"]) != entry["key"]:
-        raise ValueError("the key does not match the request")
-    pieces = entry.get("pieces", [])
-    if pieces and not (all(isinstance(piece, str) for piece in pieces) and "".join(pieces) == entry["text"]):
-        raise ValueError("the pieces are not the text")
-    reply = ChatReply(entry["text"], Usage.read(entry), entry.get("finish_reason", ""), tuple(pieces))
-    return entry["key"], entry["n"], reply

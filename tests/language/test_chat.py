@@ -254,7 +254,7 @@ def ask(model, *questions):
 
 
 def without_checksums(data: bytes) -> bytes:
-    """A recording as older versions wrote it."""
+    """The lines of a recording without what follows from them."""
     lines = map(json.loads, data.splitlines())
     return b"".join(
         json.dumps({key: entry[key] for key in entry if key != "checksum"}, sort_keys=True).encode() + b"\n"
@@ -304,7 +304,6 @@ def test_a_streamed_answer_is_replayed_piece_by_piece(tmp_path):
     path = tmp_path / "calls.jsonl"
     heard: list[list[str]] = [[], [], []]
     first = RecordedChatModel(Counter(), path).complete(QUESTION, on_text=heard[0].append)
-    data = path.read_bytes()
     again = RecordedChatModel(None, path, name="counter").complete(QUESTION, on_text=heard[1].append)
     assert again == first
     assert again.pieces == tuple(heard[0]) == tuple(heard[1])
@@ -315,9 +314,6 @@ def test_a_streamed_answer_is_replayed_piece_by_piece(tmp_path):
     text = whole.complete(QUESTION).text
     RecordedChatModel(None, tmp_path / "whole.jsonl", name="counter").complete(QUESTION, on_text=heard[2].append)
     assert heard[2] == [text]
-    path.write_bytes(without_checksums(data).replace(b'" 1"', b'" 2"'))
-    with pytest.raises(InvalidInputError, match="the pieces are not the text"):
-        RecordedChatModel(None, path, name="counter")
 
 
 def test_a_failed_call_among_threads_leaves_no_gap(tmp_path):

@@ -196,8 +196,8 @@ def test_an_empty_text_is_an_answer_and_counted(serve):
     [
         (b'{"choices": [{"message": {"content": "caf\xe9"}}]}', "wrong_encoding", "expected UTF-8"),
         ("\ufeff{".encode("utf-16"), "wrong_encoding", "expected UTF-8"),
-        (b"<html>", "malformed", "expected JSON"),
-        (b"[" * 100_000, "malformed", "expected JSON"),
+        (b"<html>", "malformed", "expected a JSON object"),
+        (b"[" * 100_000, "malformed", "expected a JSON object"),
         (b"[]", "malformed", "expected a JSON object"),
         (b"{}", "malformed", "expected choices"),
         (b'{"choices": [{"message": {"content": 3}}]}', "malformed", "expected a text"),

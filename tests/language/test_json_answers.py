@@ -60,7 +60,7 @@ def _schemas(inner):
 SCHEMAS = st.recursive(st.booleans() | _schemas(st.booleans()), _schemas, max_leaves=4)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(schema=SCHEMAS, value=VALUES)
 def test_the_checker_agrees_with_jsonschema(schema, value):
     jsonschema = pytest.importorskip("jsonschema", reason="install it with: pip install 'embodied_mem[test]'")
