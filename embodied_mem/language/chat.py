@@ -57,7 +57,7 @@ class Usage:
 
     @classmethod
     def read(cls, counts: object) -> Usage:
-        """The numbers in a server's `usage`; what it leaves out is 0. Raises ValueError for what cannot be counted."""
+        """Read a server's `usage`; missing numbers are 0. Raises ValueError."""
         if not isinstance(counts, Mapping):
             raise ValueError(f"expected numbers of tokens by name, got {type(counts).__name__}")
         numbers = []
@@ -107,12 +107,12 @@ class Prices:
                 raise InvalidInputError(f"prices.{field.name}: expected a finite price >= 0, got {value!r}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The price of so many tokens."""
+        """Price these tokens."""
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
 def prices_of(table: Mapping[str, Prices | tuple[float, float]] | None, model: str) -> Prices | None:
-    """The entry of `model` in a price table {name: Prices or (prompt, completion)}; None without a table.
+    """Look up `model` in a table {name: Prices or (prompt, completion)}; None without.
 
     Raises:
         InvalidInputError: the table does not have the model: a cost of zero would be a wrong result.
@@ -187,7 +187,7 @@ class UsageMeter:
             self.last_error = str(error) or type(error).__name__
 
     def check(self) -> None:
-        """Raise ChatError if a budget is used up, the longest answers of the calls now running included."""
+        """Raise ChatError if a budget is used up, running calls included."""
         with self._lock:
             waiting = self._in_flight_tokens
             total = self.prompt_tokens + self.completion_tokens + waiting
@@ -202,7 +202,7 @@ class UsageMeter:
 
     @contextlib.contextmanager
     def call(self, max_tokens: int) -> Iterator[None]:
-        """Surrounds one call: checks the budgets first, sets `max_tokens` aside while it runs, counts its failure.
+        """Surround one call: check budgets, reserve `max_tokens`, count its failure.
 
         So a budget is passed by the size of one call at most, however many threads there are.
         """
@@ -230,7 +230,7 @@ class UsageMeter:
         )
 
     def to_json(self) -> dict[str, float]:
-        """The totals by name, for reports."""
+        """Return the totals by name, for reports."""
         with self._lock:
             return {
                 field.name: value
@@ -259,7 +259,7 @@ class ChatModel(Protocol):
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
-        """The model's answer to `messages`.
+        """Answer `messages`.
 
         Args:
             messages: the conversation so far.

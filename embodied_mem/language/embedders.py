@@ -65,7 +65,7 @@ class ServerEmbedder:
             usage = Usage.read(answer.get("usage") or {})
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ChatError(
-                f"{self._http.base_url}: expected data[i].embedding, got {self._http.shown(answer)}"
+                f"{self._http.base_url}: expected data[i].embedding, got {self._http.excerpt(answer)}"
             ) from None
         if vectors.ndim != 2 or len(vectors) != len(batch) or not np.isfinite(vectors).all():
             raise ChatError(f"{self._http.base_url}: expected {len(batch)} finite vectors, got {vectors.shape}")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _MAX_WAIT_S = 60.0
 _RETRIED_STATUS = (408, 409, 425, 429)
-_SHOWN = 300
+_MAX_SHOWN = 300
 _READ_TO_SHOW = 4096
 # A shorter key is no secret (EMPTY, none), and its letters may well be in an answer.
 _MIN_SECRET = 16
@@ -140,7 +140,7 @@ class HttpJson:
         is_complete: Callable[[], bool] = lambda: False,
         since: float | None = None,
     ) -> None:
-        """Call `on_event` with the JSON object of an answer, or with each of its server-sent events up to `[DONE]`.
+        """Call `on_event` with the answer, or with each event of a stream.
 
         A server that answers with one JSON object in place of a stream is read as a stream of one event.
 
@@ -166,7 +166,7 @@ class HttpJson:
         end = (time.monotonic() if since is None else since) + self._deadline_s
         for attempt in itertools.count(1):
             start = time.monotonic()
-            texts = _received(functools.partial(self._answer, url, data, is_streamed, end - start))
+            texts = _items_of(functools.partial(self._answer, url, data, is_streamed, end - start))
             try:
                 on_start()
                 for text in texts:
@@ -196,12 +196,12 @@ class HttpJson:
                 meter.add(late=1)
             raise ChatError(f"{message} (tried {attempt} times){limit}", kind)
 
-    def shown(self, answer: object) -> str:
+    def excerpt(self, answer: object) -> str:
         """Return the beginning of an answer, for an error."""
-        return self._hide(json.dumps(answer))[:_SHOWN]
+        return self._hide(json.dumps(answer))[:_MAX_SHOWN]
 
     def _wait_s(self, failure: _FailedTry, attempt: int) -> float:
-        """Return the seconds before the next try. A date in `Retry-After` is rare, and treated as none."""
+        """Return the seconds before the next try; a date in `Retry-After` is ignored."""
         try:
             wait_s = max(0.0, float(failure.retry_after or "none"))
         except ValueError:
@@ -209,7 +209,7 @@ class HttpJson:
         return min(wait_s, _MAX_WAIT_S)
 
     def _object(self, text: str) -> Json:
-        """Return the JSON object in `text`, with stars in place of the key."""
+        """Read a JSON object, with stars in place of the key."""
         if self._secrets and len(self._secrets[0]) >= _MIN_SECRET:
             text = self._hide(text)
         try:
@@ -226,7 +226,7 @@ class HttpJson:
         return text
 
     def _open(self) -> None:
-        """Make the client of this process; one that was inherited by a fork belongs to the parent's loop."""
+        """Make the client of this process; that of its parent has another loop."""
         import httpx
 
         try:
@@ -248,7 +248,7 @@ class HttpJson:
     async def _answer(
         self, url: str, data: bytes, is_streamed: bool, seconds_s: float, give: Callable[[Any], None]
     ) -> None:
-        """Give the text of one answer, or that of each event of it."""
+        """Give the text of an answer or of each event."""
         import httpx
 
         try:
@@ -289,7 +289,7 @@ class HttpJson:
 
         status, data = response.status_code, b""
         if response.is_redirect:
-            target = self._hide(response.headers.get("Location", "nowhere"))[:_SHOWN]
+            target = self._hide(response.headers.get("Location", "nowhere"))[:_MAX_SHOWN]
             got = f"status {status}, a redirection to {target!r}; give the address itself as base_url"
             return _FailedTry(got, may_pass=False, status=status)
         try:
@@ -301,13 +301,13 @@ class HttpJson:
             data = data or b"(no text)"
         text = self._hide(data.decode("utf-8", "replace"))
         return _FailedTry(
-            f"status {status}: {text[:_SHOWN]}", may_pass=status in _RETRIED_STATUS or status >= 500,
+            f"status {status}: {text[:_MAX_SHOWN]}", may_pass=status in _RETRIED_STATUS or status >= 500,
             status=status, text=text, retry_after=response.headers.get("Retry-After"),
         )  # fmt: skip
 
 
 async def _texts(parts: AsyncIterator[bytes], is_streamed: bool) -> AsyncIterator[str]:
-    """Yield the whole answer, or the data of its server-sent events that are not empty, up to `[DONE]`.
+    """Yield the whole answer, or the data of its events before `[DONE]`.
 
     The kind that the server names does not matter: some stream as text/plain, some answer a stream with one object.
     """
@@ -356,8 +356,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _received(start: Callable[[Callable[[Any], None]], Coroutine[Any, Any, None]]) -> Generator[Any, None, None]:
-    """Yield in this thread what a coroutine on the loop gives, and raise its error.
+def _items_of(start: Callable[[Callable[[Any], None]], Coroutine[Any, Any, None]]) -> Generator[Any, None, None]:
+    """Yield what a coroutine on the loop gives; raise its error.
 
     It runs from the first `next` on, and is cancelled when the generator is closed.
 
@@ -384,7 +384,7 @@ def _received(start: Callable[[Callable[[Any], None]], Coroutine[Any, Any, None]
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
-    """Return the loop of this process; a forked child gets one of its own."""
+    """Return the loop of this process, not that of its parent."""
     global _loop, _process
     with _lock:
         if _loop is None or _process != os.getpid():
@@ -405,7 +405,7 @@ def _close(client: httpx.AsyncClient, process: int) -> None:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Return those that the system trusts. Reading them takes longer than a request."""
+    """Read those that the system trusts, which takes longer than a request."""
     return ssl.create_default_context()
 
 

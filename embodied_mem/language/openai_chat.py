@@ -93,7 +93,7 @@ class OpenAIChatModel:
         }
         since = time.monotonic()
         with self.meter.call(max_tokens):
-            reading = self._asked(body, response_format, on_text, since)
+            reading = self._ask(body, response_format, on_text, since)
             text = "".join(reading.pieces)
             usage = self._usage(reading.counts)
             if not text.strip():
@@ -101,7 +101,7 @@ class OpenAIChatModel:
             self.meter.count(usage or _estimate(messages, text), estimated=usage is None)
         return ChatReply(text, usage or Usage(), reading.finish, tuple(reading.pieces) if reading.is_streamed else ())
 
-    def _asked(
+    def _ask(
         self, body: Json, response_format: Json | None, on_text: Callable[[str], None] | None, since: float
     ) -> _Reading:
         """Ask without what the server refuses."""
@@ -153,7 +153,7 @@ class OpenAIChatModel:
 
     def _malformed(self, expected: str, answer: Json) -> ChatError:
         self.meter.add(malformed=1)
-        return ChatError(f"{self._http.base_url}: expected {expected}, got {self._http.shown(answer)}", "malformed")
+        return ChatError(f"{self._http.base_url}: expected {expected}, got {self._http.excerpt(answer)}", "malformed")
 
 
 class _Reading:
@@ -211,7 +211,7 @@ class _Reading:
             self._give(self._argument)
 
     def _give(self, piece: str) -> None:
-        """Pass on a piece as valid Unicode: JSON can hold halves of characters, and streams cut characters in two."""
+        """Pass on a piece as valid Unicode; JSON can hold halves of characters."""
         if not piece:
             return
         try:
@@ -224,7 +224,7 @@ class _Reading:
             self._on_text(piece)
 
     def _text(self, message: Json, event: Json) -> str:
-        """Return the text of a message or of a part of one, without its reasoning; or that of a refusal."""
+        """Return the text without its reasoning; or that of a refusal."""
         content = message.get("content")
         if isinstance(content, list) and all(isinstance(part, dict) for part in content):
             parts = [part.get("text") or part.get("refusal") or "" for part in content if not _is_thought(part)]
@@ -240,7 +240,7 @@ def _is_thought(part: Json) -> bool:
 
 
 def _argument(message: Json) -> str:
-    """What the first tool, or the function of older servers, is called with; empty if none is."""
+    """Return the argument of the first call of a tool or function."""
     calls = message.get("tool_calls")
     first = calls[0] if isinstance(calls, list) and calls and isinstance(calls[0], dict) else {}
     if first.get("index"):
@@ -251,7 +251,7 @@ def _argument(message: Json) -> str:
 
 
 def _refused_field(sent: Json, text: str) -> str | None:
-    """Which field a server's refusal is about; None if it names none that can be left out or renamed."""
+    """Find the field that a server refuses; None if it must stay."""
     try:
         param = json.loads(text)["error"]["param"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -266,14 +266,14 @@ def _refused_field(sent: Json, text: str) -> str | None:
 
 
 def _estimate(messages: Sequence[Message], text: str) -> Usage:
-    """One token per four bytes, rounded up, and `_IMAGE_TOKENS` a picture; for servers that do not count."""
+    """Count one token per four bytes, rounded up, and `_IMAGE_TOKENS` a picture."""
     texts, images = texts_and_images(messages)
     sent = sum(len(said.encode("utf-8", "replace")) for said in texts)
     return Usage(-(-sent // 4) + _IMAGE_TOKENS * images, -(-len(text.encode()) // 4))
 
 
 def _strict_format(response_format: Json | None) -> Json | None:
-    """The format with the strict form of its schema; None if strict mode is not wanted, or there is no such form."""
+    """Write the format with the strict form of its schema; None for none."""
     described = _described(response_format)
     schema = strict_form(described.get("schema", {})) if described.get("strict") is True else None
     if schema is None or response_format is None:
