@@ -140,7 +140,7 @@ def decode(options: argparse.Namespace) -> Rows:
     from embodied_mem.models.config import preset
     from embodied_mem.models.prompt_cache import PromptCache, sampling_network
     from embodied_mem.models.sampling import SamplingSettings
-    from embodied_mem.training.run.throughput import peak_memory
+    from embodied_mem.training.loop import peak_memory
 
     prompt = 16 if options.tiny else 1024
     shape = preset(options.decode)
@@ -231,12 +231,12 @@ def train(options: argparse.Namespace) -> Rows:
     import numpy as np
 
     import train as program
-    from embodied_mem.training.objectives import grpo_update
+    from embodied_mem.training import grpo
 
     def advantages_of(trajectories: Any, group_size: int) -> tuple[Any, int]:
         return np.resize(np.float32([1, -1]), len(trajectories)), 0
 
-    grpo_update.advantages_of = advantages_of
+    grpo.advantages_of = advantages_of
     fields = RUN | (TINY_RUN if options.tiny else {})
     fields |= {"model.weights": f"{options.folder}/weights"}
     fields |= {f"model.{role}": getattr(options, role) for role in ("compiler", "executor")}

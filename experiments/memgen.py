@@ -40,9 +40,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
 
     from embodied_mem.evaluation.command import weights_folder
     from embodied_mem.models.host import keep_freed_memory
-    from embodied_mem.training.bank import teach_bank
     from embodied_mem.training.bundle import load_bundle
-    from embodied_mem.training.tasks import make_tasks
+    from embodied_mem.training.tasks import make_tasks, teach_bank
     from embodied_mem.training.teachers.games import Games
     from experiments.baselines.memgen import WEAVER
     from experiments.baselines.memgen_training import held_out_losses, train_trigger, train_weaver

@@ -122,7 +122,7 @@ def table(rows: list[Row]) -> str:
 def _configuration(config: Config) -> Row:
     """Check what fields say together."""
     from embodied_mem.parallel.mesh import MeshShape
-    from embodied_mem.training.sources.weights import is_published
+    from embodied_mem.training.models import is_published
 
     recorded = config.world.name in registry.names("samples")
     played = config.executor_correction.num_games, config.correction.num_games, config.grpo.steps, config.data.banks
@@ -195,7 +195,7 @@ def _download(config: Config, role: str, folder: pathlib.Path | None = None) -> 
 
 def _sources(config: Config) -> dict[str, pathlib.Path]:
     """Return where the published weights of each role are, as far as they are there."""
-    from embodied_mem.training.sources.weights import ROLES, weights_of
+    from embodied_mem.training.models import ROLES, weights_of
 
     found = {}
     for role in ROLES:
@@ -209,7 +209,7 @@ def _sources(config: Config) -> dict[str, pathlib.Path]:
 
 
 def _weights(config: Config) -> Iterator[Row]:
-    from embodied_mem.training.sources.weights import FROM_SCRATCH, ROLES
+    from embodied_mem.training.models import FROM_SCRATCH, ROLES
 
     sources = _sources(config)
     for role in ROLES if config.model.weights else ():
@@ -308,7 +308,7 @@ def _vocabulary(folder: pathlib.Path) -> tuple[dict[str, int], set[int]]:
 
 
 def _run_folder(config: Config, run_dir: pathlib.Path) -> Row:
-    from embodied_mem.training.run.directory import check_run
+    from embodied_mem.training.run_folder import check_run
 
     above = next(path for path in (run_dir.absolute(), *run_dir.absolute().parents) if path.exists())
     try:
@@ -384,7 +384,7 @@ def _trained_bytes(config: Config, models: list[Any]) -> dict[str, int]:
     import jax
 
     from embodied_mem.parallel.sharding import leaf_path
-    from embodied_mem.training.sources.weights import is_taught
+    from embodied_mem.training.models import is_taught
 
     sizes = {}
     for model in models:

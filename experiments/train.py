@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     recorded = config.world.name in registry.names("samples")
     keep_freed_memory()
     from embodied_mem.progress import Stages
-    from embodied_mem.training.run.costs import costs
+    from embodied_mem.training.costs import costs
 
     with Stages(costs(config, recorded=recorded)) as stages:
         return train(arguments, options, config, run_dir, recorded, stages)
@@ -115,16 +115,14 @@ def train(
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import score
     from embodied_mem.parallel.processes import first_alone, is_first
-    from embodied_mem.training import stages as training
-    from embodied_mem.training.bank import scoring_bank, teach_bank
+    from embodied_mem.training import loop, models, sft
     from embodied_mem.training.bundle import Bundle, save_bundle
     from embodied_mem.training.config import STAGES
-    from embodied_mem.training.grpo_stage import train_grpo
-    from embodied_mem.training.run.directory import claim_run
-    from embodied_mem.training.run.metrics import read_metrics
-    from embodied_mem.training.sources.tokenizer import make_tokenizer
-    from embodied_mem.training.sources.weights import is_published, is_taught
-    from embodied_mem.training.tasks import make_tasks
+    from embodied_mem.training.grpo import train_grpo
+    from embodied_mem.training.loop import read_metrics
+    from embodied_mem.training.models import is_published, is_taught, make_tokenizer
+    from embodied_mem.training.run_folder import claim_run
+    from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.games import Games
 
@@ -173,22 +171,22 @@ def train(
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
-    run = training.Run(config, tokenizer, run_dir)
+    run = loop.Run(config, tokenizer, run_dir)
     say.begin("executor")
-    executor = training.train_executor(run, samples)
+    executor = sft.train_executor(run, samples)
     say("executor trained on the teacher's commands")
     if not recorded and not options.unchecked and is_published(config, "executor") and not is_taught(config):
-        acting = training.make_executor(config, executor, tokenizer)
+        acting = models.make_executor(config, executor, tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
         say(
             f"executor without memory: {100 * row.success:.0f} % success, {100 * row.refused:.0f} % of commands refused"
         )
     if config.executor_correction.num_games:
         say.begin("correction of the executor")
-        executor = training.correct_executor(run, samples, executor, games)
+        executor = sft.correct_executor(run, samples, executor, games)
         say("executor corrected on its own episodes; it is frozen from here on")
     say.begin("compiler")
-    model = training.train_compiler(run, samples, executor)
+    model = sft.train_compiler(run, samples, executor)
     say("compiler trained on the teacher's outputs")
     if recorded:
         save_bundle(run_dir / "weights", config, tokenizer, executor, model)
@@ -200,7 +198,7 @@ def train(
         return report
     if config.correction.num_games:
         say.begin("correction of the compiler")
-        model = training.correct_compiler(run, samples, executor, model, games)
+        model = sft.correct_compiler(run, samples, executor, model, games)
         say("compiler corrected on its own episodes")
     ev = config.evaluation
     valid = tasks.valid, len(range(tasks.num_valid)[: ev.num_tasks or None]), scored_with

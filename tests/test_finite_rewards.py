@@ -15,7 +15,7 @@ from embodied_mem.envs.simulators.env import _Episode, _Simulators
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 from embodied_mem.memory import LifelongMemory, MemoryBank
-from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages
+from embodied_mem.training.grpo import group_normalized_advantages
 from embodied_mem.types import Episode, Step
 from experiments.baselines.memgen_training import shaped_rewards
 

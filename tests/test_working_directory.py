@@ -13,7 +13,7 @@ from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatReply, Usage, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
 from embodied_mem.memory import AsyncLifelongMemory, LexicalEmbedder, LifelongMemory, Scope
-from embodied_mem.training.run.metrics import MetricsWriter
+from embodied_mem.training.loop import MetricsWriter
 
 
 class Model:

@@ -39,7 +39,22 @@ from embodied_mem.parallel.placement import Placement, fetch
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.parallel.sharding import Path, leaf_path
 from embodied_mem.training.config import Config, MeshConfig
-from embodied_mem.training.objectives.sft import CompilerModel
+from embodied_mem.training.models import (
+    CompilerModel,
+    compiler_of,
+    executor_of,
+    is_frozen,
+    is_published,
+    load_tokenizer,
+    make_compiler,
+    make_executor,
+    new_decoder,
+    parameter_axes,
+    placement,
+    scratch_shape,
+    sums_of,
+    weights_of,
+)
 
 Module = typing.TypeVar("Module", Decoder, CompilerModel)
 Kind = typing.TypeVar("Kind")
@@ -57,11 +72,9 @@ class Bundle:
 
     def acting(self, **settings: Any) -> tuple[Executor, MemoryCompiler]:
         """The models as they act, with settings of `Executor` and `MemoryCompiler`, on the devices that they are on."""
-        from embodied_mem.training import stages
-
         return (
-            stages.make_executor(self.config, self.executor, self.tokenizer, **settings),
-            stages.make_compiler(self.config, self.model, self.tokenizer, **settings),
+            make_executor(self.config, self.executor, self.tokenizer, **settings),
+            make_compiler(self.config, self.model, self.tokenizer, **settings),
         )
 
 
@@ -92,8 +105,6 @@ def save_bundle(
         DataNotFoundError: the published weights that a model was made of are no longer where they were.
     """
     from safetensors.numpy import save
-
-    from embodied_mem.training.sources.weights import is_frozen, is_published, sums_of, weights_of
 
     decoders = {"executor": executor, "compiler": model.decoder}
     frozen = {role: is_frozen(config, role) for role in decoders}
@@ -131,9 +142,6 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
         DataNotFoundError: published weights are not where they were.
         InvalidInputError: the tokenizer's file is damaged, or there are not as many devices as `mesh` has.
     """
-    from embodied_mem.training.sources.tokenizer import load_tokenizer
-    from embodied_mem.training.stages import compiler_of, executor_of, placement
-
     directory = pathlib.Path(directory)
     missing = [name for name in FILES if not (directory / name).is_file()]
     if missing:
@@ -230,8 +238,6 @@ def _decoder_of(
     stored: _Stored, config: Config, tokenizer: Tokenizer, place: Placement, role: str
 ) -> tuple[DecoderConfig, dict[Path, jax.Array]]:
     """The shape of a role's decoder and its frozen published parameters, none where all are stored."""
-    from embodied_mem.training.sources.weights import is_published, new_decoder, scratch_shape
-
     described = stored.published.get(role, {})
     if "files" in described:
         _check_published(stored.path, config, role, described["files"])
@@ -251,8 +257,6 @@ def _new(shape: DecoderConfig) -> Decoder:
 
 def _check_published(path: pathlib.Path, config: Config, role: str, files: Mapping[str, str]) -> None:
     """Raises DataNotFoundError or CheckpointError unless a role's published weights are those with these sums."""
-    from embodied_mem.training.sources.weights import sums_of, weights_of
-
     if not is_first():  # the sums take as long as the reading; another process's error ends all of them
         return
     named = ", ".join(f"{name} with SHA-256 {digest}" for name, digest in files.items())
@@ -273,8 +277,6 @@ def _filled(
     role: str, make: Callable[[], Module], stored: _Stored, base: Mapping[Path, jax.Array], place: Placement
 ) -> Module:
     """What `make` makes, with every array from `base` or else from the file, and with none that it made."""
-    from embodied_mem.training.stages import parameter_axes
-
     module = nnx.eval_shape(make)
     state = nnx.state(module)
     leaves, structure = jax.tree_util.tree_flatten_with_path(state)

@@ -28,12 +28,12 @@ from flax import nnx
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.placement import Placement
 from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated
-from embodied_mem.training import stages
+from embodied_mem.training import grpo, models, optimizers
 from embodied_mem.training.config import Config
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.batches import Batch
-from embodied_mem.training.objectives.sft import CompilerBatch, TrainState, make_compiler_step
-from embodied_mem.training.sources.weights import ROLES, shape_of
+from embodied_mem.training.data import Batch, CompilerBatch
+from embodied_mem.training.models import ROLES, shape_of
+from embodied_mem.training.optimizers import TrainState
+from embodied_mem.training.sft import make_compiler_step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         compiler_length: tokens of a compiler row, output and soft positions included.
         executor_length: tokens of an executor row, soft positions and action included.
     """
-    place = stages.placement(config)
+    place = models.placement(config)
     stored = {role: shape_of(config, role) for role in ROLES}
     shapes = stored
     if jax.default_backend() == "cpu":
@@ -78,17 +78,17 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     executor_graph, executor = nnx.split(nnx.eval_shape(lambda: Decoder(shapes["executor"], rngs=nnx.Rngs(0))))
     width = shapes["executor"].width
     model = nnx.eval_shape(
-        lambda: stages.compiler_of(config, Decoder(shapes["compiler"], rngs=nnx.Rngs(0)), width, std=1.0)
+        lambda: models.compiler_of(config, Decoder(shapes["compiler"], rngs=nnx.Rngs(0)), width, std=1.0)
     )
-    axes = stages.parameter_axes(model)
-    graph, trainable, frozen = stages.split_model(config, model)
-    executor = _placed(place, executor, stages.parameter_axes(nnx.merge(executor_graph, executor)))
+    axes = models.parameter_axes(model)
+    graph, trainable, frozen = models.split_model(config, model)
+    executor = _placed(place, executor, models.parameter_axes(nnx.merge(executor_graph, executor)))
     frozen = _placed(place, frozen, axes)
     executor_size = jnp.dtype(stored["executor"].param_dtype).itemsize
     frozen_size = jnp.dtype(stored["compiler"].param_dtype).itemsize
 
     sft = config.compiler_sft
-    optimizer = stages.sft_optimizer(sft)
+    optimizer = optimizers.sft_optimizer(sft)
     state = _placed(place, jax.eval_shape(lambda p: TrainState(p, optimizer.init(p)), trainable), axes)
     places = jax.tree.map(lambda leaf: leaf.sharding, state) if place.mesh else None
     step = make_compiler_step(graph, frozen, executor_graph, optimizer, sft, places=places, mesh=config.mesh)
@@ -125,11 +125,11 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     handed = _bytes((state.trainable, policy)) + _bytes(frozen, frozen_size)
     yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, grpo.Totals(1.0, 1.0))
 
-    playing = stages.acting_placement(config)
+    playing = models.acting_placement(config)
     rows = playing.rows(rl.num_tasks * rl.group_size)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)
     decoder = _placed(playing, decoder, axes)
-    executor = _placed(playing, executor, stages.parameter_axes(nnx.merge(executor_graph, executor)))
+    executor = _placed(playing, executor, models.parameter_axes(nnx.merge(executor_graph, executor)))
     for role, graph_of, parameters, size, length, new in (
         ("compiler", decoder_graph, decoder, frozen_size, compiler_length, config.model.max_compiler_tokens + num_soft),
         ("executor", executor_graph, executor, executor_size, executor_length, config.model.max_action_tokens),

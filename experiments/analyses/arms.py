@@ -55,15 +55,14 @@ from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import EpisodeNumbers, Score, score
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent
 from embodied_mem.language.tokenizers import Tokenizer
-from embodied_mem.training import stages
-from embodied_mem.training.bank import scoring_bank, teach_bank
+from embodied_mem.training import loop, sft
 from embodied_mem.training.bundle import Bundle, load_bundle, save_bundle
 from embodied_mem.training.config import Config
-from embodied_mem.training.grpo_stage import train_grpo
-from embodied_mem.training.objectives.sft import CompilerModel
-from embodied_mem.training.run.directory import claim_run
-from embodied_mem.training.run.metrics import read_metrics
-from embodied_mem.training.tasks import follower_of, make_tasks, sources_of
+from embodied_mem.training.grpo import train_grpo
+from embodied_mem.training.loop import read_metrics
+from embodied_mem.training.models import CompilerModel
+from embodied_mem.training.run_folder import claim_run
+from embodied_mem.training.tasks import follower_of, make_tasks, scoring_bank, sources_of, teach_bank
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 
@@ -137,22 +136,22 @@ class Study:
         config = config_of(arm, seed, base, steps)
         folder, games = self.folder(arm, seed), self._games(config)
         claim_run(folder, config)
-        training = stages.Run(config, self.bundle.tokenizer, folder)
+        training = loop.Run(config, self.bundle.tokenizer, folder)
         executor, model = self.bundle.executor, self.bundle.model
         if arm in ("grpo", "shuffled"):
             model = train_grpo(training, model, executor, games)
         elif arm == "own_none":
-            executor = stages.train_executor(training, self._samples)
+            executor = sft.train_executor(training, self._samples)
             if config.executor_correction.num_games:
-                executor = stages.correct_executor(training, self._samples, executor, games)
+                executor = sft.correct_executor(training, self._samples, executor, games)
         elif arm == "sft":
-            model = stages.correct_compiler(training, self._samples, executor, model, games)
+            model = sft.correct_compiler(training, self._samples, executor, model, games)
         else:
             samples = games.lessons().samples if arm in ("no_bank", "commands") else self._samples
             start = CompilerModel(model.decoder, None) if arm == "commands" else None
-            model = stages.train_compiler(training, samples, executor, start)
+            model = sft.train_compiler(training, samples, executor, start)
             if config.correction.num_games:
-                model = stages.correct_compiler(training, samples, executor, model, games)
+                model = sft.correct_compiler(training, samples, executor, model, games)
         # Under the run's seed, which its tasks depend on.
         kept = dataclasses.replace(config, seed=self._seed)
         bundle = dataclasses.replace(self.bundle, config=kept, executor=executor, model=model)

@@ -29,8 +29,8 @@ from embodied_mem.models.vision.qwen_vl_vision import VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 from embodied_mem.training.config import Config
-from embodied_mem.training.run.forecast import CHIPS, forecast
-from embodied_mem.training.sources.weights import ROLES, shape_of
+from embodied_mem.training.forecast import CHIPS, forecast
+from embodied_mem.training.models import ROLES, shape_of
 from embodied_mem.training.xla_memory import compiled_memory
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)

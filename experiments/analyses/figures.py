@@ -51,8 +51,8 @@ def main(arguments: list[str] | None = None) -> dict:
     from embodied_mem.agents.rollout import play
     from embodied_mem.atomic_file import write_text
     from embodied_mem.evaluation.report import manifest
-    from embodied_mem.training import stages
-    from embodied_mem.training.bank import teach_bank
+    from embodied_mem.training import models
+    from embodied_mem.training.tasks import teach_bank
     from embodied_mem.worlds.alfworld.tasks import games_of
 
     bundle = models_of(options).load()
@@ -60,8 +60,8 @@ def main(arguments: list[str] | None = None) -> dict:
     games = games_of(world.valid, world.num_valid, "valid", world, config.seed)
     games = games[:: max(1, len(games) // options.num_tasks)][: options.num_tasks]
     bank = teach_bank(config, options.bank)
-    executor = stages.make_executor(config, bundle.executor, bundle.tokenizer)
-    compiler = stages.make_compiler(config, bundle.model, bundle.tokenizer)
+    executor = models.make_executor(config, bundle.executor, bundle.tokenizer)
+    compiler = models.make_compiler(config, bundle.model, bundle.tokenizer)
     attention, won, played = {}, {}, {}
     for name in DELIVERIES:
         world_envs = envs.make(

@@ -23,9 +23,8 @@ from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
-from embodied_mem.training.bank import scoring_bank
 from embodied_mem.training.config import Config
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import scoring_bank, sources_of
 from embodied_mem.training.teachers.episodes import play_teacher
 
 from ..configs import load

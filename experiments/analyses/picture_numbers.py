@@ -20,7 +20,7 @@ from embodied_mem.models import decoder as model
 from embodied_mem.models import layers as ops
 from embodied_mem.models.sampling import pad_prompts
 from embodied_mem.models.soft_mem import write_soft_tokens
-from embodied_mem.training.objectives.batches import Row, pad_rows
+from embodied_mem.training.data import Row, pad_rows
 
 POINTS = 400
 ROWS = 64

@@ -96,8 +96,7 @@ class Rows(NamedTuple):
 def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Rows]:
     """(training rows, held-out rows) of the world of these weights, each with the memory that models have there."""
     from embodied_mem.memory import MemoryBank
-    from embodied_mem.training.bank import bank_of, scoring_bank, teach_bank
-    from embodied_mem.training.tasks import TEACHER_STEPS, sources_of
+    from embodied_mem.training.tasks import TEACHER_STEPS, bank_of, scoring_bank, sources_of, teach_bank
 
     config = bundle.config
     [source] = sources_of(config.world, config.seed)

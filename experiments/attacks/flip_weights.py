@@ -52,8 +52,7 @@ def _bundle() -> dict[str, bytes]:
     from embodied_mem.language import train_bpe
     from embodied_mem.training import config as c
     from embodied_mem.training.bundle import save_bundle
-    from embodied_mem.training.sources.weights import new_decoder
-    from embodied_mem.training.stages import new_compiler
+    from embodied_mem.training.models import new_compiler, new_decoder
 
     PRESETS["nano"] = NANO
     config = c.Config(

@@ -35,20 +35,10 @@ from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
 from embodied_mem.training.bundle import Bundle
 from embodied_mem.training.config import ONE_DEVICE, MemGenConfig
-from embodied_mem.training.objectives.batches import Batch, HostBatch, Row, batches, pad_rows, spots_of
-from embodied_mem.training.objectives.losses import masked_mean
-from embodied_mem.training.objectives.sft import (
-    TrainState,
-    apply_gradients,
-    cosine,
-    executor_hidden,
-    make_optimizer,
-    score_completion,
-    share_right,
-)
-from embodied_mem.training.rows import ACTION_MULTIPLE
-from embodied_mem.training.sources.format import executor_format
-from embodied_mem.training.sources.tokenizer import special_ids
+from embodied_mem.training.data import ACTION_MULTIPLE, Batch, HostBatch, Row, batches, pad_rows, spots_of
+from embodied_mem.training.models import executor_format, special_ids
+from embodied_mem.training.optimizers import TrainState, apply_gradients, cosine, make_optimizer
+from embodied_mem.training.sft import executor_hidden, masked_mean, score_completion, share_right
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 

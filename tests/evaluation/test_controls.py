@@ -12,9 +12,8 @@ from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, settings_of, under
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import bank_of, sources_of
 from embodied_mem.types import Episode, Step
 
 SPREAD = np.tile(np.float32([-1, 1]), (8, 32))

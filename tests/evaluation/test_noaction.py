@@ -12,7 +12,7 @@ from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.evaluation.noaction import Withheld, withheld_in, withheld_row
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.bank import bank_of
+from embodied_mem.training.tasks import bank_of
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher

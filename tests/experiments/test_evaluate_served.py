@@ -21,9 +21,8 @@ from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, Recorde
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.images import png, said_parts
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.bank import bank_of
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import bank_of, sources_of
 from embodied_mem.worlds.alfworld.env import find_games
 from experiments.evaluate import main
 

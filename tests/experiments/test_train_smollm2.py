@@ -9,12 +9,10 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.formats.gguf import load_gguf
-from embodied_mem.training import stages
-from embodied_mem.training.bank import teach_bank
-from embodied_mem.training.grpo_stage import train_grpo
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.sources.tokenizer import make_tokenizer
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training import grpo, loop, sft
+from embodied_mem.training.grpo import train_grpo
+from embodied_mem.training.models import make_tokenizer
+from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.training.teachers.games import Games
 from experiments import train
@@ -71,11 +69,11 @@ def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatc
     """SFT of both roles, then GRPO. Nobody wins a game here, and equal rewards give no gradient: of two trajectories
     one is called won."""
     config, tasks, bank, samples, tokenizer = prepared("smollm2", FIELDS, short_model, tmp_path)
-    run = stages.Run(config, tokenizer, tmp_path)
-    executor = stages.train_executor(run, samples)
+    run = loop.Run(config, tokenizer, tmp_path)
+    executor = sft.train_executor(run, samples)
     assert (executor.config.width, executor.config.vocab_size) == (96, 49_152)
     assert _last(tmp_path, "executor")["action"] < 20
-    model = stages.train_compiler(run, samples, executor)
+    model = sft.train_compiler(run, samples, executor)
     monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
     after_sft = np.asarray(model.decoder.layers.query_lora_b[...])
     assert np.abs(after_sft).max() > 0
@@ -90,7 +88,7 @@ def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatc
 
 def test_as_executor_it_learns_by_its_adapters(short_model, tmp_path):
     config, _, _, samples, tokenizer = prepared("smollm2_executor", TAUGHT_EXECUTOR, short_model, tmp_path)
-    executor = stages.train_executor(stages.Run(config, tokenizer, tmp_path), samples)
+    executor = sft.train_executor(loop.Run(config, tokenizer, tmp_path), samples)
     published = load_gguf(short_model)
     for name in ("query", "down"):
         one, two = (np.asarray(getattr(decoder.layers, name)[...]) for decoder in (executor, published))

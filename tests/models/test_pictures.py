@@ -23,7 +23,7 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.vision.pictures import PictureReader, embed_seen
 from embodied_mem.models.vision.qwen_vl import QwenVL
 from embodied_mem.models.vision.qwen_vl_vision import patches_of
-from embodied_mem.training.sources.weights import published_decoder
+from embodied_mem.training.models import published_decoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 

@@ -16,7 +16,7 @@ from flax import nnx
 from embodied_mem.compiler.prompts import SOFT_TOKEN
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import bundle as weights
-from embodied_mem.training import stages
+from embodied_mem.training import models
 from embodied_mem.training.config import MeshConfig
 
 MESHES = {"training": None, "fsdp": MeshConfig(1, 8, 1), "all": MeshConfig(2, 2, 2)}
@@ -24,11 +24,11 @@ MESHES = {"training": None, "fsdp": MeshConfig(1, 8, 1), "all": MeshConfig(2, 2,
 
 def said(config, tokenizer, executor, model) -> list:
     """Per prompt: the compiler's tokens, their log-probs, its soft tokens, and what the executor then says."""
-    compiler = stages.make_compiler(config, model, tokenizer, temperature=1.0, length_buckets=(64,), batch_buckets=(3,))
+    compiler = models.make_compiler(config, model, tokenizer, temperature=1.0, length_buckets=(64,), batch_buckets=(3,))
     keys = jax.random.split(jax.random.key(6), 3)
     compiled = compiler.compile(["go to fridge 1", "take apple 1", "nothing"], keys)
     soft = [np.asarray(one.soft) for one in compiled]
-    acting = stages.make_executor(config, executor, tokenizer, length_buckets=(2400,), batch_buckets=(3,))
+    acting = models.make_executor(config, executor, tokenizer, length_buckets=(2400,), batch_buckets=(3,))
     turn = acting.act([f"go to\n{SOFT_TOKEN * len(soft[0])}\n>"] * 3, keys, soft)
     return [
         [one.tokens.tolist(), one.log_probs.tolist(), one.soft.tolist(), action]

@@ -21,10 +21,10 @@ from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
-from embodied_mem.training import stages
+from embodied_mem.training import data, models, optimizers
 from embodied_mem.training.config import Config, DataConfig, MemoryConfig, ModelConfig, WorldConfig
-from embodied_mem.training.objectives.sft import CompilerBatch, make_compiler_step
-from embodied_mem.training.rows import compiler_batch
+from embodied_mem.training.data import CompilerBatch, compiler_batch
+from embodied_mem.training.sft import make_compiler_step
 from embodied_mem.training.teachers.episodes import Sample
 
 CONFIG = Config(
@@ -45,18 +45,18 @@ SETTINGS = {"length_buckets": (128,), "batch_buckets": (2,)}
 
 def run(place: Placement) -> dict:
     """Metrics, what is trained after a step, and what is said; bytes of the tower on the first device."""
-    model, executor = stages.compiler_of(CONFIG, seeing(0), 48, 0.02), seeing(1)
-    axes = stages.parameter_axes(model)
-    graph, params, frozen = stages.split_model(CONFIG, model)
+    model, executor = models.compiler_of(CONFIG, seeing(0), 48, 0.02), seeing(1)
+    axes = models.parameter_axes(model)
+    graph, params, frozen = models.split_model(CONFIG, model)
     frozen = place.params(frozen, axes)
     optimizer = optax.sgd(1e-3)
-    state, places = stages.fresh_state(optimizer, params, axes, place)
+    state, places = optimizers.fresh_state(optimizer, params, axes, place)
     executor_graph, executor_state = nnx.split(executor)
-    executor_state = place.params(executor_state, stages.parameter_axes(executor))
+    executor_state = place.params(executor_state, models.parameter_axes(executor))
     step = make_compiler_step(graph, frozen, executor_graph, optimizer, CONFIG.compiler_sft, places=places)
     readers = reader(model.decoder), reader(executor)
     batch = compiler_batch(tokenizer(), SAMPLES, CONFIG, 1.0, np.random.default_rng(0), readers)
-    batch = CompilerBatch(*place.batch(stages.filled(batch, place)))
+    batch = CompilerBatch(*place.batch(data.filled(batch, place)))
     state, metrics = place.scoped(step)(state, executor_state, batch, place.whole(jax.random.key(0)))
     trained = nnx.merge(graph, state.trainable, frozen)
     acting = nnx.merge(executor_graph, executor_state)

@@ -27,17 +27,11 @@ from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
-from embodied_mem.training import stages
+from embodied_mem.training import grpo, models, optimizers
 from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
-from embodied_mem.training.objectives.sft import (
-    CompilerBatch,
-    CompilerModel,
-    ExecutorBatch,
-    make_compiler_step,
-    make_executor_step,
-)
+from embodied_mem.training.data import CompilerBatch, ExecutorBatch, Row, filled, pad_rows, spots_of
+from embodied_mem.training.models import CompilerModel
+from embodied_mem.training.sft import make_compiler_step, make_executor_step
 
 MESHES = {"data": MeshShape(8, 1, 1), "all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
 NUM_SOFT, ROWS, LENGTH = 4, 6, 32
@@ -87,7 +81,7 @@ def policy_samples() -> list[grpo.PolicySample]:
     samples = []
     for i in range(ROWS):
         prompt, tokens = random.integers(10, 290, size=8).tolist(), random.integers(10, 290, size=4 + i).tolist()
-        row = grpo.Row(prompt, tokens, [TOKENIZER.soft_id] * NUM_SOFT)
+        row = data.Row(prompt, tokens, [TOKENIZER.soft_id] * NUM_SOFT)
         log_probs = -5.7 + 0.1 * random.standard_normal(len(tokens)).astype(np.float32)
         soft = 0.02 * random.standard_normal((NUM_SOFT, 32)).astype(np.float32)
         density = np.full(NUM_SOFT, 2.3, np.float32)
@@ -102,26 +96,26 @@ def run(place: Placement) -> dict:
     report = {}
 
     model = executor()
-    axes = stages.parameter_axes(model)
-    executor_graph, params, frozen = stages.split_executor(model)
-    state, places = stages.fresh_state(keep_gradient, params, axes, place)
+    axes = models.parameter_axes(model)
+    executor_graph, params, frozen = models.split_executor(model)
+    state, places = optimizers.fresh_state(keep_gradient, params, axes, place)
     executor_state = jax.tree.map(jnp.copy, state.trainable)  # the step uses the other up
     weights = SFTConfig(prompt_weight=0.3)
     step = place.scoped(make_executor_step(executor_graph, frozen, keep_gradient, weights, places=places))
-    read = ExecutorBatch(*place.batch(stages.filled((acting, references, spots_of(acting, 16)), place)))
+    read = ExecutorBatch(*place.batch(filled((acting, references, spots_of(acting, 16)), place)))
     state, metrics = step(state, read, key)
     report["executor"] = described(state, metrics)
 
     model = compiler()
-    axes = stages.parameter_axes(model)
-    graph, params, frozen = nnx.split(model, stages.trainable_filter(CONFIG), ...)
+    axes = models.parameter_axes(model)
+    graph, params, frozen = nnx.split(model, models.trainable_filter(CONFIG), ...)
     frozen = place.params(frozen, axes)
-    state, places = stages.fresh_state(keep_gradient, params, axes, place)
+    state, places = optimizers.fresh_state(keep_gradient, params, axes, place)
     step = make_compiler_step(graph, frozen, executor_graph, keep_gradient, SFTConfig(), places=places)
     some = np.asarray([5, 1, 4, 2], np.int32)  # every row with guidance, which no mesh divides either
     acting = jax.tree.map(lambda array: array[some], acting)
     data = (compiling, references, guided, acting, some, spots_of(compiling, 16), spots_of(acting, 16))
-    data = CompilerBatch(*place.batch(stages.filled(data, place)))
+    data = CompilerBatch(*place.batch(filled(data, place)))
     trainable = jax.tree.map(jnp.copy, state.trainable)
     after, metrics = place.scoped(step)(state, executor_state, data, key)
     report["compiler"] = described(after, metrics) | {"frozen_bytes": held(frozen)}
@@ -165,10 +159,10 @@ def rollout(model: CompilerModel, acting: Decoder, place: Placement) -> dict:
 def sampled(mesh: MeshConfig) -> dict:
     """What models split for training say, and the arrays that the programs which write tokens gather."""
     config = dataclasses.replace(CONFIG, mesh=mesh)
-    trained, place = stages.placement(config), stages.acting_placement(config)
+    trained, place = models.placement(config), models.acting_placement(config)
     model, acting, programs = compiler(), executor(), []
     for one in (model, acting):
-        nnx.update(one, trained.params(nnx.state(one), stages.parameter_axes(one)))
+        nnx.update(one, trained.params(nnx.state(one), models.parameter_axes(one)))
     write = prompt_cache._write
 
     def seen(*arguments, **settings):
@@ -177,7 +171,7 @@ def sampled(mesh: MeshConfig) -> dict:
 
     seen._cache_size = write._cache_size
     prompt_cache._write = seen
-    said = rollout(stages.moved(model, place), stages.moved(acting, place), place)
+    said = rollout(models.moved(model, place), models.moved(acting, place), place)
     prompt_cache._write = write
     gathered = re.findall(r"= \w+\[([\d,]*)\]\S* all-gather\(", "\n".join(dict.fromkeys(programs)))
     return said | {"gathered": [[int(size) for size in shape.split(",")] for shape in gathered]}

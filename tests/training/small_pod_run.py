@@ -17,7 +17,7 @@ import numpy as np
 
 import train
 from embodied_mem.evaluation.command import run
-from embodied_mem.training.objectives import grpo_update as grpo
+from embodied_mem.training import grpo
 
 FIELDS = {
     "mesh.data": 1, "mesh.fsdp": 8, "mesh.tensor": 1, "mesh.sampling_tensor": 4,

@@ -23,11 +23,10 @@ from embodied_mem.models.formats.hf import save_hf
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import config as c
-from embodied_mem.training import stages
-from embodied_mem.training.bank import teach_bank
+from embodied_mem.training import loop, models, sft
 from embodied_mem.training.bundle import flat_arrays, load_bundle, save_bundle
-from embodied_mem.training.sources.tokenizer import make_tokenizer
-from embodied_mem.training.sources.weights import ROLES, is_frozen, is_published, new_decoder
+from embodied_mem.training.models import ROLES, is_frozen, is_published, make_tokenizer, new_decoder
+from embodied_mem.training.tasks import teach_bank
 from embodied_mem.training.teachers.episodes import Sample
 from experiments.configs import load, names
 from tests.training.eight_devices_bundle import MESHES, said
@@ -73,13 +72,13 @@ def test_every_trainable_leaf_of_every_configuration_comes_back(name, lora, publ
     changes = {"weights": str(published) if config.model.weights else ""} | ({"lora": lora} if lora else {})
     changes |= {"executor_lora": 1} if config.model.executor_lora else {}
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, **changes))
-    executor = stages.executor_of(config, new_decoder(config, TOKENIZER, "executor", 1))
-    model = stages.new_compiler(config, TOKENIZER, executor)
+    executor = models.executor_of(config, new_decoder(config, TOKENIZER, "executor", 1))
+    model = models.new_compiler(config, TOKENIZER, executor)
     if not is_frozen(config, "executor"):
         assert perturb(executor, ...) > 10
     elif executor.lora:
         assert perturb(executor, LoraParam) == 4
-    assert perturb(model, stages.trainable_filter(config)) == 8 if config.model.lora else 14
+    assert perturb(model, models.trainable_filter(config)) == 8 if config.model.lora else 14
     save_bundle(tmp_path / "w", config, TOKENIZER, executor, model)
     bundle = load_bundle(tmp_path / "w")
     for before, after in ((executor, bundle.executor), (model, bundle.model)):
@@ -122,10 +121,10 @@ def trained(published, tmp_path_factory):
     view = ("put apple in fridge", "a room", ())
     samples = [Sample("go to", "go", "find apple", view, "", "find apple", "apple 1", "go to fridge 1")] * 4
     tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
-    run = stages.Run(config, tokenizer, run_dir)
-    executor = stages.train_executor(run, samples)
-    model = stages.train_compiler(run, samples, executor)
-    again = stages.train_compiler(run, samples, executor)  # from the checkpoint
+    run = loop.Run(config, tokenizer, run_dir)
+    executor = sft.train_executor(run, samples)
+    model = sft.train_compiler(run, samples, executor)
+    again = sft.train_compiler(run, samples, executor)  # from the checkpoint
     assert (
         leaves_of(again)["decoder.layers.query_lora_b"][1] == leaves_of(model)["decoder.layers.query_lora_b"][1]
     ).all()
@@ -136,7 +135,7 @@ def trained(published, tmp_path_factory):
 def test_trained_adapters_say_the_same_in_another_process_on_other_meshes(trained, published, on_eight_devices):
     run_dir, config, tokenizer, executor, model = trained
     before = said(config, tokenizer, executor, model)
-    untrained = said(config, tokenizer, executor, stages.new_compiler(config, tokenizer, executor))
+    untrained = said(config, tokenizer, executor, models.new_compiler(config, tokenizer, executor))
     assert all(np.abs(np.subtract(one[1], other[1])).max() > 0.01 for one, other in zip(untrained, before))
     bundle = load_bundle(run_dir / "weights")
     assert said(bundle.config, bundle.tokenizer, bundle.executor, bundle.model) == before

@@ -19,10 +19,11 @@ from embodied_mem.models.formats.peft import save_peft
 from embodied_mem.models.lora import LoraParam, add_lora, merge_lora, remove_lora
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.training import config as c
-from embodied_mem.training import stages
-from embodied_mem.training.objectives.batches import first_seen, spots_of
-from embodied_mem.training.objectives.sft import ExecutorBatch, TrainState, make_below, make_executor_step
-from embodied_mem.training.run.metrics import read_metrics
+from embodied_mem.training import loop, models, sft
+from embodied_mem.training.data import ExecutorBatch, first_seen, spots_of
+from embodied_mem.training.loop import read_metrics
+from embodied_mem.training.optimizers import TrainState
+from embodied_mem.training.sft import make_below, make_executor_step
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.worlds.alfworld.benchmark import AlfworldConfig, published_executor
 
@@ -46,7 +47,7 @@ def test_what_is_kept_gives_the_loss_and_gradients_of_the_whole_run(scan_layers)
     rows, _, references, _ = inputs()
     key, optimizer = jax.random.key(3), optax.sgd(1.0)
     decoder = adapted(scan_layers)
-    graph, params, frozen = stages.split_executor(decoder)
+    graph, params, frozen = models.split_executor(decoder)
     assert len(jax.tree.leaves(params)) == 4
     bare, base = nnx.split(remove_lora(nnx.merge(graph, params, frozen)))
     below = make_below(bare, base, TOP)(rows, references, key)
@@ -83,14 +84,14 @@ def run_of(tmp_path_factory):
     save_hf(adapted_base(), weights / "executor")
     TOKENIZER.save(weights / "executor" / "tokenizer.json")
 
-    def made(folder, top=TOP, **sft) -> stages.Run:
+    def made(folder, top=TOP, **sft) -> loop.Run:
         config = c.Config(
             world=c.WorldConfig(num_train=8, num_valid=1),
             memory=c.MemoryConfig(num_soft=0),
             model=c.ModelConfig("micro", "qwen2.5-0.5b", weights=str(weights), executor_lora=top),
             executor_sft=c.SFTConfig(**{"steps": 8, "num_batches": 3, "learning_rate": 0.05, **sft}),
         )
-        return stages.Run(config, TOKENIZER, folder)
+        return loop.Run(config, TOKENIZER, folder)
 
     return made
 
@@ -107,14 +108,14 @@ def samples() -> list[Sample]:
 
 def test_each_batch_goes_through_the_lower_layers_once(run_of, tmp_path, monkeypatch):
     calls = []
-    make = stages.make_below
+    make = sft.make_below
 
     def counted(*arguments):
         below = make(*arguments)
         return lambda *rows: calls.append(1) or below(*rows)
 
-    monkeypatch.setattr(stages, "make_below", counted)
-    executor = stages.train_executor(run_of(tmp_path / "straight"), samples())
+    monkeypatch.setattr(sft, "make_below", counted)
+    executor = sft.train_executor(run_of(tmp_path / "straight"), samples())
     assert len(calls) == 3
     losses = [line["loss"] for line in read_metrics(tmp_path / "straight/executor")]
     assert np.mean(losses[-3:]) < np.mean(losses[:3])
@@ -127,15 +128,15 @@ def test_each_batch_goes_through_the_lower_layers_once(run_of, tmp_path, monkeyp
     assert (changed[-TOP:] > 0).all()
     assert len(jax.tree.leaves(nnx.filter_state(state, LoraParam))) == 4
 
-    stages.train_executor(run_of(tmp_path / "all", num_batches=0, steps=4), samples())
+    sft.train_executor(run_of(tmp_path / "all", num_batches=0, steps=4), samples())
     assert len(calls) == 3 + 4  # none of them comes again
 
 
 def test_a_stage_that_was_stopped_goes_on_to_the_same_numbers(run_of, tmp_path, monkeypatch):
-    straight = stages.train_executor(run_of(tmp_path / "straight"), samples())
+    straight = sft.train_executor(run_of(tmp_path / "straight"), samples())
     whole = run_of(tmp_path / "stopped", checkpoint_every=2)
 
-    step, steps, save = stages.ExecutorStage.step, [], Checkpoints.save
+    step, steps, save = sft.ExecutorStage.step, [], Checkpoints.save
 
     def written(checkpoints, *arguments):
         save(checkpoints, *arguments)
@@ -148,11 +149,11 @@ def test_a_stage_that_was_stopped_goes_on_to_the_same_numbers(run_of, tmp_path, 
         return step(*arguments)
 
     monkeypatch.setattr(Checkpoints, "save", written)
-    monkeypatch.setattr(stages.ExecutorStage, "step", stopping)
+    monkeypatch.setattr(sft.ExecutorStage, "step", stopping)
     with pytest.raises(KeyboardInterrupt):
-        stages.train_executor(whole, samples())
-    monkeypatch.setattr(stages.ExecutorStage, "step", step)
-    resumed = stages.train_executor(whole, samples())
+        sft.train_executor(whole, samples())
+    monkeypatch.setattr(sft.ExecutorStage, "step", step)
+    resumed = sft.train_executor(whole, samples())
     for one, other in zip(jax.tree.leaves(nnx.state(straight)), jax.tree.leaves(nnx.state(resumed)), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -161,11 +162,11 @@ def test_adapters_want_a_published_executor_with_as_many_layers(run_of, tmp_path
     with pytest.raises(
         InvalidInputError, match=r"model\.executor_lora: expected 0, or layers .* has 3, got 4 with qwen"
     ):
-        stages.train_executor(run_of(tmp_path, top=4), samples())
+        sft.train_executor(run_of(tmp_path, top=4), samples())
     config = run_of(tmp_path).config
     scratch = dataclasses.replace(config, model=dataclasses.replace(config.model, weights=""))
     with pytest.raises(InvalidInputError, match=r"model\.executor_lora: .* of a published executor"):
-        stages.executor_of(scratch, adapted_base())
+        models.executor_of(scratch, adapted_base())
 
 
 def test_evaluate_reads_them_and_tells_the_executor_nothing(run_of, tmp_path):

@@ -25,9 +25,14 @@ from embodied_mem.language.tokenizers import Tokenizer, train_bpe
 from embodied_mem.models.chat import TEMPLATES, template_of
 from embodied_mem.models.formats.gguf import load_gguf
 from embodied_mem.training.config import EVERY_WORLD, Config, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.rows import executor_batch
-from embodied_mem.training.sources.format import executor_format, instruction_of
-from embodied_mem.training.sources.tokenizer import load_tokenizer, published_tokenizer, special_ids
+from embodied_mem.training.data import executor_batch
+from embodied_mem.training.models import (
+    executor_format,
+    instruction_of,
+    load_tokenizer,
+    published_tokenizer,
+    special_ids,
+)
 from embodied_mem.training.teachers.episodes import Sample
 
 TURNS = (("go to desk 1", "On the desk 1, you see a mug 1."), ("examine shelf 1", "Nothing happens."))

@@ -16,8 +16,8 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
+from embodied_mem.training import grpo
 from embodied_mem.training.bundle import load_bundle
-from embodied_mem.training.objectives import grpo_update as grpo
 from embodied_mem.worlds.alfworld.generator import generate
 from experiments import train
 

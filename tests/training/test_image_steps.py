@@ -27,11 +27,12 @@ from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.models.vision.qwen_vl_vision import see
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.parallel.sharding import shardings
-from embodied_mem.training import stages
+from embodied_mem.training import grpo, models
 from embodied_mem.training.config import Config, DataConfig, MemoryConfig, ModelConfig, WorldConfig
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.sft import CompilerModel, TrainState, make_compiler_step
-from embodied_mem.training.rows import compiler_batch
+from embodied_mem.training.data import compiler_batch
+from embodied_mem.training.models import CompilerModel
+from embodied_mem.training.optimizers import TrainState
+from embodied_mem.training.sft import make_compiler_step
 from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.types import Episode, Step
 
@@ -52,7 +53,7 @@ PLAIN = dataclasses.replace(SAMPLE, images=(), remembered=())
 
 
 @functools.cache
-def models():
+def both_models():
     executor = seeing(1)
     compiler = add_lora(seeing(0), LoraConfig(rank=2), rngs=nnx.Rngs(2))
     for name in ("query_lora_b", "value_lora_b"):  # at zero, where they start, their other half has no gradient
@@ -65,8 +66,8 @@ def models():
 @functools.cache
 def compiler_step():
     """(step, state, executor_state); the step is one of SGD with rate 1."""
-    model, executor = models()
-    graph, params, frozen = stages.split_model(CONFIG, model)
+    model, executor = both_models()
+    graph, params, frozen = models.split_model(CONFIG, model)
     executor_graph, executor_state = nnx.split(executor)
     optimizer = optax.sgd(1.0)
     step = make_compiler_step(graph, frozen, executor_graph, optimizer, CONFIG.compiler_sft)
@@ -76,7 +77,7 @@ def compiler_step():
 def trained(*samples: Sample):
     """(metrics, gradient as one vector) of a supervised step."""
     step, state, executor_state = compiler_step()
-    readers = reader(models()[0].decoder), reader(models()[1])
+    readers = reader(both_models()[0].decoder), reader(both_models()[1])
     batch = compiler_batch(tokenizer(), samples, CONFIG, 1.0, np.random.default_rng(0), readers)
     new, metrics = step(jax.tree.map(jnp.copy, state), executor_state, batch, jax.random.key(0))
     moved = jax.tree.map(lambda a, b: (a - b).ravel(), state.trainable, new.trainable)
@@ -110,9 +111,9 @@ def test_without_pictures_a_step_is_that_of_texts():
 
 
 def test_the_tower_is_frozen():
-    model, _ = models()
+    model, _ = both_models()
     for config in (CONFIG, dataclasses.replace(CONFIG, model=dataclasses.replace(CONFIG.model, lora=False))):
-        _, params, frozen = stages.split_model(config, model)
+        _, params, frozen = models.split_model(config, model)
         paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
         assert paths
         assert not any("vision" in path for path in paths)
@@ -121,15 +122,15 @@ def test_the_tower_is_frozen():
 
 def test_adapters_in_the_tower_are_trained_with_the_others():
     config = dataclasses.replace(CONFIG, model=dataclasses.replace(CONFIG.model, vision_lora=True))
-    model = stages.compiler_of(config, seeing(0), 48, 0.02)
-    without = stages.compiler_of(CONFIG, seeing(0), 48, 0.02)
+    model = models.compiler_of(config, seeing(0), 48, 0.02)
+    without = models.compiler_of(CONFIG, seeing(0), 48, 0.02)
     shown = np.stack([reader(model.decoder).pixels((picture(0),))])
     before = [np.asarray(nnx.jit(see)(one.decoder.vision, shown)) for one in (model, without)]
     np.testing.assert_array_equal(*before)  # they start as nothing
-    graph, params, frozen = stages.split_model(config, model)
+    graph, params, frozen = models.split_model(config, model)
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
     assert [path for path in paths if "vision" in path] == [path for path in paths if "qkv_lora" in path] != []
-    _, executor = models()
+    _, executor = both_models()
     executor_graph, executor_state = nnx.split(executor)
     optimizer = optax.sgd(1.0)
     step = make_compiler_step(graph, frozen, executor_graph, optimizer, config.compiler_sft)
@@ -143,7 +144,7 @@ def test_adapters_in_the_tower_are_trained_with_the_others():
     with pytest.raises(InvalidInputError, match="vision_lora"):
         ModelConfig(vision_lora=True)
     # Every array has axes, so that a mesh splits the tower as all else.
-    placed = shardings(nnx.state(model), stages.parameter_axes(model), abstract_mesh(MeshShape(2, 2, 2)))
+    placed = shardings(nnx.state(model), models.parameter_axes(model), abstract_mesh(MeshShape(2, 2, 2)))
     assert not [line for line in placed.fallbacks if "no axes" in line or "vision" in line]
 
 
@@ -169,7 +170,7 @@ class Rooms:
 
 
 def test_a_policy_gradient_depends_on_the_pixels_and_agrees_with_the_sampler():
-    model, executor = models()
+    model, executor = both_models()
     settings = {"length_buckets": (192,), "batch_buckets": (2,)}
     compiler = MemoryCompiler(
         model.decoder, model.soft_mem, tokenizer(), max_tokens=6, temperature=1.0, reader=reader(model.decoder),
@@ -189,7 +190,7 @@ def test_a_policy_gradient_depends_on_the_pixels_and_agrees_with_the_sampler():
     eyes = reader(model.decoder)
     np.testing.assert_array_equal(records[1].pictures, eyes.pixels((picture(90), picture(3))))
 
-    graph, params, frozen = stages.split_model(CONFIG, model)
+    graph, params, frozen = models.split_model(CONFIG, model)
     samples = grpo.policy_samples(trajectories, np.array([1.0, -1.0]), (NUM_SOFT, 48), tokenizer().soft_id)
     settings = dataclasses.replace(CONFIG.grpo, temperature=1.0)
     gradient = grpo.make_grpo_gradient(graph, settings)

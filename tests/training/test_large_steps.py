@@ -15,17 +15,11 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.parallel.placement import ONE_DEVICE
-from embodied_mem.training import stages
+from embodied_mem.training import grpo, models, optimizers
 from embodied_mem.training.config import GRPOConfig, MeshConfig, SFTConfig
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.batches import spots_of
-from embodied_mem.training.objectives.sft import (
-    CompilerBatch,
-    CompilerModel,
-    ExecutorBatch,
-    make_compiler_step,
-    make_executor_step,
-)
+from embodied_mem.training.data import CompilerBatch, ExecutorBatch, spots_of
+from embodied_mem.training.models import CompilerModel
+from embodied_mem.training.sft import make_compiler_step, make_executor_step
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -47,8 +41,8 @@ def compiler() -> CompilerModel:
 def parts(optimizer):
     """(graph, frozen, state) of a compiler with adapters."""
     model = compiler()
-    graph, params, frozen = nnx.split(model, stages.trainable_filter(CONFIG), ...)
-    return graph, frozen, stages.fresh_state(optimizer, params, stages.parameter_axes(model), ONE_DEVICE)[0]
+    graph, params, frozen = nnx.split(model, models.trainable_filter(CONFIG), ...)
+    return graph, frozen, optimizers.fresh_state(optimizer, params, models.parameter_axes(model), ONE_DEVICE)[0]
 
 
 def widest_logits(jaxpr) -> int:
@@ -69,11 +63,11 @@ def widest_logits(jaxpr) -> int:
 
 @pytest.mark.parametrize(("chunk", "positions"), [(0, 6 * 32), (8, 6 * 8)])
 def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positions):
-    mesh, optimizer = MeshConfig(remat=True, logits_chunk=chunk), stages.sft_optimizer(SFTConfig())
+    mesh, optimizer = MeshConfig(remat=True, logits_chunk=chunk), optimizers.sft_optimizer(SFTConfig())
     acting, compiling, references, guided = inputs()
     assert acting.tokens.shape == compiling.tokens.shape == (6, 32)
-    graph, params, frozen = stages.split_executor(Decoder(NARROW, rngs=nnx.Rngs(0)))
-    state = stages.fresh_state(optimizer, params, {}, ONE_DEVICE)[0]
+    graph, params, frozen = models.split_executor(Decoder(NARROW, rngs=nnx.Rngs(0)))
+    state = optimizers.fresh_state(optimizer, params, {}, ONE_DEVICE)[0]
     read = ExecutorBatch(acting, references, spots_of(acting, 8))
     for weight, expected in ((0.3, positions), (0.0, 6 * 8)):  # without a loss of the prompt, those of commands alone
         executor_step = make_executor_step(graph, frozen, optimizer, SFTConfig(prompt_weight=weight), mesh=mesh)
@@ -95,7 +89,7 @@ def test_logits_of_a_chunk_exist_and_never_those_of_all_positions(chunk, positio
 
 def test_adapters_alone_are_optimised_in_float32_and_the_old_state_is_used_up():
     acting, compiling, references, guided = inputs()
-    optimizer = stages.sft_optimizer(SFTConfig(steps=4, learning_rate=1e-3))
+    optimizer = optimizers.sft_optimizer(SFTConfig(steps=4, learning_rate=1e-3))
     graph, frozen, state = parts(optimizer)
     executor_graph, executor = nnx.split(Decoder(NARROW, rngs=nnx.Rngs(0)))
     names = {jax.tree_util.keystr(path[:2]) for path, _ in jax.tree_util.tree_flatten_with_path(state.trainable)[0]}

@@ -9,7 +9,7 @@ import pytest
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
-from embodied_mem.training.objectives.batches import Row, fill_rows, pad_rows
+from embodied_mem.training.data import Row, fill_rows, pad_rows
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import optax
 import pytest
 
 from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputError
-from embodied_mem.training.objectives.sft import cosine
-from embodied_mem.training.run.costs import costs
-from embodied_mem.training.run.metrics import MetricsWriter, read_metrics
+from embodied_mem.training.costs import costs
+from embodied_mem.training.loop import MetricsWriter, read_metrics
+from embodied_mem.training.optimizers import cosine
 from experiments.configs import grpo_cpu
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

@@ -7,7 +7,7 @@ import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.training.config import Config, CorrectionConfig, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.sources.weights import is_published, masters_of, shape_of, weights_of
+from embodied_mem.training.models import is_published, masters_of, shape_of, weights_of
 
 
 def config(compiler="qwen2.5-7b", executor="micro", weights="somewhere", **fields) -> Config:

@@ -26,7 +26,7 @@ from embodied_mem.models.lora import LoraParam
 from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
 from embodied_mem.parallel import processes
 from embodied_mem.training.bundle import load_bundle
-from embodied_mem.training.run.metrics import read_metrics
+from embodied_mem.training.loop import read_metrics
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ from safetensors.numpy import load_file
 from embodied_mem.errors import CheckpointError
 from embodied_mem.models.config import PRESETS
 from embodied_mem.training.bundle import load_bundle
-from embodied_mem.training.run.directory import claim_run
-from embodied_mem.training.run.metrics import read_metrics
+from embodied_mem.training.loop import read_metrics
+from embodied_mem.training.run_folder import claim_run
 from experiments.configs import load
 from tests.training.tiny_run import NANO
 

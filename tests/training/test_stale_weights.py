@@ -12,10 +12,10 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.weights_version import weights_version
+from embodied_mem.training import grpo
 from embodied_mem.training.config import GRPOConfig
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.objectives.batches import Row
-from embodied_mem.training.objectives.sft import CompilerModel
+from embodied_mem.training.data import Row
+from embodied_mem.training.models import CompilerModel
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

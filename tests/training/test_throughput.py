@@ -7,8 +7,8 @@ from flax import nnx
 
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.training.run import throughput
-from embodied_mem.training.run.throughput import flops_per_token, peak_flops
+from embodied_mem.training import loop
+from embodied_mem.training.loop import flops_per_token, peak_flops
 
 CONFIG = DecoderConfig(vocab_size=64, width=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, mlp_width=48)
 
@@ -44,11 +44,11 @@ def test_chips_by_name(kind, peak):
 
 
 def test_numbers_of_a_step(monkeypatch):
-    monkeypatch.setattr(throughput, "peak_flops", lambda kind: 1e6)
-    answer = throughput.throughput({"tokens": 100.0, "others": 10.0, "absent": 1.0}, {"tokens": 50, "others": 20}, 2.0)
+    monkeypatch.setattr(loop, "peak_flops", lambda kind: 1e6)
+    answer = loop.throughput({"tokens": 100.0, "others": 10.0, "absent": 1.0}, {"tokens": 50, "others": 20}, 2.0)
     assert answer["tokens_per_s"] == 35
     assert answer["mfu"] == pytest.approx((50 * 100 + 20 * 10) / (2 * 1e6 * jax.device_count()))
     before = answer["peak_memory_bytes"]
     kept = jnp.ones((1 << 24,)) + 1
     assert kept.sum() > 0
-    assert throughput.peak_memory() >= before > 1e7
+    assert loop.peak_memory() >= before > 1e7

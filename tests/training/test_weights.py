@@ -14,8 +14,7 @@ from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.training import config as c
 from embodied_mem.training.bundle import flat_arrays, from_dict, load_bundle, save_bundle
-from embodied_mem.training.sources.weights import new_decoder
-from embodied_mem.training.stages import new_compiler
+from embodied_mem.training.models import new_compiler, new_decoder
 from experiments import train
 from experiments.configs import cli, load, names
 

@@ -24,9 +24,8 @@ import train
 from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.training import grpo_stage, stages
-from embodied_mem.training.objectives import grpo_update as grpo
-from embodied_mem.training.run.metrics import read_metrics
+from embodied_mem.training import grpo, sft
+from embodied_mem.training.loop import read_metrics
 
 # Compiling is most of the time. So a stage and its correction have one schedule, which makes them the same programs
 # in the cache that processes share, and the vocabulary is large enough for prompts of few lengths.
@@ -80,8 +79,8 @@ def main() -> None:
     PRESETS["nano"] = NANO
     jax.monitoring.register_event_duration_secs_listener(count_trace)
     for module, maker, name in (
-        (stages, "make_executor_step", "executor_step"),
-        (stages, "make_compiler_step", "compiler_step"),
+        (sft, "make_executor_step", "executor_step"),
+        (sft, "make_compiler_step", "compiler_step"),
         (grpo, "make_grpo_gradient", "grpo_gradient"),
     ):
         make = getattr(module, maker)
@@ -96,7 +95,7 @@ def main() -> None:
         return np.asarray(advantages).reshape(-1), int(num_equal)
 
     grpo.advantages_of = advantages_of
-    play, place = grpo_stage.play, run_dir / "rollout"
+    play, place = grpo.play, run_dir / "rollout"
 
     def visible_play(*arguments, **keywords):
         update = len(read_metrics(run_dir / "grpo"))
@@ -104,7 +103,7 @@ def main() -> None:
         place.unlink()
         return trajectories
 
-    grpo_stage.play = visible_play
+    grpo.play = visible_play
     if "--arms" in sys.argv:
         from analyses import arms
 

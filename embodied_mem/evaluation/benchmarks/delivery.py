@@ -36,13 +36,13 @@ def source_of(world: str) -> TaskSource:
 
 def bank_of(world: str, num_tasks: int = 0) -> MemoryBank:
     """The memory bank of the rule teacher's successes on the first `num_tasks` training tasks of a world; 0: all."""
-    from embodied_mem.training import bank
+    from embodied_mem.training import tasks
     from embodied_mem.training.tasks import TEACHER_STEPS
 
     source = source_of(world)
     training = [task for side in source.sides() for task in side][: num_tasks or None]
     envs = source.envs(training, num_envs=min(16, len(training)), max_steps=TEACHER_STEPS)
-    return bank.bank_of(envs, len(training), lambda task: source.teacher(), seed=0, task_key=source.task_key)
+    return tasks.bank_of(envs, len(training), lambda task: source.teacher(), seed=0, task_key=source.task_key)
 
 
 def play_deliveries(

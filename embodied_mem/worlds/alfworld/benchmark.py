@@ -225,8 +225,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
 
     keep_freed_memory()
     from embodied_mem.evaluation.score import refuse_weights, score
-    from embodied_mem.training.bank import scoring_bank, teach_bank
-    from embodied_mem.training.tasks import shown
+    from embodied_mem.training.tasks import scoring_bank, shown, teach_bank
 
     from .tasks import games_of, spread
 
@@ -350,8 +349,7 @@ def published_executor(source: pathlib.Path, grammar: str, temperature: float, a
     from embodied_mem.compiler.executor_format import ChatFormat
     from embodied_mem.models.formats.peft import load_peft
     from embodied_mem.models.lora import merge_lora
-    from embodied_mem.training.sources.tokenizer import published_tokenizer
-    from embodied_mem.training.sources.weights import published_decoder
+    from embodied_mem.training.models import published_decoder, published_tokenizer
 
     decoder, tokenizer = published_decoder(source), published_tokenizer(source)
     if adapters:

@@ -26,7 +26,7 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.training.bundle import Bundle, save_bundle
 from embodied_mem.training.config import MemGenConfig
-from embodied_mem.training.objectives.sft import CompilerModel
+from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.types import Episode, Step

@@ -10,9 +10,8 @@ from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play
 from embodied_mem.agents.view import render_experiences
 from embodied_mem.memory.bank_settings import ORDER, VARIANTS, BankView
-from embodied_mem.training.bank import bank_of
 from embodied_mem.training.bundle import load_bundle
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import bank_of, sources_of
 
 WEIGHTS = pathlib.Path(__file__).parents[3] / "experiments" / "weights" / "habits"
 GAMES = 12

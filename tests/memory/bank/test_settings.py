@@ -11,7 +11,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank import relevant_events
 from embodied_mem.memory.bank_settings import BankView, check_setting
 from embodied_mem.memory.readers import DEFAULT
-from embodied_mem.training.bank import bank_of
+from embodied_mem.training.tasks import bank_of
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embodied_mem.training.objectives.batches import Row, batches, pad_rows, spots_of
+from embodied_mem.training.data import Row, batches, pad_rows, spots_of
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.objectives.grpo_loss import group_normalized_advantages, grpo_clip_loss
+from embodied_mem.training.grpo import group_normalized_advantages, grpo_clip_loss
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.objectives.losses import masked_mean, smoothed_cross_entropy
+from embodied_mem.training.sft import masked_mean, smoothed_cross_entropy
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

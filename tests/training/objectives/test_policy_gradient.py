@@ -20,16 +20,17 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, log_density, rows_of
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
-from embodied_mem.training.grpo_stage import rewarded
-from embodied_mem.training.objectives.grpo_update import (
+from embodied_mem.training.grpo import (
     Totals,
     accumulate,
     advantages_of,
     make_grpo_gradient,
     policy_batch,
     policy_samples,
+    rewarded,
 )
-from embodied_mem.training.objectives.sft import CompilerModel, TrainState, apply_gradients
+from embodied_mem.training.models import CompilerModel
+from embodied_mem.training.optimizers import TrainState, apply_gradients
 from embodied_mem.types import Episode
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

@@ -13,17 +13,10 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
-from embodied_mem.training.objectives.batches import Row, pad_rows, spots_of
-from embodied_mem.training.objectives.sft import (
-    CompilerBatch,
-    CompilerModel,
-    ExecutorBatch,
-    TrainState,
-    make_compiler_step,
-    make_executor_step,
-    make_muon,
-)
-from embodied_mem.training.stages import split_executor
+from embodied_mem.training.data import CompilerBatch, ExecutorBatch, Row, pad_rows, spots_of
+from embodied_mem.training.models import CompilerModel, split_executor
+from embodied_mem.training.optimizers import TrainState, make_muon
+from embodied_mem.training.sft import make_compiler_step, make_executor_step
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 

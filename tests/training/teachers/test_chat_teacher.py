@@ -14,8 +14,7 @@ from embodied_mem.compiler.output_grammar import OutputType, render_output
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatReply
-from embodied_mem.training.bank import bank_of
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.tasks import bank_of, make_tasks
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher

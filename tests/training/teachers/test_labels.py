@@ -15,9 +15,8 @@ import pytest
 
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.bank import teach_bank
 from embodied_mem.training.config import Config, DataConfig, EvalConfig, GRPOConfig, WorldConfig
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.training.teachers.episodes import Sample, play_teacher
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 

@@ -11,10 +11,9 @@ from embodied_mem.agents.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
-from embodied_mem.training.bank import teach_bank
 from embodied_mem.training.config import DataConfig
-from embodied_mem.training.rows import executor_batch
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.data import executor_batch
+from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.training.teachers.recalled import RecalledTexts
 from experiments.configs import load

@@ -6,9 +6,8 @@ from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.view import render_experiences, start_view
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
-from embodied_mem.training.bank import scoring_bank, teach_bank
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import scoring_bank, sources_of, teach_bank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.procedures import (

@@ -8,9 +8,8 @@ import pytest
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
-from embodied_mem.training.bank import scoring_bank
 from embodied_mem.training.config import Config, GRPOConfig, MemoryConfig, WorldConfig
-from embodied_mem.training.tasks import sources_of
+from embodied_mem.training.tasks import scoring_bank, sources_of
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks

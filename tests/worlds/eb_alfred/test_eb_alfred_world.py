@@ -7,9 +7,8 @@ import dataclasses
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.bank import teach_bank
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.worlds.eb_alfred import env as eb_alfred
 from embodied_mem.worlds.eb_alfred.tasks import training_sides
 from experiments import evaluate

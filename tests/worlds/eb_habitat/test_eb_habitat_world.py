@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from embodied_mem.training.bank import teach_bank
-from embodied_mem.training.tasks import make_tasks
+from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
 from embodied_mem.worlds.eb_habitat import data as eb_habitat_data
 from embodied_mem.worlds.eb_habitat.generator import PER_LAYOUT, episodes_of, training_records

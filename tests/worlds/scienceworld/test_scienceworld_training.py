@@ -16,7 +16,7 @@ from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.compiler.prompts import Shown
-from embodied_mem.training import bundle, stages
+from embodied_mem.training import bundle, sft
 from embodied_mem.worlds.scienceworld import jvm as scienceworld_jvm
 from embodied_mem.worlds.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, experience_of
 from embodied_mem.worlds.scienceworld.recordings import Recording, bisected, record, record_all, training_pairs
@@ -240,8 +240,8 @@ def test_one_command_trains_on_recordings_and_plays_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(scienceworld_jvm, "Simulator", House)
     monkeypatch.setattr(scienceworld_jvm, "official_variations", lambda split: [("find", i) for i in range(4)])
     given = {}
-    monkeypatch.setattr(stages, "train_executor", lambda run, samples: "executor")
-    monkeypatch.setattr(stages, "train_compiler", lambda run, samples, executor: given.update(s=samples))
+    monkeypatch.setattr(sft, "train_executor", lambda run, samples: "executor")
+    monkeypatch.setattr(sft, "train_compiler", lambda run, samples, executor: given.update(s=samples))
     monkeypatch.setattr(bundle, "save_bundle", lambda folder, *parts: given.update(folder=folder, executor=parts[2]))
     arguments = ["--config=scienceworld", "--run_dir", str(tmp_path), "--world.num_train", "4"]
     arguments += ["--grpo.num_tasks", "4", "--model.vocab_size", "300"]

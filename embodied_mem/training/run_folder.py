@@ -21,7 +21,10 @@ from embodied_mem.training.config import STAGES, Config
 _MADE = ("checkpoints", "episodes_0.jsonl.gz")
 """What a stage that has begun has in its folder; the correction plays its episodes before it trains."""
 
+
 _LOG = logging.getLogger(__name__)
+
+
 _held: dict[tuple[int, int], int] = {}  # device and inode of a lock -> its descriptor, open until the process ends
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from embodied_mem.training.config import Config, CorrectionConfig, SFTConfig
 
 _GAME, _OWN_GAME, _GROUP_EPISODE, _SCORED_EPISODE = 1, 10, 20, 7
+
+
 _COMPILER_ROW = 1.4
 
 

@@ -1,0 +1,502 @@
+"""GRPO of the compiler: groups of episodes from one start, binary reward, clipped ratio over text and soft tokens.
+
+    samples, statistics = episodes_to_samples(trajectories, rewards, group_size)
+    gradients = accumulate(...)
+
+For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table 7):
+
+    A_i = (r_i - mean(r)) / std(r)                       a group with equal rewards has no gradient; it is counted
+    loss = -1/M sum over tokens of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A),   rho = pi(o) / pi_old(o)
+
+The sum runs over all text tokens of all steps of all trajectories, and over the soft tokens, each of which counts as
+one token. M is the number of these tokens in the batch, so that a long trajectory does not weigh less per token. No KL
+term. Observations and prompts carry no loss.
+
+A soft token is D numbers with one Gaussian each. `GRPOConfig.density` says what stands for log pi of it:
+
+    sum     of the D log-densities: its true log-probability. rho is the exact ratio of likelihoods, and before the
+            first update the gradient is the policy gradient (REINFORCE). The clip ends a step once the token as a
+            whole is some 0.2 nats likelier. log rho spreads with sqrt(D): with a large D nearly all ratios leave the
+            range after one update, and of several minibatches the later ones move text alone.
+    mean    that sum over D. rho is the geometric mean of the D ratios, of the size of one text token's. The clip ends
+            a step once each number is 0.2 nats likelier on average, the token D times that: a range D times as wide.
+            Before the first update the gradient is that of `sum` over D, so text weighs D times more beside it.
+
+With one minibatch all ratios are 1 and nothing is clipped: then the two differ in the weight of the soft channel alone.
+
+Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
+the GRPO that it cites uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from embodied_mem.agents.rollout import Trajectory, play
+from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.models.decoder import Decoder, score_tokens
+from embodied_mem.models.soft_mem import entropy_per_dimension, log_density, rows_of
+from embodied_mem.models.weights_version import weights_version
+from embodied_mem.training.config import ONE_DEVICE, Config, GRPOConfig, MeshConfig
+from embodied_mem.training.data import A, Batch, Row, pad_rows
+from embodied_mem.training.loop import MEAN_LENGTH, Metrics, Run, flops_per_token, run_loop
+from embodied_mem.training.models import (
+    CompilerModel,
+    Params,
+    acting_placement,
+    make_compiler,
+    make_executor,
+    parameter_axes,
+    special_ids,
+    split_model,
+)
+from embodied_mem.training.optimizers import TrainState, apply_gradients, cosine, fresh_state, make_optimizer
+from embodied_mem.training.sft import embed_batch, num_tokens
+from embodied_mem.training.teachers.dagger import delivery_in_training
+from embodied_mem.training.teachers.games import Games
+
+
+def group_normalized_advantages(rewards: jax.Array, eps: float = 1e-6) -> tuple[jax.Array, jax.Array]:
+    """Returns (advantages float32[N, K], number of groups with equal rewards int32[]).
+
+    A_i = (r_i - mean(r)) / std(r) over the K trajectories of one task, with the population's standard deviation (the
+    one whose normalised values have mean square 1). A group whose rewards are all equal says nothing about what
+    was better: its advantages are exactly zero and it is counted, since it costs a rollout and gives no gradient.
+
+    Args:
+        rewards: [N, K], N tasks with K trajectories each, K >= 2.
+        eps: rewards of a group are equal if they span no more than this.
+
+    Raises:
+        InvalidInputError: another shape, NaN or infinity; inside of `jit` only the shape is checked.
+    """
+    if rewards.ndim != 2 or rewards.shape[1] < 2:
+        raise InvalidInputError(
+            f"rewards: expected shape [N, K] with K >= 2, got {rewards.shape}; a group of one has no baseline"
+        )
+    if not isinstance(rewards, jax.core.Tracer) and not jnp.isfinite(rewards).all():
+        task, number = (int(i) for i in jnp.argwhere(~jnp.isfinite(rewards))[0])
+        raise InvalidInputError(f"rewards[{task}, {number}]: expected a finite number, got {rewards[task, number]}")
+    rewards = rewards.astype(jnp.float32)
+    equal = (rewards.max(1) - rewards.min(1)) <= eps
+    centred = rewards - rewards.mean(1, keepdims=True)
+    std = jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True))
+    advantages = jnp.where(equal[:, None], 0.0, centred / jnp.where(equal[:, None], 1.0, std))
+    return advantages, equal.sum(dtype=jnp.int32)
+
+
+def grpo_clip_loss(
+    log_probs: jax.Array,
+    old_log_probs: jax.Array,
+    advantages: jax.Array,
+    mask: jax.Array,
+    *,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    max_log_ratio: float = 20.0,
+    denominator: float | jax.Array | None = None,
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Returns (loss float32[], metrics) of the clipped objective over single actions.
+
+    loss = - sum_t mask_t min(r_t A_t, clip(r_t, 1 - clip_low, 1 + clip_high) A_t) / denominator,
+    r_t = exp(log_probs_t - old_log_probs_t).
+
+    Deviation from eq. 8, which writes one ratio per output o_i and averages over the G outputs: the ratio is taken per
+    action and every action of the batch weighs the same (denominator = number of masked actions), so that a long
+    episode counts by its decisions and no ratio is a product of hundreds of factors. When a batch is split
+    into microbatches, pass the whole batch's count as `denominator` and sum losses and gradients.
+
+    Args:
+        log_probs: float32[B, T] under the present parameters; gradients flow through these only.
+        old_log_probs: float32[B, T], recorded when the actions were sampled, at the same temperature.
+        advantages: broadcastable to [B, T], e.g. [B, 1] for one advantage per episode.
+        mask: bool[B, T], True at the policy's own actions.
+        clip_low: with a negative advantage, the gain ends at a ratio of 1 - clip_low.
+        clip_high: with a positive one, at 1 + clip_high.
+        max_log_ratio: |log ratio| is limited to this, so that exp cannot overflow; at 20 nothing trainable is lost.
+        denominator: see above; None counts the mask.
+
+    Returns:
+        The loss and, all float32[] sums over the mask divided by the denominator: `ratio`, `clipped` (share of actions
+        whose gradient the clip removed), `approximate_kl` (r - 1 - log r, never negative).
+    """
+    if log_probs.shape != old_log_probs.shape or log_probs.shape != mask.shape:
+        raise InvalidInputError(
+            f"grpo_clip_loss: expected log_probs, old_log_probs and mask of one shape, "
+            f"got {log_probs.shape}, {old_log_probs.shape}, {mask.shape}"
+        )
+    if not (0 < clip_low < 1 and clip_high > 0):
+        raise InvalidInputError(
+            f"grpo.clip_low, clip_high: expected clip_low in (0, 1) and clip_high > 0, got {clip_low}, {clip_high}"
+        )
+    # Masked entries may hold anything, infinities included: they are replaced before exp, not multiplied by 0 after.
+    log_ratio = jnp.where(mask, log_probs - jax.lax.stop_gradient(old_log_probs), 0.0)
+    log_ratio = jnp.clip(log_ratio, -max_log_ratio, max_log_ratio)
+    ratio = jnp.exp(log_ratio)
+    weight = mask.astype(jnp.float32)
+    advantages = jax.lax.stop_gradient(jnp.broadcast_to(advantages, ratio.shape).astype(jnp.float32))
+    plain = ratio * advantages
+    clipped = jnp.clip(ratio, 1 - clip_low, 1 + clip_high) * advantages
+    total = jnp.maximum(weight.sum(), 1.0) if denominator is None else denominator
+    loss = -(jnp.minimum(plain, clipped) * weight).sum() / total
+    metrics = {
+        "ratio": (ratio * weight).sum() / total,
+        "clipped": ((clipped < plain) * weight).sum() / total,
+        "approximate_kl": ((ratio - 1 - log_ratio) * weight).sum() / total,
+    }
+    return loss, jax.tree.map(jax.lax.stop_gradient, metrics)
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicySample:
+    """One compiler output with what its trajectory earned.
+
+    Attributes:
+        row: prompt, sampled tokens, soft positions.
+        log_probs: float32[T] when it was sampled.
+        soft: float32[N, D] sampled soft tokens; zeros if none were used.
+        soft_log_density: float32[N], mean over the width, whatever `GRPOConfig.density` is.
+        uses_soft: whether the executor read soft tokens that were sampled; those of a linear projection are not.
+        advantage: of its trajectory.
+        weights_version: of the weights that sampled it.
+    """
+
+    row: Row
+    log_probs: np.ndarray
+    soft: np.ndarray
+    soft_log_density: np.ndarray
+    uses_soft: bool
+    advantage: float
+    weights_version: int = 0
+
+
+def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[np.ndarray, int]:
+    """(float32[len(trajectories)], number of groups with equal rewards); groups stand in a row."""
+    rewards = np.asarray([float(t.won) for t in trajectories], np.float32).reshape(-1, group_size)
+    advantages, num_equal = group_normalized_advantages(jnp.asarray(rewards))
+    return np.asarray(advantages).reshape(-1), int(num_equal)
+
+
+def policy_samples(
+    trajectories: Sequence[Trajectory], advantages: np.ndarray, soft_shape: tuple[int, int], soft_id: int
+) -> list[PolicySample]:
+    """Every compiler output of the trajectories with an advantage; those without have no gradient and are left out."""
+    samples = []
+    num_soft = soft_shape[0]
+    for trajectory, advantage in zip(trajectories, advantages):
+        if advantage == 0:
+            continue
+        for delivered in trajectory.delivered:
+            record, soft = delivered.record, delivered.soft
+            if record is None:
+                raise InternalError("grpo: expected every step to be compiled, got one without a record")
+            density, uses_soft = record.soft_log_density, True
+            if soft is None or density is None:
+                soft, density, uses_soft = np.zeros(soft_shape, np.float32), np.zeros(num_soft, np.float32), False
+            row = Row(record.prompt, record.tokens.tolist(), [soft_id] * num_soft, record.pictures)
+            version = record.weights_version
+            samples.append(PolicySample(row, record.log_probs, soft, density, uses_soft, float(advantage), version))
+    return samples
+
+
+def refuse_stale(samples: Sequence[PolicySample], version: int) -> None:
+    """Raises InternalError unless all samples were made with the weights of `version`, those before the first update.
+
+    `accumulate` sees stale weights by their log-probs, in float32; this sees them in every precision.
+    """
+    stale = [sample.weights_version for sample in samples if sample.weights_version != version]
+    if stale:
+        raise InternalError(
+            f"grpo: expected all {len(samples)} samples to be made with weights {version:08x}, got {len(stale)} of "
+            f"{', '.join(f'{other:08x}' for other in sorted(set(stale)))}; play again with the present weights"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyBatch(Generic[A]):
+    """Policy samples as arrays, see `PolicySample`."""
+
+    batch: Batch[A]
+    old_log_probs: A
+    soft: A
+    old_soft: A
+    uses_soft: A
+    advantages: A
+
+
+jax.tree_util.register_dataclass(
+    PolicyBatch, ["batch", "old_log_probs", "soft", "old_soft", "uses_soft", "advantages"], []
+)
+
+
+def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch[np.ndarray]:
+    """`samples` as arrays of `size` rows; missing rows repeat the first with advantage 0 and no learned token."""
+    filled = [*samples, *[samples[0]] * (size - len(samples))]
+    batch = pad_rows([s.row for s in filled], pad_id, length=length)
+    old = np.zeros(batch.tokens.shape, np.float32)
+    for b, sample in enumerate(filled):
+        old[b, batch.learned[b]] = sample.log_probs
+    real = np.arange(size) < len(samples)
+    batch = batch._replace(learned=batch.learned & real[:, None])
+    return PolicyBatch(
+        batch,
+        old,
+        np.stack([s.soft for s in filled]),
+        np.stack([s.soft_log_density for s in filled]),
+        np.asarray([s.uses_soft for s in filled]) & real,
+        np.asarray([s.advantage for s in filled], np.float32) * real,
+    )
+
+
+class Totals(NamedTuple):
+    """The learned tokens of a whole batch, of which a microbatch is a part: text, and soft tokens that were read."""
+
+    text: float
+    soft: float
+
+
+def totals_of(samples: Sequence[PolicySample]) -> Totals:
+    """What `samples` have together."""
+    return Totals(float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples)))
+
+
+def make_grpo_gradient(
+    graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
+) -> Callable[..., tuple[Params, Metrics]]:
+    """A jitted (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics), to be summed over parts.
+
+    On a mesh, `places` has a sharding per leaf of the gradient. The metrics are means over the text tokens, `text_...`,
+    and over the soft tokens, `soft_...`: `entropy` at the sampling temperature (of a soft token per dimension),
+    `log_ratio` (of a soft token per dimension), and `ratio`, `clipped`, `approximate_kl` of `grpo_clip_loss`.
+    """
+
+    def loss_of(
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], totals: Totals
+    ) -> tuple[jax.Array, Metrics]:
+        model = nnx.merge(graphdef, trainable, frozen)
+        batch = data.batch
+        embeddings, positions = embed_batch(model.decoder, batch)
+        hidden = model.decoder(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
+        scores = score_tokens(
+            model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
+        )
+        channels = {"text": (scores.log_probs, data.old_log_probs, batch.learned, scores.entropy, totals.text, 1)}
+        if model.soft_mem is not None and model.soft_mem.config.stochastic:
+            gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
+            density = log_density(data.soft, gaussian, config.temperature, per_dimension=True)
+            used = jnp.broadcast_to(data.uses_soft[:, None], density.shape)
+            entropy = entropy_per_dimension(gaussian) + jnp.log(config.temperature)
+            factor = data.soft.shape[2] if config.density == "sum" else 1
+            channels["soft"] = density, data.old_soft, used, entropy, totals.soft, factor
+        everything = totals.text + totals.soft
+        loss = jnp.zeros(())
+        metrics = {"log_prob_gap": jnp.zeros(()), "tokens": num_tokens(batch)}
+        for name, (new, old, mask, entropy, total, factor) in channels.items():
+            part, values = grpo_clip_loss(
+                factor * new, factor * old, data.advantages[:, None], mask,
+                clip_low=config.clip_low, clip_high=config.clip_high, denominator=everything,
+            )  # fmt: skip
+            loss += part
+            log_ratio = jnp.where(mask, new - old, 0)
+            count = jnp.maximum(total, 1.0)
+            metrics |= {f"{name}_{key}": value * everything / count for key, value in values.items()}
+            metrics[f"{name}_log_ratio"] = log_ratio.sum() / count
+            metrics[f"{name}_entropy"] = jnp.where(mask, entropy, 0).sum() / count
+            metrics["log_prob_gap"] = jnp.maximum(metrics["log_prob_gap"], jnp.abs(log_ratio).max())
+        return loss, metrics
+
+    def grpo_gradient(
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], totals: Totals
+    ) -> tuple[Params, Metrics]:
+        gradient: tuple[Params, Metrics] = jax.grad(loss_of, has_aux=True)(trainable, frozen, data, totals)
+        return gradient
+
+    return jax.jit(grpo_gradient) if places is None else jax.jit(grpo_gradient, out_shardings=(places, None))
+
+
+def make_grpo_update(optimizer: optax.GradientTransformation, places: Any) -> Callable[..., TrainState]:
+    """A jitted (state, gradient) -> state, which uses the old one up; on a mesh it lies as `places` says."""
+
+    def grpo_update(state: TrainState, gradients: Params) -> TrainState:
+        return apply_gradients(optimizer, state, gradients)
+
+    return jax.jit(grpo_update, out_shardings=places, donate_argnums=0)
+
+
+MAX_LOG_PROB_GAP = 1e-3
+"""In float32, the most that sampler and trainer may differ in a log-prob before the first update of a batch; the two
+compute the same numbers in another order, which gives some 1e-5."""
+
+
+def max_log_prob_gap(dtype: str) -> float:
+    """The bound for `accumulate` at the first minibatch: where products are rounded to fewer bits, there is none."""
+    exact = dtype == "float32" and jax.default_backend() == "cpu"
+    return MAX_LOG_PROB_GAP if exact else math.inf
+
+
+def accumulate(
+    gradient: Callable[..., tuple[Params, Metrics]],
+    trainable: Params,
+    frozen: Params,
+    samples: Sequence[PolicySample],
+    microbatch: int,
+    pad_id: int,
+    *,
+    max_gap: float = math.inf,
+) -> tuple[Params, dict[str, float]]:
+    """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded.
+
+    Raises:
+        InternalError: a log-prob differs by more than `max_gap` from what it was when its token was sampled. At the
+            first minibatch of an update the sampler then used other weights, a stale cache or another prompt.
+    """
+    order = sorted(range(len(samples)), key=lambda i: samples[i].row.num_tokens)
+    totals = totals_of(samples)
+    gradients: Any = None
+    metrics: dict[str, float] = {}
+    for start in range(0, len(order), microbatch):
+        data = policy_batch([samples[i] for i in order[start : start + microbatch]], microbatch, pad_id)
+        part, values = gradient(trainable, frozen, data, totals)
+        gradients = part if gradients is None else jax.tree.map(jnp.add, gradients, part)
+        for name, value in values.items():
+            before = metrics.get(name, 0.0)
+            metrics[name] = max(before, float(value)) if name == "log_prob_gap" else before + float(value)
+        if not metrics["log_prob_gap"] <= max_gap:
+            raise InternalError(
+                f"grpo: expected log-probs of sampler and trainer within {max_gap} before the first update, got a "
+                f"difference of {metrics['log_prob_gap']:.3g}; the sampler's weights or caches are stale"
+            )
+    metrics["grad_norm"] = float(optax.global_norm(gradients))
+    return gradients, metrics
+
+
+def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) -> CompilerModel:
+    """The compiler after GRPO on the training tasks; the executor acts greedily and stays frozen."""
+    return GRPOStage(run, model, executor, games).train()
+
+
+class GRPOStage:
+    """Plays groups of episodes by the compiler as it is, and moves it by what they earned.
+
+    Raises:
+        InvalidInputError: too few envs for a batch of episodes.
+    """
+
+    def __init__(self, run: Run, model: CompilerModel, executor: Decoder, games: Games):
+        self._run, self._executor, self._games = run, executor, games
+        config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
+        needed, num_envs = rl.num_tasks * rl.group_size, games.tasks.rollout.num_envs
+        if num_envs < needed:
+            raise InvalidInputError(f"envs: expected {needed} for a batch, got {num_envs}")
+        self._graph, params, frozen = split_model(config, model)
+        self._frozen = place.params(frozen, axes)
+        # From here on the executor only acts; what is frozen of the compiler lies in both layouts.
+        self._acting = acting_placement(config)
+        nnx.update(executor, self._acting.params(nnx.state(executor), parameter_axes(executor)))
+        self._frozen_acting = self._acting.params(self._frozen, axes)
+        schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
+        optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
+        self._first = place.params(params, axes)
+        self._start, places = fresh_state(optimizer, params, axes, place)
+        self._gradient: Callable[..., tuple[Params, Metrics]] = place.scoped(
+            make_grpo_gradient(self._graph, rl, places=places and places.trainable, mesh=config.mesh)
+        )
+        self._update = place.scoped(make_grpo_update(optimizer, places))
+        self._max_gap = max_log_prob_gap(model.decoder.config.dtype)
+        self._work = {"tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora)}
+
+    def train(self) -> CompilerModel:
+        """The compiler after all updates."""
+        run, rl = self._run, self._run.config.grpo
+        state = run_loop(
+            "grpo", run.folder, run.config, self._start, self.step,
+            num_steps=rl.steps, checkpoint_every=rl.checkpoint_every, work=self._work,
+        )  # fmt: skip
+        return nnx.merge(self._graph, state.trainable, self._frozen)
+
+    def step(self, state: TrainState, step: int, _: None) -> tuple[TrainState, Metrics]:
+        """One batch of episodes and the updates by it."""
+        run, rl = self._run, self._run.config.grpo
+        current = nnx.merge(self._graph, state.trainable, self._frozen)
+        random = np.random.default_rng((run.config.seed, 3, step))
+        started = time.perf_counter()
+        trajectories = self._play(nnx.merge(self._graph, state.trainable, self._frozen_acting), step, random)
+        rollout_s = time.perf_counter() - started
+        advantages, equal = advantages_of(rewarded(run.config, trajectories, step), rl.group_size)
+        metrics = rollout_metrics(trajectories) | {"equal_share": equal / rl.num_tasks, "rollout_s": rollout_s}
+        soft_shape, ids = (run.config.memory.num_soft, self._executor.config.width), special_ids(run.tokenizer)
+        samples = policy_samples(trajectories, advantages, soft_shape, ids.soft)
+        refuse_stale(samples, weights_version(current.decoder, current.soft_mem))
+        parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
+        metrics |= {"samples": len(samples), "tokens": 0}
+        if samples:
+            metrics |= self._from_start([samples[i] for i in parts[0][: rl.microbatch]])
+        for number, part in enumerate(part for part in parts if len(part)):
+            gradients, values = accumulate(
+                self._gradient_of, state.trainable, self._frozen, [samples[i] for i in part],
+                run.place.rows(rl.microbatch), ids.pad, max_gap=math.inf if number else self._max_gap,
+            )  # fmt: skip
+            state = self._update(state, gradients)
+            gap = metrics.get("log_prob_gap", values["log_prob_gap"])  # of the first minibatch, where it should be 0
+            metrics |= values | {"log_prob_gap": gap, "tokens": metrics["tokens"] + values["tokens"]}
+        return state, metrics
+
+    def _from_start(self, samples: Sequence[PolicySample]) -> dict[str, float]:
+        """How far the policy has gone from where it started, estimated on one microbatch that it has just sampled.
+
+        KL(policy || start): of text in nats per token, r - 1 - log r with r = pi_start / pi; of soft tokens in nats per
+        dimension, -log r.
+        """
+        rows, pad = self._run.place.rows(self._run.config.grpo.microbatch), special_ids(self._run.tokenizer).pad
+        _, values = accumulate(self._gradient_of, self._first, self._frozen, samples, rows, pad)
+        drift = {"text_kl_to_start": values["text_approximate_kl"]}
+        return drift | ({"soft_kl_to_start": -values["soft_log_ratio"]} if "soft_log_ratio" in values else {})
+
+    def _gradient_of(
+        self, trainable: Params, frozen: Params, data: PolicyBatch[np.ndarray], totals: Totals
+    ) -> tuple[Params, Metrics]:
+        return self._gradient(trainable, frozen, self._run.place.batch(data), totals)
+
+    def _play(self, model: CompilerModel, step: int, random: np.random.Generator) -> list[Trajectory]:
+        """Episodes of drawn tasks, in groups, by models of their own, whose kept prompts make room for the update."""
+        run, games, config, rl = self._run, self._games, self._run.config, self._run.config.grpo
+        tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
+        sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
+        compiler = make_compiler(config, model, run.tokenizer, **sampling)
+        return play(
+            games.tasks.rollout, make_executor(config, self._executor, run.tokenizer),
+            delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
+            seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
+            top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
+        )  # fmt: skip
+
+
+def rewarded(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
+    """Whose reward each trajectory earns: its own, or under `grpo.rewards=shuffled` that of any one of the batch."""
+    count = len(trajectories)
+    shuffled = config.grpo.rewards == "shuffled"
+    order = np.random.default_rng((config.seed, 10, step)).permutation(count) if shuffled else range(count)
+    return [trajectories[i] for i in order]
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Success, length and how well the compiler's outputs could be read."""
+    records = [d.record for t in trajectories for d in t.delivered if d.record is not None]
+    return {
+        "won": float(np.mean([t.won for t in trajectories])),
+        "progress": float(np.mean([t.progress for t in trajectories])),
+        "steps": float(np.mean([len(t.delivered) for t in trajectories])),
+        "well_formed": float(np.mean([r.output.well_formed for r in records])) if records else 1.0,
+        "refused_edits": float(np.mean([r.refused_edits for r in records])) if records else 0.0,
+        "guided": float(np.mean([bool(d.hint) for t in trajectories for d in t.delivered])),
+    }

@@ -1,1 +1,0 @@
-"""One run: its loop, its folder, its metrics, its throughput."""

@@ -1,0 +1,564 @@
+"""Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
+
+    step = make_executor_step(graphdef, frozen, optimizer, config)
+    state, metrics = step(state, ExecutorBatch(...), key)         # the old state is used up
+
+    step = make_compiler_step(graphdef, frozen, executor_graphdef, optimizer, config)
+    state, metrics = step(state, executor_state, CompilerBatch(...), key)
+
+Compiler loss (MemCompiler eqs. 6, 7, 9):
+
+    L = L_text + a L_action + e L_entropy + l L_latent + o L_orth
+
+    L_text     cross-entropy of the output tokens, label-smoothed
+    L_action   cross-entropy of the frozen executor's action tokens with the guidance in its prompt and the sampled soft
+               tokens over its placeholders; the gradient reaches the compiler through the soft tokens only
+    L_latent   semantic alignment, first term of eq. 6: the i-th soft mean should name the i-th token of a reference
+               text out of memory (the places that come next), see `models.soft_mem.semantic_alignment`; where memory
+               has pictures and the executor sees, also the i-th part of them (`perceptual_alignment`)
+    L_orth     complementarity, second term of eq. 6
+    L_entropy  minus the Gaussian entropy of the soft tokens per dimension. The paper leaves the term open; this reading
+               keeps the channel's variance from collapsing before RL, which needs it to explore.
+
+Rows without guidance have no soft tokens and take part in L_text only (NOACTION and BRIEF give the executor nothing).
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from embodied_mem.compiler.executor import Acts
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.decoder import Decoder, TokenScores, score_tokens
+from embodied_mem.models.lora import remove_lora
+from embodied_mem.models.soft_mem import (
+    complementarity,
+    entropy_per_dimension,
+    perceptual_alignment,
+    rows_of,
+    sample,
+    semantic_alignment,
+    write_soft_tokens,
+)
+from embodied_mem.models.vision.pictures import embed_seen
+from embodied_mem.models.vision.qwen_vl_vision import see
+from embodied_mem.training.bundle import Bundle
+from embodied_mem.training.config import ONE_DEVICE, CorrectionConfig, MeshConfig, SFTConfig
+from embodied_mem.training.data import (
+    ACTION_MULTIPLE,
+    Batch,
+    CompilerBatch,
+    ExecutorBatch,
+    batches,
+    compiler_batch,
+    executor_batch,
+    filled,
+    first_seen,
+    reference_ids,
+    spots_of,
+)
+from embodied_mem.training.loop import MEAN_LENGTH, Metrics, Run, flops_per_token, run_loop, step_key
+from embodied_mem.training.models import (
+    CompilerModel,
+    Model,
+    Params,
+    executor_of,
+    make_executor,
+    new_compiler,
+    new_decoder,
+    parameter_axes,
+    picture_reader,
+    split_executor,
+    split_model,
+)
+from embodied_mem.training.optimizers import TrainState, apply_gradients, fresh_state, sft_optimizer
+from embodied_mem.training.teachers.dagger import own_commands, own_episodes
+from embodied_mem.training.teachers.episodes import Sample, input_formats
+from embodied_mem.training.teachers.games import Games
+
+
+def masked_mean(values: jax.Array, mask: jax.Array, denominator: float | jax.Array | None = None) -> jax.Array:
+    """Returns sum(values where mask) / denominator, float32[]; the denominator is the mask's count (at least 1)."""
+    values = jnp.where(mask, values.astype(jnp.float32), 0.0)
+    total = jnp.maximum(mask.astype(jnp.float32).sum(), 1.0) if denominator is None else denominator
+    return values.sum() / total
+
+
+def smoothed_cross_entropy(
+    log_probs: jax.Array,
+    mean_log_probs: jax.Array,
+    mask: jax.Array,
+    *,
+    smoothing: float = 0.1,
+    denominator: float | jax.Array | None = None,
+) -> jax.Array:
+    """Returns the cross-entropy to targets that are smoothed over the vocabulary, mean over the mask, float32[].
+
+    The target distribution gives 1 - smoothing to the token and spreads smoothing evenly over all V tokens, it
+    included: loss_t = -(1 - smoothing) log p(token) - smoothing mean_v log p(v). Two numbers per position are all it
+    needs, so logits need not be kept.
+
+    Args:
+        log_probs: float32[...], log p(token).
+        mean_log_probs: float32[...], mean of log p over the vocabulary.
+        mask: bool[...], positions that carry loss.
+        smoothing: in [0, 1); C.3.1: 0.1.
+        denominator: divides the sum; None counts the mask.
+    """
+    if not 0 <= smoothing < 1:
+        raise InvalidInputError(f"label smoothing: expected in [0, 1), got {smoothing!r}")
+    loss = -(1 - smoothing) * log_probs - smoothing * mean_log_probs
+    return masked_mean(loss, mask, denominator)
+
+
+def make_executor_step(
+    graphdef: nnx.GraphDef[Decoder],
+    frozen: Params,
+    optimizer: optax.GradientTransformation,
+    config: SFTConfig,
+    *,
+    top: int | None = None,
+    places: Any = None,
+    mesh: MeshConfig = ONE_DEVICE,
+) -> functools.partial[tuple[TrainState, Metrics]]:
+    """A jitted (state, ExecutorBatch, key) -> (state, metrics) for the executor.
+
+    Placeholders hold what `soft_stand_ins` gives. The loss is the cross-entropy of the action plus `prompt_weight`
+    times that of the prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
+    Without it logits are those of the action alone.
+
+    Args:
+        graphdef: of the executor.
+        frozen: its parameters that are not trained (base weights under adapters).
+        optimizer: see `make_optimizer`.
+        config: weight of the prompt.
+        top: so many layers are trained, by adapters, and start from `ExecutorBatch.below`; None: all parameters.
+        places: on a mesh, a sharding per leaf of the new state, so that it lies as the old one does.
+        mesh: remat and chunks.
+    """
+
+    def loss_of(
+        trainable: Params, frozen: Params, data: ExecutorBatch[jax.Array], key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        executor, batch = nnx.merge(graphdef, trainable, frozen), data.rows
+        if top is None:
+            hidden = executor_hidden(executor, batch, soft_stand_ins(executor, data.references, key), mesh)
+        else:
+            hidden = executor(embeddings=data.below, mask=batch.mask, remat=mesh.remat, top=top)
+        if config.prompt_weight:
+            scores = score_tokens(executor, hidden, batch.targets, chunk_size=mesh.logits_chunk)
+            learned = batch.learned
+        else:
+            scores, learned = score_completion(executor, hidden, batch, data.spots, mesh)
+        loss = action = masked_mean(-scores.log_probs, learned)
+        if config.prompt_weight:
+            prompt = batch.mask & ~batch.learned & ~batch.suffix
+            prompt &= batch.learned.any(1, keepdims=True)  # not in rows that only fill up the batch
+            prompt &= jnp.roll(prompt, -1, axis=1).at[:, -1].set(False)
+            loss = loss + config.prompt_weight * masked_mean(-scores.log_probs, prompt)
+        accuracy = share_right(scores, learned)
+        return loss, {"loss": loss, "action": action, "action_accuracy": accuracy, "tokens": num_tokens(batch)}
+
+    def executor_step(
+        frozen: Params, state: TrainState, data: ExecutorBatch[jax.Array], key: jax.Array
+    ) -> tuple[TrainState, Metrics]:
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, frozen, data, key)
+        metrics["grad_norm"] = optax.global_norm(gradients)
+        return apply_gradients(optimizer, state, gradients), metrics
+
+    return functools.partial(_jitted(executor_step, places, 1), frozen)
+
+
+def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> functools.partial[jax.Array]:
+    """A jitted (rows, references, key) -> [B, L, D], what enters the last `top` layers of an executor without its
+    adapters, of which these are graph and parameters."""
+
+    @jax.jit
+    def below(frozen: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array) -> jax.Array:
+        executor = nnx.merge(graphdef, frozen)
+        embeddings, _ = embed_batch(executor, batch)
+        embeddings = write_soft_tokens(embeddings, batch.suffix, soft_stand_ins(executor, references, key))
+        return executor.below(embeddings, mask=batch.mask, top=top)
+
+    return functools.partial(below, frozen)
+
+
+def soft_stand_ins(executor: Decoder, references: jax.Array, key: jax.Array) -> jax.Array:
+    """[B, N, D]: embeddings of the reference tokens plus noise of 0.6 times their standard deviation.
+
+    That is what a compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the
+    frozen executor can read soft tokens later. Those past the end of a reference (-1) are noise alone.
+    """
+    named = (references >= 0)[..., None]
+    soft = jnp.where(named, executor.embed(jnp.maximum(references, 0)), 0)
+    noise = jax.random.normal(key, soft.shape, soft.dtype) * jnp.where(named, 0.6, 1.0)
+    return soft + jax.lax.stop_gradient(jnp.std(executor.embedding[...])) * noise
+
+
+def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., Any]:
+    """The step compiled; its argument number `state` is used up, its memory becomes the new state's."""
+    options: dict[str, Any] = {} if places is None else {"out_shardings": (places, None)}
+    jitted: Callable[..., Any] = jax.jit(step, donate_argnums=state, **options)
+    return jitted
+
+
+def score_completion(
+    decoder: Decoder, hidden: jax.Array, batch: Batch[jax.Array], spots: jax.Array, mesh: MeshConfig
+) -> tuple[TokenScores, jax.Array]:
+    """(scores [B, M] of the completions' tokens alone, which of them are real bool[B, M]); see `data.spots_of`.
+
+    The head is a quarter of a tiny model's work, and completions are a tenth of its positions.
+    """
+    targets, learned = (jnp.take_along_axis(array, spots, 1) for array in (batch.targets, batch.learned))
+    hidden = jnp.take_along_axis(hidden, spots[..., None], 1)
+    return score_tokens(decoder, hidden, targets, chunk_size=mesh.logits_chunk), learned
+
+
+def executor_hidden(executor: Decoder, batch: Batch[jax.Array], soft: jax.Array, mesh: MeshConfig) -> jax.Array:
+    """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
+    marks in executor rows."""
+    embeddings, positions = embed_batch(executor, batch)
+    embeddings = write_soft_tokens(embeddings, batch.suffix, soft)
+    return executor(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
+
+
+def embed_batch(decoder: Decoder, batch: Batch[jax.Array]) -> tuple[jax.Array, jax.Array | None]:
+    """(embeddings [B, L, D] of the rows with their pictures, rotary positions); see `vision.pictures.embed_seen`."""
+    return embed_seen(decoder, batch.tokens, batch.mask, ~batch.text, batch.pictures)
+
+
+def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
+    """The share of rows with a completion whose every token is the likeliest."""
+    right = (scores.log_probs >= scores.top_log_probs) | ~learned
+    return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
+
+
+def num_tokens(batch: Batch[jax.Array]) -> jax.Array:
+    """The number of real tokens, without rows that only fill up the batch."""
+    return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
+
+
+def make_compiler_step(
+    graphdef: nnx.GraphDef[CompilerModel],
+    frozen: Params,
+    executor_graphdef: nnx.GraphDef[Decoder],
+    optimizer: optax.GradientTransformation,
+    config: SFTConfig,
+    *,
+    places: Any = None,
+    mesh: MeshConfig = ONE_DEVICE,
+) -> functools.partial[tuple[TrainState, Metrics]]:
+    """A jitted (state, executor_state, CompilerBatch, key) -> (state, metrics).
+
+    Args:
+        graphdef: of `CompilerModel`.
+        frozen: its parameters that are not trained (base weights under LoRA).
+        executor_graphdef: of the frozen executor.
+        optimizer: see `make_optimizer`.
+        config: weights of the terms.
+        places: on a mesh, a sharding per leaf of the new state.
+        mesh: remat and chunks.
+    """
+
+    def loss_of(
+        trainable: Params, frozen: Params, executor_state: Params, data: CompilerBatch[jax.Array], key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        batch, references, guided, executor_batch, origin, spots, executor_spots, recalled = data
+        model = nnx.merge(graphdef, trainable, frozen)
+        executor = nnx.merge(executor_graphdef, executor_state)
+        noise_key, dropout_key = jax.random.split(key)
+        embeddings, positions = embed_batch(model.decoder, batch)
+        hidden = model.decoder(
+            embeddings=embeddings, mask=batch.mask, positions=positions, dropout_key=dropout_key, remat=mesh.remat
+        )
+        scores, learned = score_completion(model.decoder, hidden, batch, spots, mesh)
+        loss = smoothed_cross_entropy(
+            scores.log_probs, scores.mean_log_probs, learned, smoothing=config.label_smoothing
+        )
+        metrics = {"text": loss, "text_nll": -masked_mean(scores.log_probs, learned)}
+        metrics["text_accuracy"] = share_right(scores, learned)
+        metrics["tokens"] = num_tokens(batch)
+        if model.soft_mem is not None:
+            h_soft = rows_of(hidden, batch.suffix, references.shape[1])
+            gaussian = model.soft_mem(h_soft)
+            soft = sample(gaussian, jax.random.split(noise_key, len(references)))
+            acting = executor_hidden(executor, executor_batch, soft[origin], mesh)
+            scores, learned = score_completion(executor, acting, executor_batch, executor_spots, mesh)
+            metrics["action_accuracy"] = share_right(scores, learned)
+            metrics["executor_tokens"] = num_tokens(executor_batch)
+            metrics["action"] = masked_mean(-scores.log_probs, learned & guided[origin][:, None])
+            alignment = semantic_alignment(
+                gaussian.mu, jnp.maximum(references, 0), references >= 0, executor.embedding[...]
+            )
+            metrics["latent"] = masked_mean(alignment, guided)
+            if recalled is not None and batch.pictures is not None and executor.config.vision is not None:
+                seen = see(executor.vision, batch.pictures)
+                shown = perceptual_alignment(gaussian.mu, seen, recalled)
+                metrics["perceptual"] = masked_mean(shown, guided & recalled.any(1))
+                loss += config.latent * metrics["perceptual"]
+            metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
+            loss += config.action * metrics["action"] + config.latent * metrics["latent"]
+            loss += config.orthogonality * metrics["orth"]
+            if model.soft_mem.config.stochastic:
+                metrics["entropy"] = -masked_mean(entropy_per_dimension(gaussian).mean(-1), guided)
+                loss += config.entropy * metrics["entropy"]
+        metrics["loss"] = loss
+        return loss, metrics
+
+    def compiler_step(
+        frozen: Params, state: TrainState, executor_state: Params, data: CompilerBatch[jax.Array], key: jax.Array
+    ) -> tuple[TrainState, Metrics]:
+        gradients, metrics = jax.grad(loss_of, has_aux=True)(state.trainable, frozen, executor_state, data, key)
+        metrics["grad_norm"] = optax.global_norm(gradients)
+        return apply_gradients(optimizer, state, gradients), metrics
+
+    # An argument and not a constant of the program, which would hold it whole on every device.
+    return functools.partial(_jitted(compiler_step, places, 1), frozen)
+
+
+Step = Callable[..., tuple[TrainState, Metrics]]
+
+
+class SupervisedStage(abc.ABC, Generic[Model]):
+    """A stage of supervised training in rounds of `sft.steps` steps; the learning rate falls over all of them.
+
+    A subclass sets `start` and `work`.
+
+    Args:
+        run: of which this is a stage.
+        name: its folder in that of the run.
+        number: tells its randomness from that of other stages.
+        sft: how it is trained in a round.
+        rounds: of which the last one ends the stage.
+
+    Attributes:
+        start: the state before the first step, of which a resumed stage uses the shapes alone.
+        work: see `throughput`.
+    """
+
+    start: TrainState
+    work: dict[str, float]
+
+    def __init__(self, run: Run, name: str, number: int, sft: SFTConfig, rounds: int):
+        self.run, self.name, self.number, self.sft, self.rounds = run, name, number, sft, rounds
+        self.optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
+
+    @abc.abstractmethod
+    def length(self, sample: Sample) -> int:
+        """About how long its row is; rows of one batch are about as long."""
+
+    @abc.abstractmethod
+    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> Any:
+        """The batch of these samples."""
+
+    @abc.abstractmethod
+    def step(self, state: TrainState, batch: Any, key: jax.Array) -> tuple[TrainState, Metrics]:
+        """One step."""
+
+    @abc.abstractmethod
+    def model(self, state: TrainState) -> Model:
+        """The model in this state."""
+
+    @abc.abstractmethod
+    def own(self, number: int, model: Model, games: Games) -> list[Sample]:
+        """Samples of the episodes that the model plays in a round."""
+
+    def train(self, samples: Sequence[Sample], done: int = 1) -> Model:
+        """The model, trained on from where it is to the end of round `done`."""
+        last = self.sft.steps * done
+        state = run_loop(
+            self.name, self.run.folder, self.run.config, self.start, self._numbered_step,
+            num_steps=last, checkpoint_every=self.sft.checkpoint_every,
+            batches_from=functools.partial(self._batches, samples, last), work=self.work,
+        )  # fmt: skip
+        return self.model(state)
+
+    def corrected(self, samples: Sequence[Sample], model: Model, games: Games) -> Model:
+        """`model` after rounds of play and training, on its own samples of all rounds so far and as many teacher's."""
+        own: list[Sample] = []
+        for number in range(self.rounds):
+            own += self.own(number, model, games)
+            others: np.ndarray = np.random.default_rng((self.run.config.seed, 6, number)).permutation(len(samples))
+            model = self.train([*own, *(samples[i] for i in others[: len(own)])], number + 1)
+        return model
+
+    def _numbered_step(self, state: TrainState, number: int, batch: Any) -> tuple[TrainState, Metrics]:
+        return self.step(state, batch, self.run.place.whole(step_key(self.run.config, self.number, number)))
+
+    def _batches(self, samples: Sequence[Sample], last: int, first: int) -> Iterator[Any]:
+        seed, lengths = self.run.config.seed, list(map(self.length, samples))
+        order = batches(lengths, self.sft.batch_size, seed=seed + self.number - 1, first_step=first, num_steps=last)
+        for step, indices in enumerate(order, first):
+            yield self.batch([samples[i] for i in indices], np.random.default_rng((seed, self.number, step)))
+
+
+class ExecutorStage(SupervisedStage[Decoder]):
+    """Trains an executor on all input formats that will be compared."""
+
+    def __init__(self, run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1):
+        super().__init__(run, name, number, sft, rounds)
+        config, place, axes = run.config, run.place, parameter_axes(executor)
+        self._top = config.model.executor_lora if executor.lora else None
+        self._graph, params, frozen = split_executor(executor)
+        self._frozen = place.params(frozen, axes)
+        self._reader = picture_reader(config, "executor", executor, run.tokenizer)
+        self.start, places = fresh_state(self.optimizer, params, axes, place)
+        self._step: Step = place.scoped(
+            make_executor_step(
+                self._graph, self._frozen, self.optimizer, sft, top=self._top, places=places, mesh=config.mesh
+            )
+        )
+        if self._top is not None:
+            bare: Decoder = nnx.merge(self._graph, params, frozen)
+            bare_graph = nnx.split(remove_lora(bare))[0]
+            self._below = place.scoped(make_below(bare_graph, self._frozen, self._top))
+        self.work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=not executor.lora)}
+
+    def length(self, sample: Sample) -> int:
+        """As `SupervisedStage.length`, in characters."""
+        turns = sample.view[2]
+        return sum(map(len, turns[-1])) + sum(len(action) for action, _ in turns) if turns else 0
+
+    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
+        """Rows in a drawn format, and the tokens that stand in the places of soft tokens."""
+        config, tokenizer = self.run.config, self.run.tokenizer
+        kinds, shares = input_formats(config.data.without_memory)
+        kind = kinds[random.choice(len(kinds), p=shares)]
+        batch = executor_batch(tokenizer, samples, kind, config, random, reader=self._reader)
+        references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
+        read = batch, references, spots_of(batch, ACTION_MULTIPLE)
+        return ExecutorBatch(*self.run.place.batch(filled(read, self.run.place)))
+
+    def step(self, state: TrainState, batch: ExecutorBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
+        """As `SupervisedStage.step`."""
+        return self._step(state, batch, key)
+
+    def model(self, state: TrainState) -> Decoder:
+        """As `SupervisedStage.model`."""
+        return nnx.merge(self._graph, state.trainable, self._frozen)
+
+    def _batches(self, samples: Sequence[Sample], last: int, first: int) -> Iterator[Any]:
+        """Over frozen layers every epoch has the batches of the first; what these layers give for one is kept."""
+        if self._top is None:
+            yield from super()._batches(samples, last, first)
+            return
+        seed, per_epoch = self.run.config.seed + self.number, max(1, len(samples) // self.sft.batch_size)
+        per_epoch = min(per_epoch, self.sft.num_batches or per_epoch)
+        kept: dict[int, ExecutorBatch[Any]] = {}
+        for step in range(first, last):
+            number = first_seen(step, per_epoch, seed)
+            batch = kept.get(number)
+            if batch is None:
+                (batch,) = super()._batches(samples, number + 1, number)
+                key = self.run.place.whole(step_key(self.run.config, self.number, number))
+                batch = batch._replace(below=self._below(batch.rows, batch.references, key))
+                if last > per_epoch:
+                    kept[number] = batch
+            yield batch
+
+    def own(self, number: int, model: Decoder, games: Games) -> list[Sample]:
+        """As `SupervisedStage.own`."""
+        executor = make_executor(self.run.config, model, self.run.tokenizer)
+        return own_commands(games, executor, number, self.run.folder / self.name)
+
+
+class CompilerStage(SupervisedStage[CompilerModel]):
+    """Trains a compiler on the teacher's outputs, the executor frozen."""
+
+    def __init__(
+        self, run: Run, executor: Decoder, model: CompilerModel, name: str, number: int, correction: CorrectionConfig
+    ):
+        super().__init__(run, name, number, correction.sft, correction.rounds)
+        config, place, axes = run.config, run.place, parameter_axes(model)
+        self._executor = executor
+        self._readers = (
+            picture_reader(config, "compiler", model.decoder, run.tokenizer),
+            picture_reader(config, "executor", executor, run.tokenizer),
+        )
+        self._graph, params, frozen = split_model(config, model)
+        self._frozen = place.params(frozen, axes)
+        executor_graph, executor_state = nnx.split(executor)
+        self._executor_state = place.params(executor_state, parameter_axes(executor))
+        self.start, places = fresh_state(self.optimizer, params, axes, place)
+        self._step: Step = place.scoped(
+            make_compiler_step(
+                self._graph, self._frozen, executor_graph, self.optimizer, self.sft, places=places, mesh=config.mesh
+            )
+        )
+        self.work = {
+            "tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora),
+            "executor_tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=False),
+        }
+
+    def length(self, sample: Sample) -> int:
+        """As `SupervisedStage.length`, in characters."""
+        return len(sample.compiler_prompt) + len(sample.output)
+
+    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> CompilerBatch[np.ndarray]:
+        """What both models read; the executor reads a share of the samples, those with guidance first."""
+        batch = compiler_batch(
+            self.run.tokenizer, samples, self.run.config, self.sft.action_share, random, self._readers
+        )
+        return CompilerBatch(*self.run.place.batch(filled(batch, self.run.place)))
+
+    def step(self, state: TrainState, batch: CompilerBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
+        """As `SupervisedStage.step`."""
+        return self._step(state, self._executor_state, batch, key)
+
+    def model(self, state: TrainState) -> CompilerModel:
+        """As `SupervisedStage.model`."""
+        return nnx.merge(self._graph, state.trainable, self._frozen)
+
+    def own(self, number: int, model: CompilerModel, games: Games) -> list[Sample]:
+        """As `SupervisedStage.own`."""
+        config = self.run.config
+        executor, compiler = Bundle(config, self.run.tokenizer, self._executor, model).acting()
+        acts: Acts = games.tasks.follower if config.data.commands else executor
+        return own_episodes(games, compiler, acts, number, self.run.folder / self.name)
+
+
+def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
+    """The executor, trained on all input formats that will be compared."""
+    config, place = run.config, run.place
+    with place.on_host():
+        executor = executor_of(config, new_decoder(config, run.tokenizer, "executor", config.seed + 1, place))
+    if not config.executor_sft.steps:  # no optimizer state for what is not trained
+        nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
+        return executor
+    return ExecutorStage(run, executor, "executor", 1, config.executor_sft).train(samples)
+
+
+def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, games: Games) -> Decoder:
+    """The executor after rounds of SFT on the states that its own commands lead to; it is frozen afterwards."""
+    correction = run.config.executor_correction
+    stage = ExecutorStage(run, executor, "executor_correction", 7, correction.sft, correction.rounds)
+    return stage.corrected(samples, executor, games)
+
+
+def train_compiler(
+    run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
+) -> CompilerModel:
+    """The compiler after SFT on the teacher's outputs, the executor frozen; a new one, or `model` trained on."""
+    if model is None:
+        with run.place.on_host():
+            model = new_compiler(run.config, run.tokenizer, executor, run.place)
+    once = CorrectionConfig(sft=run.config.compiler_sft)
+    return CompilerStage(run, executor, model, "compiler", 2, once).train(samples)
+
+
+def correct_compiler(
+    run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel, games: Games
+) -> CompilerModel:
+    """The compiler after rounds of SFT on its own episodes of all rounds so far, and as many of the teacher's."""
+    stage = CompilerStage(run, executor, model, "correction", 4, run.config.correction)
+    return stage.corrected(samples, model, games)

@@ -1,1 +1,0 @@
-"""Where models and tokenizers come from: made from scratch, or read from published files."""
