@@ -19,6 +19,8 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COUNTS = ROOT / "tests/prose_counts.json"
+MAX_SLACK = 100
+"""Offenders that may go before the counts are recorded anew, so that side-by-side changes do not conflict."""
 FOLDERS = ("embodied_mem", "embodied_mem_verifiers", "examples", "experiments")
 
 NOMINAL = set(
@@ -133,7 +135,8 @@ def test_offenders_only_become_fewer():
     recorded = json.loads(COUNTS.read_text())
     more = {rule: (recorded[rule], count) for rule, count in counts.items() if count > recorded[rule]}
     assert not more, f"new offenders (recorded, now): {more}; list them: python tests/test_prose.py RULE [FOLDER]"
-    assert counts == recorded, "fewer offenders than recorded: run `python tests/test_prose.py record`"
+    slack = sum(recorded.values()) - sum(counts.values())
+    assert slack <= MAX_SLACK, f"{slack} offenders fewer than recorded: run `python tests/test_prose.py record`"
 
 
 def test_the_list_of_the_fields_words_is_short():

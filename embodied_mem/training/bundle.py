@@ -153,12 +153,12 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
     if weights:
         sources = dataclasses.replace(config, model=dataclasses.replace(config.model, weights=weights))
     place, tokenizer = placement(config), load_tokenizer(directory / "tokenizer.json")
-    stored = _opened(directory / "weights.safetensors")
+    stored = _open_weights(directory / "weights.safetensors")
     shape, base = _decoder_of(stored, sources, tokenizer, place, "executor")
-    executor = _filled("executor", lambda: executor_of(config, _new(shape)), stored, base, place)
+    executor = _fill("executor", lambda: executor_of(config, _new(shape)), stored, base, place)
     std = embedding_std(executor.embedding[...])
     shape, base = _decoder_of(stored, sources, tokenizer, place, "compiler")
-    model = _filled(
+    model = _fill(
         "compiler",
         lambda: compiler_of(config, _new(shape), executor.config.width, std),
         stored, {("decoder", *path): leaf for path, leaf in base.items()}, place,
@@ -225,7 +225,7 @@ class _Stored:
         return placed
 
 
-def _opened(path: pathlib.Path) -> _Stored:
+def _open_weights(path: pathlib.Path) -> _Stored:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -273,7 +273,7 @@ def _check_published(path: pathlib.Path, config: Config, role: str, files: Mappi
         raise CheckpointError(f"{needs}, got {source} with {found}; {option}")
 
 
-def _filled(
+def _fill(
     role: str, make: Callable[[], Module], stored: _Stored, base: Mapping[Path, jax.Array], place: Placement
 ) -> Module:
     """What `make` makes, with every array from `base` or else from the file, and with none that it made."""

@@ -291,7 +291,7 @@ def compiler_batch(
     return CompilerBatch(compiling, references, guided, acting, origin, *spots, recalled)
 
 
-def filled(batch: Iterable[HostBatch | np.ndarray | None], place: Placement) -> tuple[Any, ...]:
+def fill_batch(batch: Iterable[HostBatch | np.ndarray | None], place: Placement) -> tuple[Any, ...]:
     """A batch with rows that nothing is learned from, up to a number that the mesh can split: `Batch`es, and arrays
     [B, ...] whose further rows are zero."""
     parts: list[HostBatch | np.ndarray | None] = []

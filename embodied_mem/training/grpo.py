@@ -1,7 +1,11 @@
 """GRPO of the compiler: groups of episodes from one start, binary reward, clipped ratio over text and soft tokens.
 
-    samples, statistics = episodes_to_samples(trajectories, rewards, group_size)
-    gradients = accumulate(...)
+    model = train_grpo(run, model, executor, games)             # the stage: play, advantages, updates; it resumes
+
+    advantages, num_equal = advantages_of(trajectories, group_size)
+    samples = policy_samples(trajectories, advantages, soft_shape, soft_id)
+    gradients, metrics = accumulate(gradient, trainable, frozen, samples, microbatch, pad_id)
+    state = update(state, gradients)
 
 For group g of K trajectories with rewards r in {0, 1} (MemCompiler eq. 8, Table 7):
 
@@ -381,107 +385,97 @@ def accumulate(
 
 
 def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) -> CompilerModel:
-    """The compiler after GRPO on the training tasks; the executor acts greedily and stays frozen."""
-    return GRPOStage(run, model, executor, games).train()
-
-
-class GRPOStage:
-    """Plays groups of episodes by the compiler as it is, and moves it by what they earned.
+    """Train the compiler by GRPO on the training tasks; the executor acts greedily and stays frozen.
 
     Raises:
         InvalidInputError: too few envs for a batch of episodes.
     """
+    config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
+    num_episodes, num_envs = rl.num_tasks * rl.group_size, games.tasks.rollout.num_envs
+    if num_envs < num_episodes:
+        raise InvalidInputError(f"envs: expected {num_episodes} for a batch, got {num_envs}")
+    graph, params, frozen = split_model(config, model)
+    frozen = place.params(frozen, axes)
+    # From here on the executor only acts; what is frozen of the compiler lies in both layouts.
+    acting = acting_placement(config)
+    nnx.update(executor, acting.params(nnx.state(executor), parameter_axes(executor)))
+    frozen_acting = acting.params(frozen, axes)
+    schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
+    optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
+    first = place.params(params, axes)
+    start, places = fresh_state(optimizer, params, axes, place)
+    sharded_gradient: Callable[..., tuple[Params, Metrics]] = place.scoped(
+        make_grpo_gradient(graph, rl, places=places and places.trainable, mesh=config.mesh)
+    )
+    update = place.scoped(make_grpo_update(optimizer, places))
+    max_gap = max_log_prob_gap(model.decoder.config.dtype)
+    ids, soft_shape = special_ids(run.tokenizer), (config.memory.num_soft, executor.config.width)
+    rows = place.rows(rl.microbatch)
 
-    def __init__(self, run: Run, model: CompilerModel, executor: Decoder, games: Games):
-        self._run, self._executor, self._games = run, executor, games
-        config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
-        needed, num_envs = rl.num_tasks * rl.group_size, games.tasks.rollout.num_envs
-        if num_envs < needed:
-            raise InvalidInputError(f"envs: expected {needed} for a batch, got {num_envs}")
-        self._graph, params, frozen = split_model(config, model)
-        self._frozen = place.params(frozen, axes)
-        # From here on the executor only acts; what is frozen of the compiler lies in both layouts.
-        self._acting = acting_placement(config)
-        nnx.update(executor, self._acting.params(nnx.state(executor), parameter_axes(executor)))
-        self._frozen_acting = self._acting.params(self._frozen, axes)
-        schedule = cosine(rl.learning_rate, rl.min_learning_rate, max(rl.steps * rl.minibatches, 1))
-        optimizer = make_optimizer(schedule, rl.weight_decay, rl.max_grad_norm, b2=0.95, eps=1e-5)
-        self._first = place.params(params, axes)
-        self._start, places = fresh_state(optimizer, params, axes, place)
-        self._gradient: Callable[..., tuple[Params, Metrics]] = place.scoped(
-            make_grpo_gradient(self._graph, rl, places=places and places.trainable, mesh=config.mesh)
-        )
-        self._update = place.scoped(make_grpo_update(optimizer, places))
-        self._max_gap = max_log_prob_gap(model.decoder.config.dtype)
-        self._work = {"tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora)}
+    def gradient(trainable: Params, frozen: Params, data: PolicyBatch[np.ndarray], totals: Totals) -> Any:
+        return sharded_gradient(trainable, frozen, place.batch(data), totals)
 
-    def train(self) -> CompilerModel:
-        """The compiler after all updates."""
-        run, rl = self._run, self._run.config.grpo
-        state = run_loop(
-            "grpo", run.folder, run.config, self._start, self.step,
-            num_steps=rl.steps, checkpoint_every=rl.checkpoint_every, work=self._work,
-        )  # fmt: skip
-        return nnx.merge(self._graph, state.trainable, self._frozen)
+    def drift(samples: Sequence[PolicySample]) -> dict[str, float]:
+        """Estimate how far the policy has gone from where it started, on one microbatch that it has just sampled.
 
-    def step(self, state: TrainState, step: int, _: None) -> tuple[TrainState, Metrics]:
-        """One batch of episodes and the updates by it."""
-        run, rl = self._run, self._run.config.grpo
-        current = nnx.merge(self._graph, state.trainable, self._frozen)
-        random = np.random.default_rng((run.config.seed, 3, step))
+        KL(policy || start): of text in nats per token, r - 1 - log r with r = pi_start / pi; of soft tokens in nats per
+        dimension, -log r.
+        """
+        _, values = accumulate(gradient, first, frozen, samples, rows, ids.pad)
+        text = {"text_kl_to_start": values["text_approximate_kl"]}
+        return text | ({"soft_kl_to_start": -values["soft_log_ratio"]} if "soft_log_ratio" in values else {})
+
+    def step(state: TrainState, number: int, _: None) -> tuple[TrainState, Metrics]:
+        """Play one batch of episodes and update by it."""
+        current = nnx.merge(graph, state.trainable, frozen)
+        random = np.random.default_rng((config.seed, 3, number))
         started = time.perf_counter()
-        trajectories = self._play(nnx.merge(self._graph, state.trainable, self._frozen_acting), step, random)
+        sampler = nnx.merge(graph, state.trainable, frozen_acting)
+        trajectories = _play_groups(run, sampler, executor, games, number, random)
         rollout_s = time.perf_counter() - started
-        advantages, equal = advantages_of(rewarded(run.config, trajectories, step), rl.group_size)
+        advantages, equal = advantages_of(assign_rewards(config, trajectories, number), rl.group_size)
         metrics = rollout_metrics(trajectories) | {"equal_share": equal / rl.num_tasks, "rollout_s": rollout_s}
-        soft_shape, ids = (run.config.memory.num_soft, self._executor.config.width), special_ids(run.tokenizer)
         samples = policy_samples(trajectories, advantages, soft_shape, ids.soft)
         refuse_stale(samples, weights_version(current.decoder, current.soft_mem))
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
         metrics |= {"samples": len(samples), "tokens": 0}
         if samples:
-            metrics |= self._from_start([samples[i] for i in parts[0][: rl.microbatch]])
-        for number, part in enumerate(part for part in parts if len(part)):
+            metrics |= drift([samples[i] for i in parts[0][: rl.microbatch]])
+        for index, part in enumerate(part for part in parts if len(part)):
             gradients, values = accumulate(
-                self._gradient_of, state.trainable, self._frozen, [samples[i] for i in part],
-                run.place.rows(rl.microbatch), ids.pad, max_gap=math.inf if number else self._max_gap,
+                gradient, state.trainable, frozen, [samples[i] for i in part], rows, ids.pad,
+                max_gap=math.inf if index else max_gap,
             )  # fmt: skip
-            state = self._update(state, gradients)
+            state = update(state, gradients)
             gap = metrics.get("log_prob_gap", values["log_prob_gap"])  # of the first minibatch, where it should be 0
             metrics |= values | {"log_prob_gap": gap, "tokens": metrics["tokens"] + values["tokens"]}
         return state, metrics
 
-    def _from_start(self, samples: Sequence[PolicySample]) -> dict[str, float]:
-        """How far the policy has gone from where it started, estimated on one microbatch that it has just sampled.
-
-        KL(policy || start): of text in nats per token, r - 1 - log r with r = pi_start / pi; of soft tokens in nats per
-        dimension, -log r.
-        """
-        rows, pad = self._run.place.rows(self._run.config.grpo.microbatch), special_ids(self._run.tokenizer).pad
-        _, values = accumulate(self._gradient_of, self._first, self._frozen, samples, rows, pad)
-        drift = {"text_kl_to_start": values["text_approximate_kl"]}
-        return drift | ({"soft_kl_to_start": -values["soft_log_ratio"]} if "soft_log_ratio" in values else {})
-
-    def _gradient_of(
-        self, trainable: Params, frozen: Params, data: PolicyBatch[np.ndarray], totals: Totals
-    ) -> tuple[Params, Metrics]:
-        return self._gradient(trainable, frozen, self._run.place.batch(data), totals)
-
-    def _play(self, model: CompilerModel, step: int, random: np.random.Generator) -> list[Trajectory]:
-        """Episodes of drawn tasks, in groups, by models of their own, whose kept prompts make room for the update."""
-        run, games, config, rl = self._run, self._games, self._run.config, self._run.config.grpo
-        tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
-        sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
-        compiler = make_compiler(config, model, run.tokenizer, **sampling)
-        return play(
-            games.tasks.rollout, make_executor(config, self._executor, run.tokenizer),
-            delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
-            seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
-            top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
-        )  # fmt: skip
+    work = {"tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora)}
+    state = run_loop(
+        "grpo", run.folder, config, start, step,
+        num_steps=rl.steps, checkpoint_every=rl.checkpoint_every, work=work,
+    )  # fmt: skip
+    return nnx.merge(graph, state.trainable, frozen)
 
 
-def rewarded(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
+def _play_groups(
+    run: Run, model: CompilerModel, executor: Decoder, games: Games, step: int, random: np.random.Generator
+) -> list[Trajectory]:
+    """Play drawn tasks in groups, by models of their own, whose kept prompts make room for the update."""
+    config, rl = run.config, run.config.grpo
+    tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
+    sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
+    compiler = make_compiler(config, model, run.tokenizer, **sampling)
+    return play(
+        games.tasks.rollout, make_executor(config, executor, run.tokenizer),
+        delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
+        seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
+        top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
+    )  # fmt: skip
+
+
+def assign_rewards(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
     """Whose reward each trajectory earns: its own, or under `grpo.rewards=shuffled` that of any one of the batch."""
     count = len(trajectories)
     shuffled = config.grpo.rewards == "shuffled"

@@ -404,7 +404,7 @@ def split_model(config: Config, model: CompilerModel) -> tuple[nnx.GraphDef[Comp
 def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings: Any) -> MemoryCompiler:
     """The acting compiler of a model under this configuration, on the devices where it acts."""
     place = acting_placement(config)
-    acting = moved(model, place)
+    acting = move_model(model, place)
     return MemoryCompiler(
         acting.decoder, acting.soft_mem, tokenizer,
         max_tokens=config.model.max_compiler_tokens, placement=place, marks=config.memory.compiler_marks,
@@ -416,14 +416,14 @@ def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **set
     """The acting executor under this configuration, on the devices where it acts."""
     place = acting_placement(config)
     return Executor(
-        moved(executor, place), tokenizer,
+        move_model(executor, place), tokenizer,
         max_action_tokens=config.model.max_action_tokens, placement=place,
         format=executor_format(config, tokenizer), reader=picture_reader(config, "executor", executor, tokenizer),
         **settings,
     )  # fmt: skip
 
 
-def moved(model: Model, place: Placement) -> Model:
+def move_model(model: Model, place: Placement) -> Model:
     """The model with its arrays where `place` puts them: itself if they are there, else another module."""
     graph, state = nnx.split(model)
     places = place.shardings(state, parameter_axes(model))

@@ -1,5 +1,12 @@
 """Supervised training: the executor learns to act in every format, then the compiler learns from the teacher.
 
+    executor = train_executor(run, samples)
+    executor = correct_executor(run, samples, executor, games)
+    model = train_compiler(run, samples, executor)
+    model = correct_compiler(run, samples, executor, model, games)
+
+Each is a stage: a loop over one jitted step (`loop.run_loop`), which resumes from its own checkpoints.
+
     step = make_executor_step(graphdef, frozen, optimizer, config)
     state, metrics = step(state, ExecutorBatch(...), key)         # the old state is used up
 
@@ -25,11 +32,10 @@ Rows without guidance have no soft tokens and take part in L_text only (NOACTION
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +59,7 @@ from embodied_mem.models.soft_mem import (
 from embodied_mem.models.vision.pictures import embed_seen
 from embodied_mem.models.vision.qwen_vl_vision import see
 from embodied_mem.training.bundle import Bundle
-from embodied_mem.training.config import ONE_DEVICE, CorrectionConfig, MeshConfig, SFTConfig
+from embodied_mem.training.config import ONE_DEVICE, MeshConfig, SFTConfig
 from embodied_mem.training.data import (
     ACTION_MULTIPLE,
     Batch,
@@ -62,7 +68,7 @@ from embodied_mem.training.data import (
     batches,
     compiler_batch,
     executor_batch,
-    filled,
+    fill_batch,
     first_seen,
     reference_ids,
     spots_of,
@@ -327,238 +333,227 @@ def make_compiler_step(
 
 
 Step = Callable[..., tuple[TrainState, Metrics]]
-
-
-class SupervisedStage(abc.ABC, Generic[Model]):
-    """A stage of supervised training in rounds of `sft.steps` steps; the learning rate falls over all of them.
-
-    A subclass sets `start` and `work`.
-
-    Args:
-        run: of which this is a stage.
-        name: its folder in that of the run.
-        number: tells its randomness from that of other stages.
-        sft: how it is trained in a round.
-        rounds: of which the last one ends the stage.
-
-    Attributes:
-        start: the state before the first step, of which a resumed stage uses the shapes alone.
-        work: see `throughput`.
-    """
-
-    start: TrainState
-    work: dict[str, float]
-
-    def __init__(self, run: Run, name: str, number: int, sft: SFTConfig, rounds: int):
-        self.run, self.name, self.number, self.sft, self.rounds = run, name, number, sft, rounds
-        self.optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
-
-    @abc.abstractmethod
-    def length(self, sample: Sample) -> int:
-        """About how long its row is; rows of one batch are about as long."""
-
-    @abc.abstractmethod
-    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> Any:
-        """The batch of these samples."""
-
-    @abc.abstractmethod
-    def step(self, state: TrainState, batch: Any, key: jax.Array) -> tuple[TrainState, Metrics]:
-        """One step."""
-
-    @abc.abstractmethod
-    def model(self, state: TrainState) -> Model:
-        """The model in this state."""
-
-    @abc.abstractmethod
-    def own(self, number: int, model: Model, games: Games) -> list[Sample]:
-        """Samples of the episodes that the model plays in a round."""
-
-    def train(self, samples: Sequence[Sample], done: int = 1) -> Model:
-        """The model, trained on from where it is to the end of round `done`."""
-        last = self.sft.steps * done
-        state = run_loop(
-            self.name, self.run.folder, self.run.config, self.start, self._numbered_step,
-            num_steps=last, checkpoint_every=self.sft.checkpoint_every,
-            batches_from=functools.partial(self._batches, samples, last), work=self.work,
-        )  # fmt: skip
-        return self.model(state)
-
-    def corrected(self, samples: Sequence[Sample], model: Model, games: Games) -> Model:
-        """`model` after rounds of play and training, on its own samples of all rounds so far and as many teacher's."""
-        own: list[Sample] = []
-        for number in range(self.rounds):
-            own += self.own(number, model, games)
-            others: np.ndarray = np.random.default_rng((self.run.config.seed, 6, number)).permutation(len(samples))
-            model = self.train([*own, *(samples[i] for i in others[: len(own)])], number + 1)
-        return model
-
-    def _numbered_step(self, state: TrainState, number: int, batch: Any) -> tuple[TrainState, Metrics]:
-        return self.step(state, batch, self.run.place.whole(step_key(self.run.config, self.number, number)))
-
-    def _batches(self, samples: Sequence[Sample], last: int, first: int) -> Iterator[Any]:
-        seed, lengths = self.run.config.seed, list(map(self.length, samples))
-        order = batches(lengths, self.sft.batch_size, seed=seed + self.number - 1, first_step=first, num_steps=last)
-        for step, indices in enumerate(order, first):
-            yield self.batch([samples[i] for i in indices], np.random.default_rng((seed, self.number, step)))
-
-
-class ExecutorStage(SupervisedStage[Decoder]):
-    """Trains an executor on all input formats that will be compared."""
-
-    def __init__(self, run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1):
-        super().__init__(run, name, number, sft, rounds)
-        config, place, axes = run.config, run.place, parameter_axes(executor)
-        self._top = config.model.executor_lora if executor.lora else None
-        self._graph, params, frozen = split_executor(executor)
-        self._frozen = place.params(frozen, axes)
-        self._reader = picture_reader(config, "executor", executor, run.tokenizer)
-        self.start, places = fresh_state(self.optimizer, params, axes, place)
-        self._step: Step = place.scoped(
-            make_executor_step(
-                self._graph, self._frozen, self.optimizer, sft, top=self._top, places=places, mesh=config.mesh
-            )
-        )
-        if self._top is not None:
-            bare: Decoder = nnx.merge(self._graph, params, frozen)
-            bare_graph = nnx.split(remove_lora(bare))[0]
-            self._below = place.scoped(make_below(bare_graph, self._frozen, self._top))
-        self.work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=not executor.lora)}
-
-    def length(self, sample: Sample) -> int:
-        """As `SupervisedStage.length`, in characters."""
-        turns = sample.view[2]
-        return sum(map(len, turns[-1])) + sum(len(action) for action, _ in turns) if turns else 0
-
-    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
-        """Rows in a drawn format, and the tokens that stand in the places of soft tokens."""
-        config, tokenizer = self.run.config, self.run.tokenizer
-        kinds, shares = input_formats(config.data.without_memory)
-        kind = kinds[random.choice(len(kinds), p=shares)]
-        batch = executor_batch(tokenizer, samples, kind, config, random, reader=self._reader)
-        references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
-        read = batch, references, spots_of(batch, ACTION_MULTIPLE)
-        return ExecutorBatch(*self.run.place.batch(filled(read, self.run.place)))
-
-    def step(self, state: TrainState, batch: ExecutorBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
-        """As `SupervisedStage.step`."""
-        return self._step(state, batch, key)
-
-    def model(self, state: TrainState) -> Decoder:
-        """As `SupervisedStage.model`."""
-        return nnx.merge(self._graph, state.trainable, self._frozen)
-
-    def _batches(self, samples: Sequence[Sample], last: int, first: int) -> Iterator[Any]:
-        """Over frozen layers every epoch has the batches of the first; what these layers give for one is kept."""
-        if self._top is None:
-            yield from super()._batches(samples, last, first)
-            return
-        seed, per_epoch = self.run.config.seed + self.number, max(1, len(samples) // self.sft.batch_size)
-        per_epoch = min(per_epoch, self.sft.num_batches or per_epoch)
-        kept: dict[int, ExecutorBatch[Any]] = {}
-        for step in range(first, last):
-            number = first_seen(step, per_epoch, seed)
-            batch = kept.get(number)
-            if batch is None:
-                (batch,) = super()._batches(samples, number + 1, number)
-                key = self.run.place.whole(step_key(self.run.config, self.number, number))
-                batch = batch._replace(below=self._below(batch.rows, batch.references, key))
-                if last > per_epoch:
-                    kept[number] = batch
-            yield batch
-
-    def own(self, number: int, model: Decoder, games: Games) -> list[Sample]:
-        """As `SupervisedStage.own`."""
-        executor = make_executor(self.run.config, model, self.run.tokenizer)
-        return own_commands(games, executor, number, self.run.folder / self.name)
-
-
-class CompilerStage(SupervisedStage[CompilerModel]):
-    """Trains a compiler on the teacher's outputs, the executor frozen."""
-
-    def __init__(
-        self, run: Run, executor: Decoder, model: CompilerModel, name: str, number: int, correction: CorrectionConfig
-    ):
-        super().__init__(run, name, number, correction.sft, correction.rounds)
-        config, place, axes = run.config, run.place, parameter_axes(model)
-        self._executor = executor
-        self._readers = (
-            picture_reader(config, "compiler", model.decoder, run.tokenizer),
-            picture_reader(config, "executor", executor, run.tokenizer),
-        )
-        self._graph, params, frozen = split_model(config, model)
-        self._frozen = place.params(frozen, axes)
-        executor_graph, executor_state = nnx.split(executor)
-        self._executor_state = place.params(executor_state, parameter_axes(executor))
-        self.start, places = fresh_state(self.optimizer, params, axes, place)
-        self._step: Step = place.scoped(
-            make_compiler_step(
-                self._graph, self._frozen, executor_graph, self.optimizer, self.sft, places=places, mesh=config.mesh
-            )
-        )
-        self.work = {
-            "tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora),
-            "executor_tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=False),
-        }
-
-    def length(self, sample: Sample) -> int:
-        """As `SupervisedStage.length`, in characters."""
-        return len(sample.compiler_prompt) + len(sample.output)
-
-    def batch(self, samples: Sequence[Sample], random: np.random.Generator) -> CompilerBatch[np.ndarray]:
-        """What both models read; the executor reads a share of the samples, those with guidance first."""
-        batch = compiler_batch(
-            self.run.tokenizer, samples, self.run.config, self.sft.action_share, random, self._readers
-        )
-        return CompilerBatch(*self.run.place.batch(filled(batch, self.run.place)))
-
-    def step(self, state: TrainState, batch: CompilerBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
-        """As `SupervisedStage.step`."""
-        return self._step(state, self._executor_state, batch, key)
-
-    def model(self, state: TrainState) -> CompilerModel:
-        """As `SupervisedStage.model`."""
-        return nnx.merge(self._graph, state.trainable, self._frozen)
-
-    def own(self, number: int, model: CompilerModel, games: Games) -> list[Sample]:
-        """As `SupervisedStage.own`."""
-        config = self.run.config
-        executor, compiler = Bundle(config, self.run.tokenizer, self._executor, model).acting()
-        acts: Acts = games.tasks.follower if config.data.commands else executor
-        return own_episodes(games, compiler, acts, number, self.run.folder / self.name)
+Batches = Callable[[Sequence[Sample], int, int], Iterator[Any]]
+"""(samples, last step, first step) -> batches."""
 
 
 def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
-    """The executor, trained on all input formats that will be compared."""
+    """Train the executor on all input formats that will be compared."""
     config, place = run.config, run.place
     with place.on_host():
         executor = executor_of(config, new_decoder(config, run.tokenizer, "executor", config.seed + 1, place))
     if not config.executor_sft.steps:  # no optimizer state for what is not trained
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         return executor
-    return ExecutorStage(run, executor, "executor", 1, config.executor_sft).train(samples)
+    return executor_training(run, executor, "executor", 1, config.executor_sft)(samples)
 
 
 def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, games: Games) -> Decoder:
-    """The executor after rounds of SFT on the states that its own commands lead to; it is frozen afterwards."""
+    """Train the executor on the states that its own commands lead to, in rounds; it is frozen afterwards."""
     correction = run.config.executor_correction
-    stage = ExecutorStage(run, executor, "executor_correction", 7, correction.sft, correction.rounds)
-    return stage.corrected(samples, executor, games)
+    train = executor_training(run, executor, "executor_correction", 7, correction.sft, correction.rounds)
+
+    def own_samples(number: int, model: Decoder) -> list[Sample]:
+        acting = make_executor(run.config, model, run.tokenizer)
+        return own_commands(games, acting, number, run.folder / "executor_correction")
+
+    return correct_in_rounds(run, samples, executor, correction.rounds, own_samples, train)
 
 
 def train_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
 ) -> CompilerModel:
-    """The compiler after SFT on the teacher's outputs, the executor frozen; a new one, or `model` trained on."""
+    """Train a new compiler, or `model` further, on the teacher's outputs with the executor frozen."""
     if model is None:
         with run.place.on_host():
             model = new_compiler(run.config, run.tokenizer, executor, run.place)
-    once = CorrectionConfig(sft=run.config.compiler_sft)
-    return CompilerStage(run, executor, model, "compiler", 2, once).train(samples)
+    return compiler_training(run, executor, model, "compiler", 2, run.config.compiler_sft)(samples)
 
 
 def correct_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel, games: Games
 ) -> CompilerModel:
-    """The compiler after rounds of SFT on its own episodes of all rounds so far, and as many of the teacher's."""
-    stage = CompilerStage(run, executor, model, "correction", 4, run.config.correction)
-    return stage.corrected(samples, model, games)
+    """Train the compiler on its own episodes of all rounds so far and as many of the teacher's."""
+    correction = run.config.correction
+    train = compiler_training(run, executor, model, "correction", 4, correction.sft, correction.rounds)
+
+    def own_samples(number: int, model: CompilerModel) -> list[Sample]:
+        acting, compiler = Bundle(run.config, run.tokenizer, executor, model).acting()
+        acts: Acts = games.tasks.follower if run.config.data.commands else acting
+        return own_episodes(games, compiler, acts, number, run.folder / "correction")
+
+    return correct_in_rounds(run, samples, model, correction.rounds, own_samples, train)
+
+
+def correct_in_rounds(
+    run: Run,
+    samples: Sequence[Sample],
+    model: Model,
+    rounds: int,
+    own_samples: Callable[[int, Model], list[Sample]],
+    train: Callable[[Sequence[Sample], int], Model],
+) -> Model:
+    """Alternate play and training: on the model's samples of all rounds so far and as many of the teacher's.
+
+    Args:
+        run: of the models.
+        samples: the teacher's.
+        model: before the first round.
+        rounds: their number.
+        own_samples: (round, model) -> samples of the episodes that the model plays in it.
+        train: (samples, rounds done at its end) -> the model trained to there.
+    """
+    own: list[Sample] = []
+    for number in range(rounds):
+        own += own_samples(number, model)
+        others: np.ndarray = np.random.default_rng((run.config.seed, 6, number)).permutation(len(samples))
+        model = train([*own, *(samples[i] for i in others[: len(own)])], number + 1)
+    return model
+
+
+def executor_training(
+    run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1
+) -> Callable[..., Decoder]:
+    """A function (samples, rounds done at its end = 1) -> the executor trained to there, in folder `name`.
+
+    `number` tells the stage's randomness from that of others. The learning rate falls over all rounds.
+    """
+    config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(executor)
+    top = config.model.executor_lora if executor.lora else None
+    graph, params, frozen = split_executor(executor)
+    frozen = place.params(frozen, axes)
+    reader = picture_reader(config, "executor", executor, tokenizer)
+    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
+    start, places = fresh_state(optimizer, params, axes, place)
+    step: Step = place.scoped(
+        make_executor_step(graph, frozen, optimizer, sft, top=top, places=places, mesh=config.mesh)
+    )
+    work = {"tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=not executor.lora)}
+
+    def length(sample: Sample) -> int:
+        turns = sample.view[2]
+        return sum(map(len, turns[-1])) + sum(len(action) for action, _ in turns) if turns else 0
+
+    def batch(samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
+        """Make rows in a drawn format, and the tokens that stand in the places of soft tokens."""
+        kinds, shares = input_formats(config.data.without_memory)
+        kind = kinds[random.choice(len(kinds), p=shares)]
+        rows = executor_batch(tokenizer, samples, kind, config, random, reader=reader)
+        references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
+        return ExecutorBatch(*place.batch(fill_batch((rows, references, spots_of(rows, ACTION_MULTIPLE)), place)))
+
+    whole = functools.partial(_batches, run, number, sft, length, batch)
+    if top is None:
+        batches_of: Batches = whole
+    else:
+        bare: Decoder = nnx.merge(graph, params, frozen)
+        below = place.scoped(make_below(nnx.split(remove_lora(bare))[0], frozen, top))
+        batches_of = functools.partial(_cached_batches, run, number, sft, whole, below)
+    state_after = functools.partial(_train_rounds, run, name, number, sft, start, step, batches_of, work)
+    return lambda samples, done=1: nnx.merge(graph, state_after(samples, done).trainable, frozen)
+
+
+def compiler_training(
+    run: Run, executor: Decoder, model: CompilerModel, name: str, number: int, sft: SFTConfig, rounds: int = 1
+) -> Callable[..., CompilerModel]:
+    """A function (samples, rounds done at its end = 1) -> the compiler trained to there, the executor frozen."""
+    config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(model)
+    readers = (
+        picture_reader(config, "compiler", model.decoder, tokenizer),
+        picture_reader(config, "executor", executor, tokenizer),
+    )
+    graph, params, frozen = split_model(config, model)
+    frozen = place.params(frozen, axes)
+    executor_graph, executor_state = nnx.split(executor)
+    executor_state = place.params(executor_state, parameter_axes(executor))
+    optimizer = sft_optimizer(dataclasses.replace(sft, steps=sft.steps * rounds))
+    start, places = fresh_state(optimizer, params, axes, place)
+    with_executor: Step = place.scoped(
+        make_compiler_step(graph, frozen, executor_graph, optimizer, sft, places=places, mesh=config.mesh)
+    )
+    work = {
+        "tokens": flops_per_token(model.decoder.config, MEAN_LENGTH, trained=not config.model.lora),
+        "executor_tokens": flops_per_token(executor.config, MEAN_LENGTH, trained=False),
+    }
+
+    def step(state: TrainState, data: CompilerBatch[np.ndarray], key: jax.Array) -> tuple[TrainState, Metrics]:
+        return with_executor(state, executor_state, data, key)
+
+    def length(sample: Sample) -> int:
+        return len(sample.compiler_prompt) + len(sample.output)
+
+    def batch(samples: Sequence[Sample], random: np.random.Generator) -> CompilerBatch[np.ndarray]:
+        rows = compiler_batch(tokenizer, samples, config, sft.action_share, random, readers)
+        return CompilerBatch(*place.batch(fill_batch(rows, place)))
+
+    batches_of = functools.partial(_batches, run, number, sft, length, batch)
+    state_after = functools.partial(_train_rounds, run, name, number, sft, start, step, batches_of, work)
+    return lambda samples, done=1: nnx.merge(graph, state_after(samples, done).trainable, frozen)
+
+
+def _train_rounds(
+    run: Run,
+    name: str,
+    number: int,
+    sft: SFTConfig,
+    start: TrainState,
+    step: Step,
+    batches_of: Batches,
+    work: Mapping[str, float],
+    samples: Sequence[Sample],
+    done: int,
+) -> TrainState:
+    """Run a stage to the end of round `done`; a resumed one uses the shapes of `start` alone."""
+
+    def numbered_step(state: TrainState, index: int, batch: Any) -> tuple[TrainState, Metrics]:
+        return step(state, batch, run.place.whole(step_key(run.config, number, index)))
+
+    last = sft.steps * done
+    return run_loop(
+        name, run.folder, run.config, start, numbered_step,
+        num_steps=last, checkpoint_every=sft.checkpoint_every,
+        batches_from=functools.partial(batches_of, samples, last), work=work,
+    )  # fmt: skip
+
+
+def _batches(
+    run: Run,
+    number: int,
+    sft: SFTConfig,
+    length: Callable[[Sample], int],
+    batch: Callable[[Sequence[Sample], np.random.Generator], Any],
+    samples: Sequence[Sample],
+    last: int,
+    first: int,
+) -> Iterator[Any]:
+    """Yield the batches of steps `first` to `last` - 1; rows of one batch are about as long, in characters."""
+    seed, lengths = run.config.seed, list(map(length, samples))
+    order = batches(lengths, sft.batch_size, seed=seed + number - 1, first_step=first, num_steps=last)
+    for step, indices in enumerate(order, first):
+        yield batch([samples[i] for i in indices], np.random.default_rng((seed, number, step)))
+
+
+def _cached_batches(
+    run: Run,
+    number: int,
+    sft: SFTConfig,
+    batches_of: Batches,
+    below: Callable[..., Any],
+    samples: Sequence[Sample],
+    last: int,
+    first: int,
+) -> Iterator[Any]:
+    """Yield the batches of the first epoch in every epoch, with what the frozen layers give for each, once computed."""
+    seed, per_epoch = run.config.seed + number, max(1, len(samples) // sft.batch_size)
+    per_epoch = min(per_epoch, sft.num_batches or per_epoch)
+    seen_batches: dict[int, ExecutorBatch[Any]] = {}
+    for step in range(first, last):
+        index = first_seen(step, per_epoch, seed)
+        batch = seen_batches.get(index)
+        if batch is None:
+            (batch,) = batches_of(samples, index + 1, index)
+            key = run.place.whole(step_key(run.config, number, index))
+            batch = batch._replace(below=below(batch.rows, batch.references, key))
+            if last > per_epoch:
+                seen_batches[index] = batch
+        yield batch

@@ -5,7 +5,7 @@
 
 Covers the phases in which the compiler is at work: SFT (backward through compiler and frozen executor), GRPO updates
 (compiler alone) and rollouts (both KV caches, and those of the prompts that are kept), then how long all takes at best
-on the chips of `training.run.forecast`. With `--compile`, the programs of these phases are compiled for as many
+on the chips of `training.forecast`. With `--compile`, the programs of these phases are compiled for as many
 simulated devices as the mesh has, and the compiler's own count of their memory stands beside the formula's. Ends with
 one JSON line.
 """

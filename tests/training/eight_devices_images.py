@@ -56,7 +56,7 @@ def run(place: Placement) -> dict:
     step = make_compiler_step(graph, frozen, executor_graph, optimizer, CONFIG.compiler_sft, places=places)
     readers = reader(model.decoder), reader(executor)
     batch = compiler_batch(tokenizer(), SAMPLES, CONFIG, 1.0, np.random.default_rng(0), readers)
-    batch = CompilerBatch(*place.batch(data.filled(batch, place)))
+    batch = CompilerBatch(*place.batch(data.fill_batch(batch, place)))
     state, metrics = place.scoped(step)(state, executor_state, batch, place.whole(jax.random.key(0)))
     trained = nnx.merge(graph, state.trainable, frozen)
     acting = nnx.merge(executor_graph, executor_state)

@@ -29,7 +29,7 @@ from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
 from embodied_mem.training import grpo, models, optimizers
 from embodied_mem.training.config import Config, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.data import CompilerBatch, ExecutorBatch, Row, filled, pad_rows, spots_of
+from embodied_mem.training.data import CompilerBatch, ExecutorBatch, Row, fill_batch, pad_rows, spots_of
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.sft import make_compiler_step, make_executor_step
 
@@ -81,7 +81,7 @@ def policy_samples() -> list[grpo.PolicySample]:
     samples = []
     for i in range(ROWS):
         prompt, tokens = random.integers(10, 290, size=8).tolist(), random.integers(10, 290, size=4 + i).tolist()
-        row = data.Row(prompt, tokens, [TOKENIZER.soft_id] * NUM_SOFT)
+        row = Row(prompt, tokens, [TOKENIZER.soft_id] * NUM_SOFT)
         log_probs = -5.7 + 0.1 * random.standard_normal(len(tokens)).astype(np.float32)
         soft = 0.02 * random.standard_normal((NUM_SOFT, 32)).astype(np.float32)
         density = np.full(NUM_SOFT, 2.3, np.float32)
@@ -102,7 +102,7 @@ def run(place: Placement) -> dict:
     executor_state = jax.tree.map(jnp.copy, state.trainable)  # the step uses the other up
     weights = SFTConfig(prompt_weight=0.3)
     step = place.scoped(make_executor_step(executor_graph, frozen, keep_gradient, weights, places=places))
-    read = ExecutorBatch(*place.batch(filled((acting, references, spots_of(acting, 16)), place)))
+    read = ExecutorBatch(*place.batch(fill_batch((acting, references, spots_of(acting, 16)), place)))
     state, metrics = step(state, read, key)
     report["executor"] = described(state, metrics)
 
@@ -115,7 +115,7 @@ def run(place: Placement) -> dict:
     some = np.asarray([5, 1, 4, 2], np.int32)  # every row with guidance, which no mesh divides either
     acting = jax.tree.map(lambda array: array[some], acting)
     data = (compiling, references, guided, acting, some, spots_of(compiling, 16), spots_of(acting, 16))
-    data = CompilerBatch(*place.batch(filled(data, place)))
+    data = CompilerBatch(*place.batch(fill_batch(data, place)))
     trainable = jax.tree.map(jnp.copy, state.trainable)
     after, metrics = place.scoped(step)(state, executor_state, data, key)
     report["compiler"] = described(after, metrics) | {"frozen_bytes": held(frozen)}
@@ -171,7 +171,7 @@ def sampled(mesh: MeshConfig) -> dict:
 
     seen._cache_size = write._cache_size
     prompt_cache._write = seen
-    said = rollout(models.moved(model, place), models.moved(acting, place), place)
+    said = rollout(models.move_model(model, place), models.move_model(acting, place), place)
     prompt_cache._write = write
     gathered = re.findall(r"= \w+\[([\d,]*)\]\S* all-gather\(", "\n".join(dict.fromkeys(programs)))
     return said | {"gathered": [[int(size) for size in shape.split(",")] for shape in gathered]}

@@ -136,23 +136,28 @@ def test_a_stage_that_was_stopped_goes_on_to_the_same_numbers(run_of, tmp_path, 
     straight = sft.train_executor(run_of(tmp_path / "straight"), samples())
     whole = run_of(tmp_path / "stopped", checkpoint_every=2)
 
-    step, steps, save = sft.ExecutorStage.step, [], Checkpoints.save
+    make, steps, save = sft.make_executor_step, [], Checkpoints.save
 
     def written(checkpoints, *arguments):
         save(checkpoints, *arguments)
         checkpoints.wait()
 
-    def stopping(*arguments):
-        steps.append(1)
-        if len(steps) > 5:
-            raise KeyboardInterrupt
-        return step(*arguments)
+    def stopping(*arguments, **options):
+        step = make(*arguments, **options)
+
+        def stopped(*arguments):
+            steps.append(1)
+            if len(steps) > 5:
+                raise KeyboardInterrupt
+            return step(*arguments)
+
+        return stopped
 
     monkeypatch.setattr(Checkpoints, "save", written)
-    monkeypatch.setattr(sft.ExecutorStage, "step", stopping)
+    monkeypatch.setattr(sft, "make_executor_step", stopping)
     with pytest.raises(KeyboardInterrupt):
         sft.train_executor(whole, samples())
-    monkeypatch.setattr(sft.ExecutorStage, "step", step)
+    monkeypatch.setattr(sft, "make_executor_step", make)
     resumed = sft.train_executor(whole, samples())
     for one, other in zip(jax.tree.leaves(nnx.state(straight)), jax.tree.leaves(nnx.state(resumed)), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -270,7 +270,7 @@ def test_a_folder_may_change_what_has_not_begun(tmp_path):
 
 def test_a_second_program_in_a_folder_is_refused_and_told_of_the_first(tmp_path):
     code = (
-        "import sys; from embodied_mem.training.run.directory import claim_run; from experiments.configs import load\n"
+        "import sys; from embodied_mem.training.run_folder import claim_run; from experiments.configs import load\n"
         "claim_run(sys.argv[1], load('grpo_cpu')); print('claimed', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "run")]

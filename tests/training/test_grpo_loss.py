@@ -113,7 +113,7 @@ def test_gradient_equals_finite_differences():
 
 
 def test_a_bandit_is_learned():
-    """A softmax over 5 arms, rewarded for arm 3: GRPO with groups of 8 makes it the choice."""
+    """A softmax over 5 arms, assign_rewards for arm 3: GRPO with groups of 8 makes it the choice."""
     logits, key = jnp.zeros(5), jax.random.key(0)
 
     @jax.jit

@@ -24,10 +24,10 @@ from embodied_mem.training.grpo import (
     Totals,
     accumulate,
     advantages_of,
+    assign_rewards,
     make_grpo_gradient,
     policy_batch,
     policy_samples,
-    rewarded,
 )
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.optimizers import TrainState, apply_gradients
@@ -262,13 +262,13 @@ def test_shuffled_rewards_are_those_of_the_batch_in_another_order():
     config = Config(WorldConfig(num_train=4, num_valid=1))
     wins = [i < 5 for i in range(16)]
     trajectories = [Trajectory(0, i, Episode("t", "g", (), won), 0.0, [], [], 0.0, 0.0) for i, won in enumerate(wins)]
-    assert rewarded(config, trajectories, 0) == trajectories
+    assert assign_rewards(config, trajectories, 0) == trajectories
     config = dataclasses.replace(config, grpo=dataclasses.replace(CONFIG, rewards="shuffled"))
-    seeds = [[t.seed for t in rewarded(config, trajectories, step)] for step in range(2)]
+    seeds = [[t.seed for t in assign_rewards(config, trajectories, step)] for step in range(2)]
     assert sorted(seeds[0]) == sorted(seeds[1]) == list(range(16))
     assert seeds[0] != seeds[1]
-    assert [t.seed for t in rewarded(config, trajectories, 0)] == seeds[0]
-    advantages, _ = advantages_of(rewarded(config, trajectories, 0), GROUP)
+    assert [t.seed for t in assign_rewards(config, trajectories, 0)] == seeds[0]
+    advantages, _ = advantages_of(assign_rewards(config, trajectories, 0), GROUP)
     assert set(advantages[:5] > 0) == {True, False}, "no longer those of the winners"
 
 
