@@ -44,8 +44,11 @@ _TALK_WORDS = """
 _TALK = frozenset(_TALK_WORDS.split())
 _GREETINGS = frozenset(("谢谢", "你好", "ありがとう", "ありがとうございます", "こんにちは", "감사합니다", "안녕하세요"))
 
-_BE = re.compile(r"(?<=\bi)['’]m\b|(?<=\bwe)['’]re\b|(?<=\byou)['’]re\b|(?<=\bthey)['’]re\b"
-                 r"|(?:(?<=\bhe)|(?<=\bshe)|(?<=\bit)|(?<=\bthat)|(?<=\bthere))['’]s\b|\b(?:am|is|are)\b")  # fmt: skip
+_BE = re.compile(
+    r"(?:['’](?:(?<=\bi.)m|(?:(?<=\bwe.)|(?<=\byou.)|(?<=\bthey.))re"
+    r"|(?:(?<=\bhe.)|(?<=\bshe.)|(?<=\bit.)|(?<=\bthat.)|(?<=\bthere.))s)|a(?<=\ba)(?:m|re)|i(?<=\bi)s)\b"
+)
+"""Each way begins with a character of its own, so that a search skips what begins with another."""
 _BARE_NOT = re.compile(r"\b(do|does|did|is|are|was|were|ca|wo|has|have|had|should|would|could)nt\b")
 _SHORT_NOT = re.compile(r"n['’]t\b|(?<=\bcan)not\b")
 _DO_NOT = re.compile(r"\b(?:do|does) not\b")

@@ -56,7 +56,7 @@ from .arguments import (
     shown,
 )
 from .chat_writer import Chat, ChatWriter
-from .claims import Claim, claims_in
+from .claims import Claim
 from .conflicts import ChatResolver, ConflictReview
 from .embedders import Embedder, SurvivingEmbedder
 from .episodic import EpisodicMemory
@@ -741,7 +741,7 @@ class LifelongMemory:
         told = [(item, self._told_of(item)) for item in sorted(items, key=lambda item: -item.score)]
         having: dict[str, list[tuple[int, int, Claim]]] = {}  # stem -> time, position and claim of notes that have it
         ending: dict[str, list[tuple[int, int, Claim]]] = {}  # the same, of those that end in it
-        voices: dict[str, str] = {note.speaker: notes.voice(note.speaker) for _, note in told if note is not None}
+        voices = {speaker: notes.voice(speaker) for speaker in {note.speaker for _, note in told if note is not None}}
         for position, (item, note) in enumerate(told):
             if note is not None and item.module == "notes":
                 time = _last_told(note, asked.as_of)
@@ -758,7 +758,7 @@ class LifelongMemory:
             if note is not None and len(having) > 1 and (asked.k is None or position < asked.k + _MORE):
                 time, who = _last_told(note, asked.as_of), voices[note.speaker]
                 alone = item.module == "notes" or note.num_claims == 1
-                for old in notes.claims_of(note) if alone else claims_in(_said(item)):
+                for old in notes.claims_of(note) if alone else notes.claims_in(_said(item)):
                     if words.isdisjoint(old.content):
                         continue
                     # One that follows has the last word of the older one, or ends in one of its words.

@@ -97,7 +97,7 @@ class NoteMemory(RecordedModule):
         self.notes: dict[int, Note] = {}
         self._next = 0
         self._same: dict[tuple[Any, ...], int] = {}
-        self._claims: dict[int, list[Claim]] = {}
+        self._claims: dict[str, list[Claim]] = {}  # of texts that were asked about, until something is removed
         self._denying: set[int] = set()
         self._asking: set[int] = set()
         self._idle: dict[int, frozenset[str]] = {}  # the stems of notes that tell nothing
@@ -184,9 +184,13 @@ class NoteMemory(RecordedModule):
 
     def claims_of(self, note: Note) -> list[Claim]:
         """List the claims of a note."""
-        claims = self._claims.get(note.id)
+        return self.claims_in(note.text)[: note.num_claims]
+
+    def claims_in(self, text: str) -> list[Claim]:
+        """List the claims of a note's text, or of one that stands for a part of it."""
+        claims = self._claims.get(text)
         if claims is None:
-            claims = self._claims[note.id] = claims_in(note.text)[: note.num_claims]
+            claims = self._claims[text] = claims_in(text)
         return claims
 
     def edited(self, number: int, time: int, text: str | None, labels: Mapping[str, Value] | None) -> dict[str, Any]:
@@ -275,7 +279,6 @@ class NoteMemory(RecordedModule):
         if "text" in change:
             note.text, note.ends = change["text"], []
             note.num_claims, note.num_denials = change["claims"], change["denials"]
-            self._claims.pop(note.id, None)
         note.labels = dict(change["labels"]) if "labels" in change else note.labels
         self._same[key_of(note)] = note.id
 
@@ -393,24 +396,23 @@ class NoteMemory(RecordedModule):
 
     def _own_scores(self, query: str, shares: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
         """The scores of the notes that share a word with the query or are similar, without their neighbours'."""
-        words, when = set(words_of(query)), asks_when(query)
-        speakers: dict[str, bool] = {}  # whether the query names them
-        in_conversation = self._conversations.search(content_words(query))
-        scores = {}
-        for number in shares.keys() | cosines.keys():
-            note, share = self.notes[number], shares.get(number, 0.0)
-            score = relevance(share, cosines.get(number, 0.0))
-            if (conversation := self._conversation_of.get(number)) is not None:
-                score += _CONVERSATION * in_conversation.get(conversation, 0.0)
-            if share and note.speaker:
-                if note.speaker not in speakers:
-                    speakers[note.speaker] = not words.isdisjoint(words_of(note.speaker))
-                score += _SPEAKER * speakers[note.speaker]
-            if number in self._asking:
-                score *= _QUESTION
-            if when and number in self._timed:
-                score += _TIME
-            scores[number] = score
+        words, named = set(words_of(query)), {"": False}
+        scores = {number: relevance(share, cosines.get(number, 0.0)) for number, share in shares.items()}
+        scores |= {number: relevance(0.0, cosine) for number, cosine in cosines.items() if number not in shares}
+        if in_conversation := self._conversations.search(content_words(query)):
+            for number in scores.keys() & self._conversation_of.keys():
+                scores[number] += _CONVERSATION * in_conversation.get(self._conversation_of[number], 0.0)
+        for number in shares:
+            speaker = self.notes[number].speaker
+            if speaker not in named:
+                named[speaker] = not words.isdisjoint(words_of(speaker))
+            if named[speaker]:
+                scores[number] += _SPEAKER
+        for number in scores.keys() & self._asking:
+            scores[number] *= _QUESTION
+        if asks_when(query):
+            for number in scores.keys() & self._timed:
+                scores[number] += _TIME
         return scores
 
     def _item(self, note: Note, score: float, share: float, cosine: float, as_of: int | None) -> Item:
@@ -456,6 +458,7 @@ class NoteMemory(RecordedModule):
         An earlier version that names the object goes; what a removed note had ended stays ended.
         """
         self.embedder.clear()
+        self._claims.clear()
         doomed: set[int] = set()
         moved: list[int] = []
         references = 0
@@ -479,7 +482,6 @@ class NoteMemory(RecordedModule):
             note = self.notes.pop(number)
             self._unindex(note)
             self._leave_key(note)
-            self._claims.pop(number, None)
         return {"notes": len(doomed), "references": references}
 
     def _was_said_by(self, selector: Selector, note: Note) -> bool:

@@ -27,7 +27,7 @@ def relevance(share: float, cosine: float) -> float:
         share: of the weight of the query's words, what the text has, in [0, 1].
         cosine: of query and text; below 0 counts as 0.
     """
-    return _OF_WORDS * share + (1 - _OF_WORDS) * min(max(cosine, 0.0), 1.0)
+    return _OF_WORDS * share + (1 - _OF_WORDS) * (0.0 if cosine < 0 else 1.0 if cosine > 1 else cosine)
 
 
 def squashed(score: float) -> float:

@@ -307,10 +307,9 @@ class WordIndex:
         rows = [(self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
         for having, share in sorted(rows, key=lambda row: len(row[0])):
             few = scores and len(having) > COMMON
-            for number in list(scores) if few else having:
-                if count := having.get(number, 0):
-                    part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
-                    scores[number] = scores.get(number, 0.0) + part
+            for number, count in [(n, having[n]) for n in scores if n in having] if few else having.items():
+                part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
+                scores[number] = scores.get(number, 0.0) + part
         return scores
 
     def fork(self) -> WordIndex:
