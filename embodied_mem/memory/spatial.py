@@ -69,31 +69,34 @@ _MAX_PLACE_BYTES, _MAX_NAME_BYTES = 2048, 2047
 
 
 def checked_place(place: Any) -> str:
-    """The name of a place. Raises InvalidInputError for what is none, or too long."""
+    """Check the name of a place."""
     text = checked_text("place", place)
     if len(text.encode()) > _MAX_PLACE_BYTES:
         raise InvalidInputError(f"place: expected at most {_MAX_PLACE_BYTES} bytes, got {len(text.encode())}")
     return text
 
 
-def _unusable(name: str) -> bool:
+def _is_unusable(name: str) -> bool:
     return not name or (4 * len(name) > _MAX_NAME_BYTES and len(name.encode()) > _MAX_NAME_BYTES)
 
 
-def drop_what_is_no_name(event: dict[str, Any], length: int) -> None:
-    """Take away what rules read from a text of this length and no thing can be called: nothing, or half a page."""
+def _drop_unusable_names(event: dict[str, Any], length: int) -> None:
+    """Drop names that no thing can have: empty or very long."""
     facts, complete = event["facts"], event["complete"]
     are_long = False
     if 4 * length > _MAX_NAME_BYTES:
         rows = (*facts, *([name, *held] for name, held in complete))
         are_long = 4 * max(map(len, itertools.chain.from_iterable(rows)), default=0) > _MAX_NAME_BYTES
     if are_long or not (all(map(all, facts)) and all(name and all(held) for name, held in complete)):
-        event["facts"] = [fact for fact in facts if not any(map(_unusable, fact[:3]))]
-        event["complete"] = [[name, held] for name, held in complete if not any(map(_unusable, [name, *held]))]
+        event["facts"] = [fact for fact in facts if not any(map(_is_unusable, fact[:3]))]
+        event["complete"] = [[name, held] for name, held in complete if not any(map(_is_unusable, [name, *held]))]
 
 
 def _are_plain(facts: Sequence[Any]) -> bool:
-    """Whether they are lists of three names of ASCII, as nearly always; looks at all of them at once."""
+    """Return whether facts are lists of three ASCII names, as nearly always.
+
+    All are looked at together, for speed.
+    """
     if not all([type(fact) is list and len(fact) == 3 for fact in facts]):
         return False
     names = [*itertools.chain.from_iterable(facts)]
@@ -112,183 +115,50 @@ def _check_names(names: Sequence[Any]) -> None:
     if 0 < len(text) <= _MAX_NAME_BYTES and text.isascii() and all(names):
         return  # as nearly always
     for name in names:
-        if _unusable(checked_text(f"{EVENT}: name", name)):
+        if _is_unusable(checked_text(f"{EVENT}: name", name)):
             raise InvalidInputError(f"{EVENT}: expected names of 1 to {_MAX_NAME_BYTES} bytes, got {shown(name)}")
 
 
-def check_event(event: Any) -> None:
-    """Raise InvalidInputError for an event that cannot be applied."""
-    op = checked_event(EVENT, event, _FIELDS)
-    if op == "begin":
-        checked_place(event.get("place"))
-        check_given(EVENT, event, room=checked_flag)
-        return
-    if op == "correct":
-        _check_correction(event)
-        return
-    check_given(EVENT, event, trust=checked_trust)
-    facts = checked_rows(EVENT, event.get("facts"))
-    for fact in () if _are_plain(facts) else facts:
-        if type(fact) is not list or len(fact) not in (3, 4):
-            raise InvalidInputError(f"{EVENT}: expected subject, relation and object of a fact, got {shown(fact)}")
-        if len(fact) == 4 and not 0 <= checked_real(f"{EVENT}: confidence", fact[3]) <= 1:
-            raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(fact)}")
-        _check_names(fact[:3])
-    for refused in checked_rows(EVENT, event.get("refused", ())):
-        if type(refused) is not list or len(refused) != 5:
-            raise InvalidInputError(f"{EVENT}: expected a fact, its confidence and a reason, got {shown(refused)}")
-        _check_names([*refused[:3], refused[4]])
-        if refused[3] is not None and not 0 <= checked_real(f"{EVENT}: confidence", refused[3]) <= 1:
-            raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(refused)}")
-    for name, look in checked_mapping(f"{EVENT}: vectors", event.get("vectors", {})).items():
-        _check_names([name])
-        unit_vector(name, decoded_vector(look))
-    for container in checked_rows(EVENT, event.get("complete")):
-        if type(container) is not list or len(container) != 2:
-            raise InvalidInputError(f"{EVENT}: expected a container and its contents, got {shown(container)}")
-        _check_names([container[0], *checked_rows(EVENT, container[1])])
+def _check_confidence(value: Any) -> None:
+    if not 0 <= checked_real(f"{EVENT}: confidence", value) <= 1:
+        raise InvalidInputError(f"{EVENT}: expected a confidence from 0 to 1, got {shown(value)}")
 
 
-def _check_correction(event: Any) -> None:
-    for row, width in [(row, 2) for row in checked_rows(EVENT, event.get("invalidate"))] + [
-        (row, 5) for row in checked_rows(EVENT, event.get("add"))
-    ]:
-        if len(checked_rows(EVENT, row)) != width:
-            raise InvalidInputError(f"{EVENT}: expected {width} fields of a correction, got {shown(row)}")
-        for i, value in enumerate(row):
-            if width == 5 and i == 1:
-                _check_names([value])
-            elif value is not None or i != width - 1:
-                checked_number(f"{EVENT}: correction", value)
+def _checked_table(event: Mapping[str, Any], name: str, *widths: int) -> Sequence[Sequence[Any]]:
+    """Check that a field has rows of these widths."""
+    rows = checked_rows(f"{EVENT}: {name}", event.get(name))
+    for row in rows:
+        if len(checked_rows(f"{EVENT}: {name}", row)) not in widths:
+            raise InvalidInputError(
+                f"{EVENT}: {name}: expected {' or '.join(map(str, widths))} fields, got {shown(row)}"
+            )
+    return rows
 
 
 BELIEVED = 0.5
 _MAX_DOUBTED = 1024
 
-Doubt = tuple[str, str, str]  # place, thing, and what was said of it
-
-
-class Evidence:
-    """What was said and not believed yet: how likely all of it was wrong, and in which episode it was said last."""
-
-    def __init__(self) -> None:
-        self._rows: dict[Doubt, tuple[float, int]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
-    def sure(self, doubt: Doubt, confidence: float) -> float:
-        """How sure something is with what was said of it before."""
-        return 1 - self._rows.get(doubt, (1.0, 0))[0] * (1 - confidence)
-
-    def add(self, doubt: Doubt, confidence: float, episode: int) -> None:
-        """Take note of what was not believed."""
-        self._rows[doubt] = 1 - self.sure(doubt, confidence), episode
-        if len(self._rows) > _MAX_DOUBTED:
-            del self._rows[next(iter(self._rows))]
-
-    def settle(self, place: str, things: Iterable[str]) -> None:
-        """What is known of these things was seen again, or is something else now."""
-        gone = set(things)
-        self._rows = {key: row for key, row in self._rows.items() if key[0] != place or key[1] not in gone}
-
-    def remove(self, selector: Selector) -> None:
-        """Forget what names an object or was said last in an episode."""
-        self._rows = {
-            key: row
-            for key, row in self._rows.items()
-            if row[1] != selector.episode and not any(map(selector.in_text, key))
-        }
-
-    def fork(self) -> Evidence:
-        other = Evidence()
-        other._rows = dict(self._rows)
-        return other
-
-    def rows(self) -> list[list[Any]]:
-        """For a state."""
-        return [[*key, *row] for key, row in self._rows.items()]
-
-    @classmethod
-    def of_rows(cls, rows: Sequence[Sequence[Any]]) -> Evidence:
-        """What `rows` gave. Raises InvalidInputError for anything else."""
-        other = cls()
-        for place, thing, said, wrong, episode in rows:
-            key = checked_text("state: doubt", place), checked_text("state: doubt", thing), checked_text("doubt", said)
-            other._rows[key] = checked_real("state: doubt", wrong), checked_number("state: doubt", episode)
-        return other
-
-
+Doubt = tuple[str, str, str]
+"""Place, thing, and what was said of it."""
 Names = tuple[str, str, str]
 
 
-class FactTrust:
-    """Levels of facts; those that the robot saw itself, nearly all, take no room.
+class Evidence(dict[Doubt, tuple[float, int]]):
+    """Doubted statements: chance that all sightings were wrong, and their last episode."""
 
-    Attributes:
-        levels: of the facts of anyone else, to read.
-    """
+    def sure(self, doubt: Doubt, confidence: float) -> float:
+        """Return the confidence in a statement with that of its earlier sightings."""
+        return 1 - self.get(doubt, (1.0, 0))[0] * (1 - confidence)
 
-    def __init__(self) -> None:
-        self.levels: dict[int, Trust] = {}
-
-    def of(self, fact: int) -> Trust:
-        """The level of the most trusted source of a fact."""
-        return self.levels.get(fact, "sensor")
-
-    def __bool__(self) -> bool:
-        return bool(self.levels)
-
-    def admitted(self, graph: KnowledgeGraph, facts: Sequence[Names], trust: Trust) -> list[int]:
-        """The positions of the facts between nodes that a source of this level may write."""
-        with graph.snapshot() as now:
-            return [
-                position
-                for position, fact in enumerate(facts)
-                if not any(name.partition(SEPARATOR)[0] == AGENT for name in fact)  # itself and its hands
-                and all(RANK[self.of(other)] <= RANK[trust] for other in rivals(now, fact, graph.rules))
-            ]
-
-    def wrote(self, change: Change, trust: Trust) -> None:
-        """Take note of who said the facts of a change."""
-        for fact in change.added:
-            self._put(fact, trust)
-        for fact in change.repeated:
-            self._put(fact, max(self.of(fact), trust, key=RANK.__getitem__))
-
-    def _put(self, fact: int, trust: Trust) -> None:
-        if trust == "sensor":
-            self.levels.pop(fact, None)
-        else:
-            self.levels[fact] = trust
-
-    def keep(self, now: Snapshot) -> None:
-        """Forget the facts that are not in a graph any more."""
-        self.levels = {fact: trust for fact, trust in self.levels.items() if now.has_fact(fact)}
-
-    def fork(self) -> FactTrust:
-        other = FactTrust()
-        other.levels = dict(self.levels)
-        return other
-
-    def rows(self) -> list[tuple[int, Trust]]:
-        """For a state: facts with their levels."""
-        return sorted(self.levels.items())
-
-    @classmethod
-    def of_rows(cls, rows: Any, num_facts: int) -> FactTrust:
-        """What `rows` gave. Raises InvalidInputError for anything else."""
-        other = cls()
-        for row in rows:
-            if len(row) != 2:
-                raise InvalidInputError(f"state: trust: expected a fact and its level, got {shown(row)}")
-            fact = checked_number("state: trust: fact", row[0], 0, num_facts - 1)
-            other.levels[fact] = checked_trust("state: trust", row[1])
-        return other
+    def note(self, doubt: Doubt, confidence: float, episode: int) -> None:
+        """Keep a statement that was not believed."""
+        self[doubt] = 1 - self.sure(doubt, confidence), episode
+        if len(self) > _MAX_DOUBTED:
+            del self[next(iter(self))]
 
 
 def rivals(now: Snapshot, fact: Names, rules: Sequence[ConflictRule]) -> Iterator[int]:
-    """The current facts that say the same, or that cannot be so together with a fact."""
+    """Yield the current facts that repeat a fact or exclude it."""
     subject, relation, object_ = fact
     ends = {"subject": now.find(subject), "object": now.find(object_)}
     if relation in now.relations and None not in ends.values():
@@ -320,7 +190,7 @@ _MAX_NESTED = 8  # things in one another
 def circular(
     index: SpatialIndex, facts: Sequence[tuple[str, str, str]], change: Change, placing: Collection[str]
 ) -> list[int]:
-    """Of each circle that new facts close, the fact that was seen the longest ago.
+    """Return the oldest fact of each circle that new facts close.
 
     Args:
         facts: (node, relation, node), as they were written; `change` is what that changed.
@@ -338,7 +208,7 @@ def circular(
 
 
 def _chain(index: SpatialIndex, node: int, outer: int, relations: Sequence[str], now: Snapshot) -> list[int]:
-    """The current facts by which a node is in or on what is in or on the outer one; none if it is not."""
+    """Return the current facts that put a node in or on another."""
     chain: list[int] = []
     while len(chain) < _MAX_NESTED:
         fact = index.last_place(node)
@@ -370,8 +240,14 @@ _new_item = functools.partial(tuple.__new__, Item)
 """Makes an item from its fields in order; half the time of `Item(...)`, and there is one for every fact found."""
 
 
-class SpatialQueries(RecordedModule):
-    """The part of `SpatialMemory` that answers; it changes nothing.
+_IN_ITSELF = "nothing is in, on or under itself"
+
+Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
+"""(action, text) -> facts; for texts that no rule knows."""
+
+
+class SpatialMemory(RecordedModule):
+    """The graph of one scope and the rules that keep it.
 
     Attributes:
         place: of the running episode.
@@ -379,16 +255,367 @@ class SpatialQueries(RecordedModule):
         relations: those that are declared.
     """
 
-    place: str
-    time: int
-    relations: Relations
-    _index: SpatialIndex
-    _entities: Entities
-    _trust: FactTrust
-    _followed: tuple[str, ...]
-    _began: int
-    _asked: tuple[str, Sequence[tuple[str, str]]]
-    _rooms: set[str]
+    format_name = "embodied_mem.spatial_memory"
+
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        extractor: Extractor | None = None,
+        reader: Reader = DEFAULT,
+        relations: Relations = HOUSEHOLD_RELATIONS,
+        theta: float = THETA,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """Make an empty memory.
+
+        Args:
+            scope, record: as for `RecordedModule`.
+            extractor: asked about lines that the reader does not understand; None for none.
+            reader: of the world's texts.
+            relations: those that are declared; facts with others are kept as they are and exclude nothing.
+            theta: how sure it must be that a mention is a thing of another name, see `identity`; from 1 on, each
+                name is a thing.
+        """
+        super().__init__(scope, record)
+        if not isinstance(relations, Relations):
+            raise InvalidInputError(f"relations: expected Relations(...), got {shown(relations)}")
+        self.relations, self._theta = relations, checked_real("theta", theta)
+        self._followed = tuple(name for name in relations.names if name != STATE)
+        self._extractor = checked_call("extractor", extractor)
+        self._reader = reader
+        self._clear()
+
+    def _clear(self) -> None:
+        self._set_index(SpatialIndex(KnowledgeGraph(self.scope, rules=self.relations.rules()), self.relations))
+        self._trust: dict[int, Trust] = {}  # of facts that the robot did not see itself
+        self._evidence = Evidence()
+        self.place = ""
+        self.time = 0
+        self._began = 0
+        self._episode: int | None = None  # the running one; None if it is not known
+        self._changes: list[tuple[str, Sequence[int]]] = []  # by the last event: what was done, and with which facts
+        self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
+        self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
+        self._rooms: set[str] = set()  # places that share their things with each other and with ""
+
+    @property
+    def changed(self) -> list[tuple[str, int]]:
+        """Changes by the last event: the operation and the fact."""
+        return [(do, fact) for do, facts in self._changes for fact in facts]
+
+    def _set_index(self, index: SpatialIndex) -> None:
+        self._index = index
+        self._entities = Entities(index, self.relations, self._theta)
+
+    # Changing.
+
+    def begin(self, *, episode: int, time: int, place: str = "", is_home: bool = False) -> None:
+        """Start an episode: position and hand are unknown, the place stays known.
+
+        Args:
+            episode, time: its number, and when it begins.
+            place: where it is played.
+            is_home: whether the place is a home of its own; else it is a room of one home with all other rooms.
+        """
+        event = {"op": "begin", "episode": episode, "time": time, "place": checked_place(place)}
+        self._record(event | ({"room": True} if not checked_flag("is_home", is_home) and place else {}))
+
+    def observe(self, text: str = "", **where: Any) -> None:
+        """Note a text and given facts; arguments as for `propose`."""
+        self._record(self.propose(text, **where))
+
+    def propose(
+        self,
+        text: str = "",
+        *,
+        episode: int,
+        step: int,
+        time: int,
+        action: str = "",
+        given: Sequence[list[Any]] = (),
+        trust: Trust = "sensor",
+        vectors: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the event that `observe` records; nothing changes.
+
+        The extractor is asked here, never on replay.
+
+        Args:
+            text: what the reader reads, and the extractor where it does not understand.
+            episode, step, time: when.
+            action: what the text answers.
+            given: [subject, relation, object, confidence] as a detector gives them; a confidence may be None.
+            trust: of who says it. What another agent or a document writes is not read for facts: "you open the drawer"
+                may be an order. Facts that they give enter as `fact_trust` says.
+            vectors: name of a thing -> float32[d], what it looks like.
+        """
+        text, action = checked_text("text", text), checked_text("action", action)
+        if checked_trust("trust", trust) in QUOTED:
+            text = ""
+        reading = self._reader.read(text)
+        facts: Iterable[Sequence[str]] = reading.facts
+        if self._extractor is not None and (unread := unread_lines(self._reader, text, reading)):
+            extracted = self._extractor(action, "\n".join(unread))
+            if not isinstance(extracted, Iterable):
+                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(extracted)}")
+            facts = [*facts, *extracted]
+        event: dict[str, Any] = {
+            "op": "observe",
+            "episode": episode,
+            "step": step,
+            "time": time,
+            "facts": [list(fact) if isinstance(fact, tuple) else fact for fact in facts],
+            "complete": [[name, list(contents)] for name, contents in reading.complete],
+        }
+        if trust != "sensor":
+            event["trust"] = trust
+        if facts is reading.facts:
+            _drop_unusable_names(event, len(text))
+        if given or facts is not reading.facts:
+            event["read"] = len(reading.facts)
+        if loops := [fact for fact in event["facts"] if fact[0] == fact[2] and fact[1] in self.relations.placing]:
+            event["facts"] = [fact for fact in event["facts"] if fact not in loops]
+            event["refused"] = [[*fact[:3], None, _IN_ITSELF] for fact in loops]
+        believed = self._weighed(event, given, vectors) if given else ()
+        event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in believed]
+        if vectors:
+            event["vectors"] = self._index.looks.written(vectors)
+        return event
+
+    def _weighed(
+        self, event: dict[str, Any], given: Sequence[list[Any]], vectors: Mapping[str, Any] | None
+    ) -> list[list[Any]]:
+        """Return the believed facts; put the others into the event with reasons."""
+        believed, refused = [], []
+        looks: Mapping[str, Any] | None = None
+        for fact in given:
+            if fact[0][-1] != fact[2][-1] and (fact[3] is None or fact[3] >= BELIEVED):
+                believed.append(fact)  # as nearly always
+                continue
+            if looks is None:
+                looks = self._index.looks.read(self._index.looks.written(vectors)) if vectors else {}
+            sure, reason = self._doubted(fact, looks)
+            believed += [[*fact[:3], sure]] if not reason else []
+            refused += [[*fact, reason]] if reason else []
+        if refused:
+            event["refused"] = event.get("refused", []) + refused
+        return believed
+
+    def _doubted(self, fact: list[Any], looks: Mapping[str, Any]) -> tuple[float | None, str]:
+        """Return the confidence in a fact by all sightings, and why it is refused.
+
+        The reason is empty for a fact that is believed.
+        """
+        sure, denies = fact[3], fact[1].startswith(NOT)
+        subject, relation, object_ = self.relations.read(fact[0], fact[1].removeprefix(NOT), fact[2])
+        tells_place = not denies and relation in self.relations.placing + self.relations.holding
+        if tells_place and self._node(subject) == self._node(object_):
+            return sure, _IN_ITSELF
+        if sure is None or sure >= BELIEVED or self._extractor is not None:
+            return sure, ""
+        with self.graph.snapshot() as now:
+            if denies:
+                rivals_of = self.denied(*fact[:3])
+            else:
+                (nodes,) = self._entities.of([fact[:3]], self.place, looks).facts
+                rivals_of = [other for other in rivals(now, nodes, self.graph.rules) if self.triple(other) != nodes]
+                rivals_of += self._elsewhere([nodes], looks)
+            known = {other: 1.0 if (its := self.confidence(other)) is None else its for other in rivals_of}
+        total = self._evidence.sure(_doubt(self.place, subject, relation, object_, denies), sure)
+        surest = max(known, key=known.__getitem__, default=None)
+        if surest is None or known[surest] <= sure or total >= BELIEVED:
+            return total if surest is not None else sure, ""
+        return sure, f"less sure than {self.texts_of([surest])[0]}"
+
+    def outweighed(self, ended: Ended) -> bool:
+        """Return whether an ended fact is surer than its unlikely successor."""
+        new, old = self.confidence(ended.by), self.confidence(ended.fact)
+        return new is not None and new < BELIEVED and (old is None or new < old)
+
+    def check(self, event: Mapping[str, Any]) -> None:
+        op = checked_event(EVENT, event, _FIELDS)
+        if op == "begin":
+            checked_place(event.get("place"))
+            check_given(EVENT, event, room=checked_flag)
+        elif op == "correct":
+            for numbers in _checked_table(event, "invalidate", 2):
+                for number in numbers:
+                    checked_number(f"{EVENT}: invalidate", number)
+            for subject, relation, object_, time, source in _checked_table(event, "add", 5):
+                _check_names([relation])
+                for number in (subject, object_, time, *(() if source is None else (source,))):
+                    checked_number(f"{EVENT}: add", number)
+        else:
+            check_given(EVENT, event, trust=checked_trust)
+            if not _are_plain(checked_rows(f"{EVENT}: facts", event.get("facts"))):
+                for fact in _checked_table(event, "facts", 3, 4):
+                    _check_names(fact[:3])
+                    for confidence in fact[3:]:
+                        _check_confidence(confidence)
+            for *fact, confidence, reason in _checked_table({"refused": (), **event}, "refused", 5):
+                _check_names([*fact, reason])
+                if confidence is not None:
+                    _check_confidence(confidence)
+            for name, look in checked_mapping(f"{EVENT}: vectors", event.get("vectors", {})).items():
+                _check_names([name])
+                unit_vector(name, decoded_vector(look))
+            for container, contents in _checked_table(event, "complete", 2):
+                _check_names([container, *checked_rows(f"{EVENT}: complete", contents)])
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """Apply an event that has passed `check`.
+
+        Raises InvalidInputError for one that is older than the last.
+        """
+        op, time = event["op"], event["time"]
+        if time < self.time:
+            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
+        self.time, self._episode = time, event["episode"]
+        self._changes, self.doubtful = [], []
+        if op == "correct":
+            applied = self._index.correct(event["invalidate"], event["add"])
+            self._changes = [("end", [fact for fact, _ in event["invalidate"]]), ("add", applied.facts)]
+            return
+        if op == "begin":
+            self.place, self._began = event["place"], time
+            if event.get("room"):
+                self._rooms.add(self.place)
+            self._index.end(self._agent_facts(), time)
+            return
+        self._observe(event, Seen(time, event["episode"], event["step"]))
+
+    def _observe(self, event: Mapping[str, Any], seen: Seen) -> None:
+        index, time, trust = self._index, seen.time, event.get("trust", "sensor")
+        quoted = trust in QUOTED
+        looks = index.looks.read(event.get("vectors", {}))
+        said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
+        complete = () if quoted else event["complete"]
+        found = self._entities.of(said, self.place, looks)
+        gone = [fact for name, names in complete for fact in self._gone(name, names, found)]
+        if len(said) != len(event["facts"]) and not quoted:
+            gone += [n for fact in event["facts"] if fact[1].startswith(NOT) for n in self.denied(*fact[:3])]
+        index.end(gone, time)
+        changes = self._changes
+        changes.append(("end", gone))
+        facts = found.facts
+        if quoted:
+            admitted = self._admitted(facts, trust, found.looks)
+            said, facts = [said[i] for i in admitted], [facts[i] for i in admitted]
+        if facts:
+            sure = {position: fact[3] for position, fact in enumerate(said) if len(fact) == 4}
+            change = index.note(facts, seen, sure)
+            changes += [("add", change.added), ("repeat", change.repeated)]
+            changes.append(("end", [ended.fact for ended in change.ended]))
+            added = [self.triple(fact) for fact in change.added] if self._rooms else []
+            if moved := self._elsewhere(added, found.looks):
+                index.end(moved, time)
+                changes.append(("end", moved))
+            if ended := circular(index, facts, change, self.relations.placing):
+                index.end(ended, time)
+                changes.append(("end", ended))
+            if self._evidence:
+                settled = {self.relations.read(*fact[:3])[0] for fact in said}
+                for doubt in [one for one in self._evidence if one[0] == self.place and one[1] in settled]:
+                    del self._evidence[doubt]
+            if trust != "sensor" or self._trust:
+                self._note_trust(change, trust)
+            if change.ended and (by_rules := event.get("read")) is not None and not quoted:
+                sources = dict(zip(change.facts, (i for i, f in enumerate(event["facts"]) if not f[1].startswith(NOT))))
+                self.doubtful = [ended for ended in change.ended if sources[ended.by] >= by_rules]
+        if not quoted:
+            for old, node in found.merged:
+                changes.append(("end", index.merge(old, node, seen)))
+            index.link(found.known_as, seen.episode)
+            index.looks.put({n: look for node, look in found.looks.items() if (n := index.find(node)) is not None})
+        for name, _ in complete:
+            if name != AGENT:
+                index.looked(self._node(name), time)
+        for subject, relation, object_, sure, _ in event.get("refused", ()):
+            if sure is not None:
+                doubt = self.relations.read(subject, relation.removeprefix(NOT), object_)
+                self._evidence.note(_doubt(self.place, *doubt, relation.startswith(NOT)), sure, seen.episode)
+
+    def _admitted(self, facts: Sequence[Names], trust: Trust, looks: Mapping[str, Any]) -> list[int]:
+        """Return the positions of facts that a source may write."""
+        with self.graph.snapshot() as now:
+            return [
+                position
+                for position, fact in enumerate(facts)
+                if not any(name.partition(SEPARATOR)[0] == AGENT for name in fact)  # itself and its hands
+                and all(
+                    RANK[self.trust_of(other)] <= RANK[trust]
+                    for other in (*rivals(now, fact, self.graph.rules), *self._elsewhere([fact], looks))
+                )
+            ]
+
+    def _note_trust(self, change: Change, trust: Trust) -> None:
+        """Note the source of changed facts; the most trusted one counts."""
+        levels = dict.fromkeys(change.added, trust)
+        levels |= {fact: max(self.trust_of(fact), trust, key=RANK.__getitem__) for fact in change.repeated}
+        self._trust |= levels
+        for fact in [fact for fact, level in levels.items() if level == "sensor"]:
+            del self._trust[fact]
+
+    def _elsewhere(self, facts: Iterable[tuple[str, str, str]], looks: Mapping[str, Any]) -> list[int]:
+        """List current facts that put these things in other rooms.
+
+        Names say which things are meant. Things whose looks are known to differ are two.
+
+        Things whose looks are known to differ are two.
+        """
+        found: list[int] = []
+        for fact in facts if self._rooms else ():
+            if (held := self._entities.holder(*fact)) is None or is_body(held[0]):
+                continue
+            place, name = split(held[0])
+            others = [joined(room, name) for room in self._others(place)]
+            with self.graph.snapshot() as now:
+                nodes = [node for node, known in self._entities.all_found(others, now) if known and node != held[0]]
+                numbers = [number for number in now.find_all(nodes) if number is not None]
+                last = {n: f for n in numbers if (f := self._index.last_place(n)) is not None}
+                is_current = dict(zip(last, now.are_current([*last.values()])))
+            for number, where in last.items():
+                look = looks.get(held[0], looks.get(name))
+                alike = None if look is None else self._index.looks.cosine(number, look)
+                if is_current[number] and (alike is None or alike > self._theta):
+                    found.append(where)
+        return list(dict.fromkeys(found))
+
+    def denied(self, subject: str, relation: str, object_: str) -> list[int]:
+        """Return the current facts that a negative fact ends.
+
+        Things of this name or class are meant, whatever else they are.
+        """
+        subject, relation, object_ = self.relations.read(subject, relation.removeprefix(NOT), object_)
+        node, other = self._node(subject), object_ if relation == STATE else self._node(object_)
+        here, mention = self._of_node(other, "in", (relation,)), name_of(subject)
+        return [
+            fact
+            for fact, known in here
+            if node in (known.subject, class_of(known.subject))
+            or (relation != STATE and is_meant(mention, self._entities.names_of(known.subject)))
+        ]
+
+    def _agent_facts(self) -> list[int]:
+        """Return current facts about the agent's position and its hands' contents."""
+        hands = self._index.of_place(AGENT)
+        with self.graph.snapshot() as now:
+            body = now.find(AGENT)
+            nodes = hands if body is None else [body, *hands]
+            facts = [*itertools.chain.from_iterable(now.facts_of_all(nodes, "out"))]
+            found = zip(facts, self._index.all_known(facts, now))
+        return [fact for fact, its in found if its.relation == HOLDS or (its.relation == AT and its.subject == AGENT)]
+
+    def _gone(self, container: str, contents: Iterable[str], found: Found) -> list[int]:
+        """Return current facts about a container that its new contents end."""
+        kept = {node for name in contents for node in found.named(name) or (self._node(name),)}
+        if container == AGENT:
+            return [fact for fact, known in self._of_node(AGENT, "out", (HOLDS,)) if known.object not in kept]
+        inside = self._of_node(self._node(container), "in", SHOWN)
+        return [fact for fact, known in inside if known.subject not in kept]
+
+    # Reading.
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -399,19 +626,15 @@ class SpatialQueries(RecordedModule):
         return self._entities.node(self.place, name)
 
     def _of_node(self, node: str, direction: Direction, relations: tuple[str, ...]) -> list[tuple[int, Known]]:
-        """Current facts at a node that have these relations."""
+        """Return the current facts at a node with these relations."""
         return [(fact, known) for fact, known in self._index.facts_at(node, direction) if known.relation in relations]
 
-    def _hands(self) -> list[str]:
-        """Nodes of the agent's hands that have a name of their own."""
-        return self._index.names_in(AGENT)
-
     def states(self, name: str) -> set[str]:
-        """What a thing of the present place is known to be: "open", "clean", "hot", ..."""
+        """Return the states of a thing of the present place: "open", "hot"."""
         return set(self._index.states(self._node(checked_text("name", name))))
 
     def states_seen(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
-        """The states of several things of the present place, each with the time when it was seen last."""
+        """Return the states of things here, with the last sighting of each."""
         found = {}
         with self.graph.snapshot() as now:
             for name in checked_texts("names", names):
@@ -421,28 +644,30 @@ class SpatialQueries(RecordedModule):
         return found
 
     def inside(self, receptacle: str) -> list[str]:
-        """Names of what is known to be in or on a receptacle of the present place now."""
+        """Return the names of all that is in or on a receptacle."""
         node = self._node(checked_text("receptacle", receptacle))
         return [split(known.subject)[1] for _, known in self._of_node(node, "in", SHOWN)]
 
     def held(self) -> list[str]:
-        """Names of what the agent is known to hold, in whatever hand."""
-        found = [known for node in (AGENT, *self._hands()) for _, known in self._of_node(node, "out", (HOLDS,))]
+        """Return the names of all that the agent holds, in any hand."""
+        found = [
+            known for node in (AGENT, *self._index.names_in(AGENT)) for _, known in self._of_node(node, "out", (HOLDS,))
+        ]
         return [split(known.object)[1] for known in found]
 
     def position(self) -> str:
-        """Where the agent is known to be; "" if it is not known."""
+        """Return the agent's position; "" if it is not known."""
         node = self._index.position()
         return "" if node is None else split(node)[1]
 
     def unsearched(self) -> list[str]:
-        """Receptacles of the present place that were not looked at completely in this episode."""
+        """Return receptacles not yet looked at completely in this episode."""
         rooms = self._of_node(self._node(ROOM), "in", ("in room",))
         new = [known for _, known in rooms if self._index.looked_at(known.subject_id) < self._began]
         return [split(known.subject)[1] for known in new]
 
     def last_seen(self, name: str, place: str | None = None) -> Sighting | None:
-        """Where a thing was seen last; None if never.
+        """Return the last sighting of a thing; None if there is none.
 
         Args:
             name: of the thing.
@@ -456,7 +681,7 @@ class SpatialQueries(RecordedModule):
             return self._sighting(fact, now)
 
     def of_class(self, kind: str, place: str | None = None, after: int | None = None) -> list[Sighting]:
-        """Where the things of a class were seen last, the latest first.
+        """Return the last sightings of a class, the latest first.
 
         Args:
             kind: e.g. "mug".
@@ -473,11 +698,14 @@ class SpatialQueries(RecordedModule):
         return sorted(found, key=lambda one: -one.seen)
 
     def kinds(self, place: str | None = None) -> frozenset[str]:
-        """Classes, in small letters, of what was ever seen in a place; None for the present one."""
+        """Return the classes, in small letters, of all things in a place.
+
+        None: the present place.
+        """
         return frozenset(self._index.in_place(self._place(place)))
 
     def places(self) -> list[str]:
-        """List the places in which things are known, and the present one."""
+        """List the places with known things, and the present one."""
         return list(dict.fromkeys([*self._index.places(), *([self.place] if self.place else [])]))
 
     def _others(self, place: str) -> list[str]:
@@ -490,19 +718,19 @@ class SpatialQueries(RecordedModule):
         return self.place if place is None else checked_text("place", place)
 
     def seen_after(self, time: int) -> list[Sighting]:
-        """What was seen later than a time, the latest first, wherever it was."""
+        """Return what was seen later than a time, the latest first."""
         facts = self._index.seen_after(checked_number("time", time))
         with self.graph.snapshot() as now:
             return [self._sighting(fact, now) for fact in facts]
 
     def _sighting(self, fact: int, now: Snapshot) -> Sighting:
         found = now.fact(fact)
-        return sighting(self._index.known(fact, now), found, self.relations, self._trust.of(fact))
+        return sighting(self._index.known(fact, now), found, self.relations, self.trust_of(fact))
 
     def last_places(
         self, kind: str | None = None, place: str | None = None, times: np.ndarray | None = None, k: int | None = None
     ) -> list[Sighting]:
-        """Where things were seen last, the latest first: each thing once in a home.
+        """Return last sightings, the latest first: each thing once in a home.
 
         Args:
             kind: e.g. "mug"; None for all.
@@ -529,13 +757,16 @@ class SpatialQueries(RecordedModule):
         return [one for one in found if wanted is None or one.seen in wanted][:k]
 
     def entities(self, query: str) -> list[str]:
-        """Node names of the present place that a text names: "mug 2" itself, or all mugs for "mug" and "mugs"."""
+        """Return the nodes of this place that a text names.
+
+        "mug 2" names one, "mug" and "mugs" name all of them.
+        """
         query = checked_text("query", query)
         with self.graph.snapshot() as now:
             return [self._index.name(node, now) for node in self._named(query, now)]
 
     def _named(self, query: str, now: Snapshot) -> dict[int, None]:
-        """Ids of the nodes, in the order of `entities`."""
+        """Return node ids in the order of `entities`."""
         if self._asked[0] != query:
             self._asked = query, phrases(query)
         return self._index.named(self.place, self._asked[1], now)
@@ -549,7 +780,9 @@ class SpatialQueries(RecordedModule):
         agent: bool = True,
         as_of: int | None = None,
     ) -> list[Item]:
-        """Facts within `hops` of what the query names and of the agent, nearest first, and last sightings.
+        """Return facts near what a query names, nearest first.
+
+        The agent and the last sightings of what is named are near, too.
 
         Args:
             query: e.g. the goal.
@@ -587,7 +820,7 @@ class SpatialQueries(RecordedModule):
     def _with_others(
         self, items: list[Item], named: Mapping[int, None], others: Sequence[str], now: Snapshot, as_of: int | None
     ) -> list[Item]:
-        """Add the present places of the things that the query names in other rooms; else, where one was last."""
+        """Add where the named things are in other rooms, or were last."""
         found: list[Item] = []
         lasts: list[tuple[int, str]] = []
         for room in others:
@@ -607,7 +840,10 @@ class SpatialQueries(RecordedModule):
         return items + found
 
     def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Item]:
-        """What nodes are, in those of the graph's `words` that are not followed, and where they are not any more."""
+        """Return states of nodes, and their last places if they left.
+
+        States are facts with those of the graph's `words` that are not followed.
+        """
         followed = frozenset(self._followed)
         others = not followed.issuperset(word for word in words if word != STATE)
         facts = now.facts_of_all(nodes, "both" if others else "out", as_of)
@@ -626,7 +862,7 @@ class SpatialQueries(RecordedModule):
         return items
 
     def _told(self, fact: int, known: Known) -> Known:
-        """The fact of a number, with its text, data and id."""
+        """Return the known fact with its text, data and id."""
         if known.data is None:
             subject, relation, object_ = known.subject, known.relation, known.object
             subject = subject[subject.rfind(SEPARATOR) + 1 :]
@@ -641,28 +877,28 @@ class SpatialQueries(RecordedModule):
         return self._index.confidence(fact)
 
     def texts_of(self, facts: Sequence[int]) -> list[str]:
-        """Facts, past or current, each as one line."""
+        """Return facts, past or current, each as one line."""
         with self.graph.snapshot() as now:
             return [self._told(*one).text for one in zip(facts, self._index.all_known(facts, now))]
 
     def trust_of(self, fact: int) -> Trust:
-        """The level of the most trusted source of a fact, past or current."""
-        return self._trust.of(fact)
+        """Return the level of the most trusted source of a fact."""
+        return self._trust.get(fact, "sensor")
 
     def seen(self, fact: int) -> Seen:
-        """When a fact, past or current, was seen last."""
+        """Return the last sighting of a fact, past or current."""
         with self.graph.snapshot() as now:
             return self._index.known(fact, now).seen
 
     def triple(self, fact: int) -> tuple[str, str, str]:
-        """Node, relation and node of a fact, past or current; nodes are called "place/name"."""
+        """Return (node, relation, node) of a fact, past or current."""
         with self.graph.snapshot() as now:
             known = self._index.known(fact, now)
         return known.subject, known.relation, known.object
 
     def _items(self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int]) -> list[Item]:
-        """Facts as items, each so many hops away."""
-        time, levels = self.time, self._trust.levels
+        """Return facts as items, each so many hops away."""
+        time, levels = self.time, self._trust
         sources: dict[int, tuple[int]] = {}  # one for all items of an episode
         items = []
         for fact, known, hop in zip(facts, all_known, hops):
@@ -693,345 +929,31 @@ class SpatialQueries(RecordedModule):
         else:
             text = f"{subject} was last seen {relation} {object_}, not there now"
         why = f"last place of what the query names, seen at time {seen}"
-        data, trust = (subject, f"was {relation}", object_), self._trust.of(fact)
+        data, trust = (subject, f"was {relation}", object_), self.trust_of(fact)
         return Item(text, "spatial", 0.2, why, episode, step, (episode,), data, f"spatial:{fact}", trust)
-
-
-_IN_ITSELF = "nothing is in, on or under itself"
-
-Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
-"""(action, text) -> facts; for texts that no rule knows."""
-
-
-class SpatialMemory(SpatialQueries):
-    """The graph of one scope and the rules that keep it."""
-
-    format_name = "embodied_mem.spatial_memory"
-
-    def __init__(
-        self,
-        scope: Scope | None = None,
-        *,
-        extractor: Extractor | None = None,
-        reader: Reader = DEFAULT,
-        relations: Relations = HOUSEHOLD_RELATIONS,
-        theta: float = THETA,
-        record: Callable[[dict[str, Any]], None] | None = None,
-    ):
-        """Make an empty memory.
-
-        Args:
-            scope, record: as for `RecordedModule`.
-            extractor: asked about lines that the reader does not understand; None for none.
-            reader: of the world's texts.
-            relations: those that are declared; facts with others are kept as they are and exclude nothing.
-            theta: how sure it must be that a mention is a thing of another name, see `identity`; from 1 on, each
-                name is a thing.
-        """
-        super().__init__(scope, record)
-        if not isinstance(relations, Relations):
-            raise InvalidInputError(f"relations: expected Relations(...), got {shown(relations)}")
-        self.relations, self._theta = relations, checked_real("theta", theta)
-        self._followed = tuple(name for name in relations.names if name != STATE)
-        self._extractor = checked_call("extractor", extractor)
-        self._reader = reader
-        self._clear()
-
-    def _clear(self) -> None:
-        self._set_index(SpatialIndex(KnowledgeGraph(self.scope, rules=self.relations.rules()), self.relations))
-        self._trust = FactTrust()
-        self._evidence = Evidence()
-        self.place = ""
-        self.time = 0
-        self._began = 0
-        self._episode: int | None = None  # the running one; None if it is not known
-        self._changes: list[tuple[str, Sequence[int]]] = []  # by the last event: what was done, and with which facts
-        self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
-        self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
-        self._rooms: set[str] = set()  # places that share their things with each other and with ""
-
-    @property
-    def changed(self) -> list[tuple[str, int]]:
-        """By the last event: what was done, and the fact."""
-        return [(do, fact) for do, facts in self._changes for fact in facts]
-
-    def _set_index(self, index: SpatialIndex) -> None:
-        self._index = index
-        self._entities = Entities(index, self.relations, self._theta)
-
-    # Changing.
-
-    def begin(self, *, episode: int, time: int, place: str = "", is_home: bool = False) -> None:
-        """Start an episode: the agent's hand and position are unknown again; what is known of the place stays.
-
-        Args:
-            episode, time: its number, and when it begins.
-            place: where it is played.
-            is_home: whether the place is a home of its own; else it is a room of one home with all other rooms.
-        """
-        event = {"op": "begin", "episode": episode, "time": time, "place": checked_place(place)}
-        self._record(event | ({"room": True} if not checked_flag("is_home", is_home) and place else {}))
-
-    def observe(self, text: str = "", **where: Any) -> None:
-        """Take note of a text and of given facts; arguments as for `propose`."""
-        self._record(self.propose(text, **where))
-
-    def propose(
-        self,
-        text: str = "",
-        *,
-        episode: int,
-        step: int,
-        time: int,
-        action: str = "",
-        given: Sequence[list[Any]] = (),
-        trust: Trust = "sensor",
-        vectors: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """The event that `observe` records; nothing changes. The extractor is asked here, never on replay.
-
-        Args:
-            text: what the reader reads, and the extractor where it does not understand.
-            episode, step, time: when.
-            action: what the text answers.
-            given: [subject, relation, object, confidence] as a detector gives them; a confidence may be None.
-            trust: of who says it. What another agent or a document writes is not read for facts: "you open the drawer"
-                may be an order. Facts that they give enter as `fact_trust` says.
-            vectors: name of a thing -> float32[d], what it looks like.
-        """
-        text, action = checked_text("text", text), checked_text("action", action)
-        if checked_trust("trust", trust) in QUOTED:
-            text = ""
-        reading = self._reader.read(text)
-        facts: Iterable[Sequence[str]] = reading.facts
-        if self._extractor is not None and (unread := unread_lines(self._reader, text, reading)):
-            extracted = self._extractor(action, "\n".join(unread))
-            if not isinstance(extracted, Iterable):
-                raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(extracted)}")
-            facts = [*facts, *extracted]
-        event: dict[str, Any] = {
-            "op": "observe",
-            "episode": episode,
-            "step": step,
-            "time": time,
-            "facts": [list(fact) if isinstance(fact, tuple) else fact for fact in facts],
-            "complete": [[name, list(contents)] for name, contents in reading.complete],
-        }
-        if trust != "sensor":
-            event["trust"] = trust
-        if facts is reading.facts:
-            drop_what_is_no_name(event, len(text))
-        if given or facts is not reading.facts:
-            event["read"] = len(reading.facts)
-        if loops := [fact for fact in event["facts"] if fact[0] == fact[2] and fact[1] in self.relations.placing]:
-            event["facts"] = [fact for fact in event["facts"] if fact not in loops]
-            event["refused"] = [[*fact[:3], None, _IN_ITSELF] for fact in loops]
-        believed = self._weighed(event, given, vectors) if given else ()
-        event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in believed]
-        if vectors:
-            event["vectors"] = self._index.looks.written(vectors)
-        return event
-
-    def _weighed(
-        self, event: dict[str, Any], given: Sequence[list[Any]], vectors: Mapping[str, Any] | None
-    ) -> list[list[Any]]:
-        """The given facts that are believed; the others are put into the event, each with the reason."""
-        believed, refused = [], []
-        looks: Mapping[str, Any] | None = None
-        for fact in given:
-            if fact[0][-1] != fact[2][-1] and (fact[3] is None or fact[3] >= BELIEVED):
-                believed.append(fact)  # as nearly always
-                continue
-            if looks is None:
-                looks = self._index.looks.read(self._index.looks.written(vectors)) if vectors else {}
-            sure, reason = self._doubted(fact, looks)
-            believed += [[*fact[:3], sure]] if not reason else []
-            refused += [[*fact, reason]] if reason else []
-        if refused:
-            event["refused"] = event.get("refused", []) + refused
-        return believed
-
-    def _doubted(self, fact: list[Any], looks: Mapping[str, Any]) -> tuple[float | None, str]:
-        """How sure a fact is with what was said of it before, and why it is not believed; empty if it is."""
-        sure, denies = fact[3], fact[1].startswith(NOT)
-        subject, relation, object_ = self.relations.read(fact[0], fact[1].removeprefix(NOT), fact[2])
-        tells_place = not denies and relation in self.relations.placing + self.relations.holding
-        if tells_place and self._node(subject) == self._node(object_):
-            return sure, _IN_ITSELF
-        if sure is None or sure >= BELIEVED or self._extractor is not None:
-            return sure, ""
-        with self.graph.snapshot() as now:
-            if denies:
-                rivals_of = self.denied(*fact[:3])
-            else:
-                (nodes,) = self._entities.of([fact[:3]], self.place, looks).facts
-                rivals_of = [other for other in rivals(now, nodes, self.graph.rules) if self.triple(other) != nodes]
-                rivals_of += self._elsewhere([nodes], looks)
-            known = {other: 1.0 if (its := self.confidence(other)) is None else its for other in rivals_of}
-        total = self._evidence.sure(_doubt(self.place, subject, relation, object_, denies), sure)
-        surest = max(known, key=known.__getitem__, default=None)
-        if surest is None or known[surest] <= sure or total >= BELIEVED:
-            return total if surest is not None else sure, ""
-        return sure, f"less sure than {self.texts_of([surest])[0]}"
-
-    def outweighed(self, ended: Ended) -> bool:
-        """Whether the fact that ended is surer than the one by which it did, and that one is not likely."""
-        new, old = self.confidence(ended.by), self.confidence(ended.fact)
-        return new is not None and new < BELIEVED and (old is None or new < old)
-
-    def check(self, event: Mapping[str, Any]) -> None:
-        check_event(event)
-
-    def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
-        op, time = event["op"], event["time"]
-        if time < self.time:
-            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
-        self.time, self._episode = time, event["episode"]
-        self._changes, self.doubtful = [], []
-        if op == "correct":
-            applied = self._index.correct(event["invalidate"], event["add"])
-            self._changes = [("end", [fact for fact, _ in event["invalidate"]]), ("add", applied.facts)]
-            return
-        if op == "begin":
-            self.place, self._began = event["place"], time
-            if event.get("room"):
-                self._rooms.add(self.place)
-            self._index.end(self._agent_facts(), time)
-            return
-        self._observe(event, Seen(time, event["episode"], event["step"]))
-
-    def _observe(self, event: Mapping[str, Any], seen: Seen) -> None:
-        index, time, trust = self._index, seen.time, event.get("trust", "sensor")
-        quoted = trust in QUOTED
-        looks = index.looks.read(event.get("vectors", {}))
-        said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
-        complete = () if quoted else event["complete"]
-        found = self._entities.of(said, self.place, looks)
-        gone = [fact for name, names in complete for fact in self._gone(name, names, found)]
-        if len(said) != len(event["facts"]) and not quoted:
-            gone += [n for fact in event["facts"] if fact[1].startswith(NOT) for n in self.denied(*fact[:3])]
-        index.end(gone, time)
-        changes = self._changes
-        changes.append(("end", gone))
-        facts = found.facts
-        if quoted:
-            admitted = self._trust.admitted(self.graph, facts, trust)
-            admitted = [
-                i for i in admitted
-                if all(RANK[self._trust.of(other)] <= RANK[trust] for other in self._elsewhere([facts[i]], found.looks))
-            ]  # fmt: skip
-            said, facts = [said[i] for i in admitted], [facts[i] for i in admitted]
-        if facts:
-            sure = {position: fact[3] for position, fact in enumerate(said) if len(fact) == 4}
-            change = index.note(facts, seen, sure)
-            changes += [("add", change.added), ("repeat", change.repeated)]
-            changes.append(("end", [ended.fact for ended in change.ended]))
-            if change.added and (moved := self._elsewhere(self._facts_of(change.added), found.looks)):
-                index.end(moved, time)
-                changes.append(("end", moved))
-            if ended := circular(index, facts, change, self.relations.placing):
-                index.end(ended, time)
-                changes.append(("end", ended))
-            if self._evidence:
-                self._evidence.settle(self.place, [self.relations.read(*fact[:3])[0] for fact in said])
-            if trust != "sensor" or self._trust:
-                self._trust.wrote(change, trust)
-            if change.ended and (by_rules := event.get("read")) is not None and not quoted:
-                sources = dict(zip(change.facts, (i for i, f in enumerate(event["facts"]) if not f[1].startswith(NOT))))
-                self.doubtful = [ended for ended in change.ended if sources[ended.by] >= by_rules]
-        if not quoted:
-            for old, node in found.merged:
-                changes.append(("end", index.merge(old, node, seen)))
-            index.link(found.known_as, seen.episode)
-            index.looks.put({n: look for node, look in found.looks.items() if (n := index.find(node)) is not None})
-        for name, _ in complete:
-            if name != AGENT:
-                index.looked(self._node(name), time)
-        for subject, relation, object_, sure, _ in event.get("refused", ()):
-            if sure is not None:
-                doubt = self.relations.read(subject, relation.removeprefix(NOT), object_)
-                self._evidence.add(_doubt(self.place, *doubt, relation.startswith(NOT)), sure, seen.episode)
-
-    def _facts_of(self, facts: Sequence[int]) -> list[tuple[str, str, str]]:
-        return [self.triple(fact) for fact in facts] if len(self._rooms) else []
-
-    def _elsewhere(self, facts: Iterable[tuple[str, str, str]], looks: Mapping[str, Any]) -> list[int]:
-        """List current facts by which the things of these facts, by their names, are in other rooms of the home.
-
-        Things whose looks are known to differ are two.
-        """
-        found: list[int] = []
-        for fact in facts if self._rooms else ():
-            if (held := self._entities.holder(*fact)) is None or is_body(held[0]):
-                continue
-            place, name = split(held[0])
-            others = [joined(room, name) for room in self._others(place)]
-            with self.graph.snapshot() as now:
-                nodes = [node for node, known in self._entities.all_found(others, now) if known and node != held[0]]
-                numbers = [number for number in now.find_all(nodes) if number is not None]
-                last = {n: f for n in numbers if (f := self._index.last_place(n)) is not None}
-                is_current = dict(zip(last, now.are_current([*last.values()])))
-            for number, where in last.items():
-                look = looks.get(held[0], looks.get(name))
-                alike = None if look is None else self._index.looks.cosine(number, look)
-                if is_current[number] and (alike is None or alike > self._theta):
-                    found.append(where)
-        return list(dict.fromkeys(found))
-
-    def denied(self, subject: str, relation: str, object_: str) -> list[int]:
-        """Current facts that such a negative fact ends: of the things of this name or class, whatever else they are."""
-        subject, relation, object_ = self.relations.read(subject, relation.removeprefix(NOT), object_)
-        node, other = self._node(subject), object_ if relation == STATE else self._node(object_)
-        here, mention = self._of_node(other, "in", (relation,)), name_of(subject)
-        return [
-            fact
-            for fact, known in here
-            if node in (known.subject, class_of(known.subject))
-            or (relation != STATE and is_meant(mention, self._entities.names_of(known.subject)))
-        ]
-
-    def _agent_facts(self) -> list[int]:
-        """Current facts about where the agent is and what it and its hands hold."""
-        hands = self._index.of_place(AGENT)
-        with self.graph.snapshot() as now:
-            body = now.find(AGENT)
-            nodes = hands if body is None else [body, *hands]
-            facts = [*itertools.chain.from_iterable(now.facts_of_all(nodes, "out"))]
-            found = zip(facts, self._index.all_known(facts, now))
-        return [fact for fact, its in found if its.relation == HOLDS or (its.relation == AT and its.subject == AGENT)]
-
-    def _gone(self, container: str, contents: Iterable[str], found: Found) -> list[int]:
-        """Current facts about things in a container that is now known to hold only these; names as they were found."""
-        kept = {node for name in contents for node in found.named(name) or (self._node(name),)}
-        if container == AGENT:
-            return [fact for fact, known in self._of_node(AGENT, "out", (HOLDS,)) if known.object not in kept]
-        inside = self._of_node(self._node(container), "in", SHOWN)
-        return [fact for fact, known in inside if known.subject not in kept]
 
     # Keeping.
 
     def _state(self) -> tuple[Any, ...]:
         words, parts = self._index.parts()
         own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
-        if self._rooms:
-            own["rooms"] = sorted(self._rooms)
-        if self._trust:
-            own["trust"] = self._trust.rows()
-        if self._evidence:
-            own["doubted"] = self._evidence.rows()
-        return own | words, *parts
+        own |= {"rooms": sorted(self._rooms), "trust": sorted(self._trust.items())}
+        return own | {"doubted": [[*key, *row] for key, row in self._evidence.items()]} | words, *parts
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
         place, time, began = checked_text("place", state["place"]), state["time"], state["began"]
         index = SpatialIndex.from_parts(state, parts, self.scope, self.relations)
         with index.graph.snapshot() as now:
-            trust = FactTrust.of_rows(state.get("trust", ()), now.num_facts)
-        self._trust, self._evidence = trust, Evidence.of_rows(state.get("doubted", ()))
-        self._rooms = {checked_text("rooms", room) for room in state.get("rooms", ())}
+            most = now.num_facts - 1
+        trust = {checked_number("fact", fact, 0, most): checked_trust("trust", its) for fact, its in state["trust"]}
+        doubted = Evidence()
+        for *words, wrong, episode in state["doubted"]:
+            place_, thing, said = (checked_text("doubted", word) for word in words)
+            doubted[place_, thing, said] = checked_real("doubted", wrong), checked_number("doubted", episode)
+        rooms = {checked_text("rooms", room) for room in state["rooms"]}
+        self._trust, self._evidence, self._rooms = trust, doubted, rooms
         self._set_index(index)
-        self.place, self.time, self._began = place, time, began
-        self._episode = state.get("episode")  # older versions did not keep it
+        self.place, self.time, self._began, self._episode = place, time, began, state["episode"]
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove what names an object, what one episode alone supports, or all.
@@ -1044,10 +966,11 @@ class SpatialMemory(SpatialQueries):
         elif selector.kind in ("object", "episode"):
             self._index.remove(selector)
             self._set_index(self._index)  # what was kept of names goes, too
-            self._evidence.remove(selector)
-            if self._trust:
-                with self.graph.snapshot() as now:
-                    self._trust.keep(now)
+            for doubt, (_, episode) in [*self._evidence.items()]:
+                if episode == selector.episode or any(map(selector.in_text, doubt)):
+                    del self._evidence[doubt]
+            with self.graph.snapshot() as now:
+                self._trust = {fact: trust for fact, trust in self._trust.items() if now.has_fact(fact)}
             self._asked = ("", ())
             running = selector.kind == "episode" and self._episode in (None, selector.episode)
             self.place = "" if running or selector.in_text(self.place) else self.place
@@ -1056,11 +979,10 @@ class SpatialMemory(SpatialQueries):
         return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
 
     def fork(self) -> Self:
-        """An independent copy, at a cost that hardly depends on its size; what both share is copied when it changes."""
+        """Return an independent copy; shared parts are copied when they change."""
         other = super().fork()
         other._set_index(self._index.fork())
-        other._rooms = set(self._rooms)
-        other._trust, other._evidence = self._trust.fork(), self._evidence.fork()
+        other._rooms, other._trust, other._evidence = set(self._rooms), dict(self._trust), Evidence(self._evidence)
         return other
 
 

@@ -213,20 +213,6 @@ def test_place_of_the_running_episode_goes_with_it(tmp_path):
     assert b"hall" not in raw
 
 
-def test_a_state_of_an_older_version_is_read():
-    """Spatial states had no episode; its place goes with any episode that is forgotten before the next event."""
-    memory = SpatialMemory()
-    memory.begin(episode=3, time=1, place="attic")
-    head, _, rest = memory.state().partition(b"\n")
-    old = json.loads(head)
-    del old["episode"]
-    again = SpatialMemory()
-    again.restore(json.dumps(old).encode() + b"\n" + rest)
-    assert again.place == "attic"
-    again.remove(Selector(episode=3))
-    assert again.place == ""
-
-
 def test_the_receipt_says_where_the_name_stays(tmp_path):
     scope = Scope(user="Zoe\u0308", environment="house of zo\u00eb")
     module = GraphModule()
