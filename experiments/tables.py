@@ -40,6 +40,12 @@ PAPER_ALFWORLD = (46.27, 35.03, 82.16)
 """Success on ALFWorld in percent without memory, with static injection, compiled: MemCompiler, table 3."""
 
 
+PAPERS = {
+    "MemCompiler": "https://arxiv.org/abs/2605.07594",
+    "RoboMemory": "https://arxiv.org/abs/2508.01415",
+    "MEMENTO": "https://arxiv.org/abs/2505.16348",
+}
+
 NOT_RUN = "Not run yet; the log says what is known."
 
 
@@ -84,6 +90,17 @@ def deliveries(name: str) -> str:
 def quick_start() -> str:
     """What the quick start ends with: every delivery on generated games."""
     return deliveries("grpo_cpu")
+
+
+def quick_start_success() -> str:
+    """Compare three deliveries of the quick start in one row."""
+    data = _read("grpo_cpu")
+    rows = {name: data["deliveries"][name] for name in ("none", "static", "compiled")}
+    cells = [rate(row["success"], row["interval"]) for row in rows.values()]
+    footer = (
+        f"{data['num_tasks']} unseen games, success in percent; paired gain of compiled: {versus(rows['compiled'])}"
+    )
+    return markdown(["no memory", "static memory", "compiled memory"], [cells], footer)
 
 
 def alfworld() -> str:
@@ -402,10 +419,12 @@ def benchmarks() -> str:
         row = _read("memento")["stages"][stage]
         success = "-", "-", "-", _success(row, "sr", "sr_interval")
         other = row["published"]["gpt-4o"]
-        paper = f"GPT-4o, {other['episodes']} of the same episodes: {100 * other['sr']:.1f}"
+        paper = f"MEMENTO, GPT-4o, {other['episodes']} of the same episodes: {100 * other['sr']:.1f}"
         comparable = "in part: same episodes, theirs in habitat-sim"
         rows.append([f"MEMENTO, {stage}", str(row["episodes"]), *success, paper, comparable])
     heads = ("benchmark", "tasks", "no memory", "static", "compiled", "agent by rules", "the paper's", "comparable")
+    for row in rows:
+        row[6] = re.sub("|".join(PAPERS), lambda paper: f"[{paper[0]}]({PAPERS[paper[0]]})", row[6])
     return markdown(heads, rows)
 
 
@@ -444,6 +463,7 @@ TABLES = {
     "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "quick_start": quick_start,
+    "quick_start_success": quick_start_success,
     "noisy_triples": noisy_triples,
     "locomo": _of("locomo", lambda data, source: f"{load('locomo', 'benchmark').table(data)}\n\n{source}"),
     "worlds": worlds,
