@@ -3,9 +3,7 @@
 data = load_pickle(Path("base.pickle").read_bytes(), "base.pickle")
 episodes = convert_episodes(data, load_categories(folder), "base", "base.pickle")
 
-A pickle is a program. Here only opcodes that build plain values are admitted, and the few names that numpy arrays need
-stand for functions of this file, so no code of the file's choice is ever called, numpy's own unpickling included.
-Keys are plain: hashing tuples that share tuples takes time exponential in the size of the file.
+A pickle is a program. Here it may build plain values and arrays of numbers, and calls functions of this file only.
 """
 
 from __future__ import annotations
@@ -16,160 +14,130 @@ import itertools
 import json
 import math
 import pickle
-import pickletools
 import re
+import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
 from embodied_mem.errors import GameFileError
 
-# fmt: off
-_OPCODES = frozenset({
-    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT",
-    "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
-    "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS",
-    "LIST", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS",
-    "EMPTY_SET", "ADDITEMS", "FROZENSET", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET",
-    "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD",
-})
-# fmt: on
-_PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 _DTYPE = re.compile(r"[<>=|]?(?:[iu][1248]|f[248]|b1)\Z")
 _LITERAL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*\Z")
 _MAX_DEPTH = 64
+_MAX_PARTS = 10_000
 _MAX_OPCODES = 1 << 21  # as many as `MAX_JSON_VALUES`: each may make a value of 50 to 100 bytes
 
 
 def load_pickle(content: bytes, name: str) -> Any:
-    """Return what a pickle of plain containers, numbers, strings and numpy arrays holds.
+    """Read a pickle of plain containers, numbers, strings and numpy arrays.
 
     Args:
         content: the file's bytes.
         name: of the file, for errors.
 
     Raises:
-        GameFileError: it holds anything else, or is damaged; the message names the file, the byte and the reason.
+        GameFileError: it holds anything else, or is damaged; the message names the file and the reason.
     """
-    positions = _checked_opcodes(content, name)
+    stream = io.BytesIO(content)
     try:
-        return _plain(_Unpickler(content, positions, name).load(), {}, 0)
-    except GameFileError:
-        raise
+        value = _Unpickler(stream).load()
     except Exception as error:  # whatever a damaged stream makes the interpreter of opcodes say
-        raise GameFileError(f"{name}: damaged pickle: {type(error).__name__}: {error}") from error
+        reason = str(error) if type(error) is ValueError else f"damaged pickle: {type(error).__name__}: {error}"
+        raise GameFileError(
+            f"{name}: {reason}; an episode file holds plain containers and numpy arrays only"
+        ) from error
+    if stream.read(1):
+        raise GameFileError(f"{name}: bytes after the end of the pickle")
+    return value
 
 
-def _checked_opcodes(content: bytes, name: str) -> list[int]:
-    """Return where the pickle asks for names, in order; refuse opcodes that could do more than build plain values."""
-    positions: list[int] = []
-    end = 0
-    operations = pickletools.genops(content)
-    for count in itertools.count():
-        if count > _MAX_OPCODES:
-            raise GameFileError(f"{name}: more than {_MAX_OPCODES} opcodes; no file of episodes has as many")
-        try:
-            operation = next(operations, None)
-        except Exception as error:
-            raise GameFileError(f"{name}: not a pickle: {error}") from error
-        if operation is None:
-            break
-        opcode, argument, end = operation[0], operation[1], operation[2] or 0
-        if opcode.name not in _OPCODES:
-            raise GameFileError(
-                f"{name}: byte {end}: opcode {opcode.name} is not admitted; an episode file holds plain containers and "
-                "numpy arrays only"
-            )
-        if opcode.name in _PUTS and not 0 <= int(argument or 0) <= len(content):
-            raise GameFileError(f"{name}: byte {end}: memo number {argument} in a file of {len(content)} bytes")
-        if opcode.name in ("GLOBAL", "STACK_GLOBAL"):
-            positions.append(end)
-    if end + 1 != len(content):
-        raise GameFileError(f"{name}: byte {end + 1}: {len(content) - end - 1} bytes after the end of the pickle")
-    return positions
+def _dtype(code: Any, *_: object) -> np.dtype[Any]:
+    if not isinstance(code, str) or not _DTYPE.match(code):
+        kind = code[:20] if isinstance(code, str) else type(code).__name__
+        raise ValueError(f"arrays of {kind} are not admitted, only of numbers")
+    return np.dtype(code, copy=True)
 
 
-class _Dtype:
-    """Stands for a numpy dtype of numbers."""
-
-    __slots__ = ("dtype",)
-
-    def __init__(self, code: str):
-        if not isinstance(code, str) or not _DTYPE.match(code):
-            kind = code[:20] if isinstance(code, str) else type(code).__name__
-            raise ValueError(f"arrays of {kind} are not admitted, only of numbers")
-        self.dtype = np.dtype(code)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        order = state[1]
-        if order not in ("<", ">", "=", "|") or any(part is not None for part in state[2:5]):
-            raise ValueError("unknown state of a dtype")
-        self.dtype = self.dtype.newbyteorder(order)
-
-
-class _Array:
-    """Stands for a numpy array while its pickle is read."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: np.ndarray[Any, Any] | None = None
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, dtype, is_fortran, raw = state
-        self.value = _array(raw, dtype, shape, "F" if is_fortran else "C")
-
-
-def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Literal["C", "F"]) -> np.ndarray[Any, Any]:
-    if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes | bytearray) or order not in ("C", "F"):
-        raise ValueError("an array without its type, bytes or order")
+def _checked_array(raw: Any, dtype: Any, shape: Any) -> None:
+    if not isinstance(dtype, np.dtype) or not isinstance(raw, bytes | bytearray):
+        raise ValueError("an array without its type or bytes")
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
         raise ValueError("an array without a shape")
-    if math.prod(shape) * dtype.dtype.itemsize != len(raw):
-        raise ValueError(f"an array of shape {shape} and type {dtype.dtype} with {len(raw)} bytes")
-    flat: np.ndarray[Any, Any] = np.frombuffer(bytes(raw), dtype.dtype)
-    return flat.reshape(shape, order=order)
+    if math.prod(shape) * dtype.itemsize != len(raw):
+        raise ValueError(f"an array of shape {shape} and type {dtype} with {len(raw)} bytes")
 
 
-class _Call:
-    """A function that a pickle may call, and no more."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Any):
-        self._function = function
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
-
-    def __setstate__(self, state: object) -> None:
-        raise ValueError("a state for a function")
+def _from_bytes(raw: Any, dtype: Any, shape: Any = (), order: Any = "C") -> np.ndarray[Any, Any]:
+    _checked_array(raw, dtype, shape)
+    return np.frombuffer(bytes(raw), dtype).reshape(shape, order=order)
 
 
-def _latin1(text: str, encoding: str) -> bytes:
-    if encoding != "latin1":
-        raise ValueError(f"bytes in the encoding {encoding!r}")
-    return text.encode("latin1")
-
-
-_MULTIARRAY = ("numpy.core.multiarray", "numpy._core.multiarray")
-_NUMERIC = ("numpy.core.numeric", "numpy._core.numeric")
-_ADMITTED = {
-    ("numpy", "dtype"): lambda code, *_: _Dtype(code),
-    ("numpy", "ndarray"): lambda *_: _Array(),
-    ("_codecs", "encode"): _latin1,
-    ("__builtin__", "bytes"): lambda: b"",  # how the oldest protocols write no bytes
-    **{(module, "_reconstruct"): lambda *_: _Array() for module in _MULTIARRAY},
-    **{(module, "scalar"): lambda dtype, raw: _array(raw, dtype, (), "C").item() for module in _MULTIARRAY},
-    **{
-        (module, "_frombuffer"): lambda raw, dtype, shape, order: _array(raw, dtype, shape, order)
-        for module in _NUMERIC
-    },
+_ADMITTED: dict[str, Callable[..., Any]] = {
+    "numpy.dtype": _dtype,
+    "numpy.ndarray": lambda *_: np.zeros(0),
+    "_codecs.encode": lambda text, encoding: text.encode("latin1"),
+    "__builtin__.bytes": lambda: b"",  # how the oldest protocols write no bytes
 }
+for _core in ("numpy.core", "numpy._core"):
+    _ADMITTED |= {
+        f"{_core}.multiarray._reconstruct": lambda *_: np.zeros(0),
+        f"{_core}.multiarray.scalar": lambda dtype, raw: _from_bytes(raw, dtype).item(),
+        f"{_core}.numeric._frombuffer": _from_bytes,
+    }
+
+_Interpreter: Any = pickle._Unpickler  # in Python: what an opcode does can be replaced
 
 
-_Interpreter: Any = pickle._Unpickler  # in Python; of its parts only few are known to type checkers
+class _Unpickler(_Interpreter):  # type: ignore[misc]
+    """The interpreter with few names and opcodes, plain keys, and state for arrays and their types only."""
+
+    def __init__(self, stream: io.BytesIO):
+        super().__init__(stream)
+        self.dispatch = _Opcodes()
+
+    def find_class(self, module: str, name: str) -> Callable[..., Any]:
+        if f"{module}.{name}" not in _ADMITTED:
+            raise ValueError(f"{module}.{name} is not admitted")
+        return _ADMITTED[f"{module}.{name}"]
+
+    def load_build(self) -> None:
+        state, value = self.stack.pop(), self.stack[-1]
+        if isinstance(value, np.ndarray):
+            _, shape, dtype, is_fortran, raw = state
+            _checked_array(raw, dtype, shape)
+            value.__setstate__((1, shape, dtype, bool(is_fortran), bytes(raw)))  # type: ignore[arg-type]
+        elif isinstance(value, np.dtype) and state[1] in ("<", ">", "=", "|") and state[2:5] == (None, None, None):
+            value.__setstate__((3, state[1], None, None, None, -1, -1, 0))  # type: ignore[attr-defined]
+        else:
+            raise ValueError(f"a state for {type(value).__name__} is not admitted")
+
+    def load_bytearray(self) -> None:
+        self.append(bytearray(self.read(*struct.unpack("<Q", self.read(8)))))
+
+
+class _Opcodes(dict[int, Callable[[Any], None]]):
+    """The admitted opcodes of a pickle, as many as `_MAX_OPCODES`."""
+
+    def __init__(self) -> None:
+        refused = b"".join([
+            pickle.PERSID, pickle.BINPERSID, pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1,
+            pickle.EXT2, pickle.EXT4, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
+        ])  # fmt: skip
+        super().__init__({code: load for code, load in _Interpreter.dispatch.items() if code not in refused})
+        self |= {pickle.BUILD[0]: _Unpickler.load_build, pickle.BYTEARRAY8[0]: _Unpickler.load_bytearray}
+        for opcode, keys in _WHERE_KEYS_ARE.items():
+            self[opcode[0]] = _with_plain_keys(_Interpreter.dispatch[opcode[0]], keys)
+        self.num_read = 0
+
+    def __getitem__(self, code: int) -> Callable[[Any], None]:
+        self.num_read += 1
+        if code not in self or self.num_read > _MAX_OPCODES:
+            raise ValueError(f"opcode {chr(code)!r} (number {self.num_read}) is not admitted")
+        return super().__getitem__(code)
+
+
 _WHERE_KEYS_ARE = {
     pickle.SETITEM: slice(-2, -1),
     pickle.SETITEMS: slice(None, None, 2),
@@ -177,64 +145,19 @@ _WHERE_KEYS_ARE = {
     pickle.ADDITEMS: slice(None),
     pickle.FROZENSET: slice(None),
 }
-"""Opcodes that make entries of dicts and sets -> where on the stack of the interpreter their keys are."""
+"""Opcodes that make entries of dicts and sets -> the places of their keys on the interpreter's stack."""
 
 
-def _with_plain_keys(opcode: bytes) -> Callable[[Any], None]:
-    """What carries out an opcode if its keys are plain."""
-    load = _Interpreter.dispatch[opcode[0]]
+def _with_plain_keys(load: Callable[[Any], None], places: slice) -> Callable[[Any], None]:
+    """Refuse tuples as keys: hashing tuples that share tuples takes exponential time."""
 
-    def checked(interpreter: Any) -> None:
-        for key in interpreter.stack[_WHERE_KEYS_ARE[opcode]]:
+    def checked_load(interpreter: Any) -> None:
+        for key in interpreter.stack[places]:
             if not isinstance(key, str | bytes | int | float | None):
                 raise ValueError(f"a key of type {type(key).__name__}, expected a string or a number")
         load(interpreter)
 
-    return checked
-
-
-class _Unpickler(_Interpreter):  # type: ignore[misc]
-    """The interpreter with plain keys and few names."""
-
-    dispatch: ClassVar[dict[int, Any]] = _Interpreter.dispatch | {
-        opcode[0]: _with_plain_keys(opcode) for opcode in _WHERE_KEYS_ARE
-    }
-
-    def __init__(self, content: bytes, positions: list[int], name: str):
-        super().__init__(io.BytesIO(content))
-        self._positions = iter(positions)
-        self._name = name
-
-    def find_class(self, module: str, name: str) -> _Call:
-        position = next(self._positions, -1)
-        function = _ADMITTED.get((module, name))
-        if function is None:
-            raise GameFileError(
-                f"{self._name}: byte {position}: {module}.{name} is not admitted; an episode file holds plain "
-                "containers and numpy arrays only"
-            )
-        return _Call(function)
-
-
-def _plain(value: Any, done: dict[int, Any], depth: int) -> Any:
-    """Return the value with arrays in place of their stand-ins; each container once, however often named."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"nested deeper than {_MAX_DEPTH}, or in itself")
-    if isinstance(value, _Array):
-        if value.value is None:
-            raise ValueError("an array without content")
-        return value.value
-    if isinstance(value, _Dtype | _Call):
-        raise TypeError("a part of an array outside of one")
-    if not isinstance(value, dict | list | tuple | set | frozenset):
-        return value
-    if id(value) not in done:
-        if isinstance(value, dict):
-            plain: Any = {key: _plain(entry, done, depth + 1) for key, entry in value.items()}
-        else:
-            plain = type(value)(_plain(entry, done, depth + 1) for entry in value)
-        done[id(value)] = (plain, value)  # the original is kept, so its id stays its own
-    return done[id(value)][0]
+    return checked_load
 
 
 def convert_episodes(data: Any, categories: Mapping[str, str], subset: str, name: str) -> list[dict[str, Any]]:
@@ -300,7 +223,7 @@ def _episode(
         parts[arguments[0]] = "open" if predicate.startswith("opened") else "closed"
     if not isinstance(episode["instruction"], str):
         raise ValueError(f"'instruction': expected a string, got {type(episode['instruction']).__name__}")
-    goal = _goal(episode["goal_preds"], 0)
+    goal = _goal(episode["goal_preds"], 0, itertools.count())
     scene = str(episode["scene_id"])
     return {
         "id": episode_id,
@@ -323,9 +246,9 @@ def _literal(text: str) -> list[str]:
     return [match[1], *(word.strip() for word in arguments.split(","))] if arguments else [match[1]]
 
 
-def _goal(source: Any, depth: int) -> dict[str, Any]:
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"a goal nested deeper than {_MAX_DEPTH}")
+def _goal(source: Any, depth: int, parts: Iterator[int]) -> dict[str, Any]:
+    if depth > _MAX_DEPTH or next(parts) > _MAX_PARTS:
+        raise ValueError(f"a goal nested deeper than {_MAX_DEPTH} or of more than {_MAX_PARTS} parts")
     if isinstance(source, str):
         predicate, *arguments = _literal(source)
         return {"pred": predicate, "args": arguments}
@@ -333,7 +256,7 @@ def _goal(source: Any, depth: int) -> dict[str, Any]:
     if source.get("quantifier"):
         node["quantifier"] = source["quantifier"]
         node["vars"] = [{"name": entry["name"], "category": entry["expr_type"]} for entry in source["inputs"]]
-    node["args"] = [_goal(part, depth + 1) for part in source["sub_exprs"]]
+    node["args"] = [_goal(part, depth + 1, parts) for part in source["sub_exprs"]]
     return node
 
 
