@@ -75,7 +75,10 @@ class Name(NamedTuple):
 
 
 def name_of(text: str) -> Name:
-    """The parts of a name: "Ann's Red_Mug-2" is "mug", described by "ann's" and "red", "2", of "ann's"."""
+    """Split a name into kind, descriptions, number and owner.
+
+    "Ann's Red_Mug-2" is "mug", described by "ann's" and "red", "2", of "ann's".
+    """
     parts = _PART.findall(_CAMEL.sub(" ", text).lower())
     number = ""
     if len(parts) > 1 and (parts[-1].isdigit() or (len(parts[-1]) == 1 and parts[-1].isascii())):
@@ -92,7 +95,7 @@ def name_of(text: str) -> Name:
 
 
 def same_name(one: Name, two: Name) -> float:
-    """How well two names fit one thing, from 0 to 1."""
+    """Score two names from 0 to 1 as names of one thing."""
     if not one.kind or not two.kind:
         return 0.0
     if one.kind == two.kind:
@@ -102,8 +105,8 @@ def same_name(one: Name, two: Name) -> float:
 
 
 def agreement(one: Name, two: Name) -> float:
-    """How well what two names say of a thing, besides its kind, can be so of one thing, from 0 to 1."""
-    if _differ(one.number, two.number) or _differ(one.owner, two.owner):
+    """Score the agreement of two names besides their kinds, from 0 to 1."""
+    if any(a and b and a != b for a, b in ((one.number, two.number), (one.owner, two.owner))):
         return 0.0
     codes, others = ({word for word in (name.kind, *name.described) if _is_code(word)} for name in (one, two))
     if codes and others and codes != others:
@@ -113,12 +116,18 @@ def agreement(one: Name, two: Name) -> float:
 
 
 def fits(mention: Name, names: Sequence[Name]) -> float:
-    """How well a mention fits a thing that goes by several names: like one of them, and in contradiction to none."""
+    """Score a mention against all names of a thing.
+
+    It is like one of them, and in contradiction to none.
+    """
     return min(max(same_name(mention, name) for name in names), min(agreement(mention, name) for name in names))
 
 
 def is_meant(mention: Name, names: Sequence[Name]) -> bool:
-    """Whether a mention as a class means a thing of these names: "mug" and "red mug" mean a big red mug."""
+    """Return whether a mention as a class means a thing of these names.
+
+    "mug" and "red mug" mean a big red mug.
+    """
     described = {word for name in names for word in name.described}
     return fits(mention, names) == 1 and set(mention.described) <= described
 
@@ -128,29 +137,26 @@ def _is_code(word: str) -> bool:
 
 
 def _differences(one: Sequence[str], two: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words of each that the other one has not."""
+    """Return the words of each that the other lacks."""
     return [word for word in one if word not in two], [word for word in two if word not in one]
 
 
 def _spelled_alike(one: Sequence[str], two: Sequence[str]) -> float:
-    return _dice(" ".join(one), " ".join(two)) if one and two and one[0][0] == two[0][0] else 0.0
-
-
-def _differ(one: str, two: str) -> bool:
-    return bool(one and two and one != two)
+    """Return Dice's coefficient of letter pairs, of words that begin alike."""
+    if not one or not two or one[0][0] != two[0][0]:
+        return 0.0
+    first, second = ({text[i : i + 2] for i in range(len(text) - 1)} for text in (" ".join(one), " ".join(two)))
+    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
 def score(name: float, place: float, look: float | None, theta: float = THETA) -> float:
-    """How sure it is that a mention is a thing: the median of the three; `look` is None if it is not known."""
+    """Return the median of the three scores.
+
+    `look` is None if it is not known.
+    """
     if look is None:
         return min(name, place)
     return sorted((name, place, look))[1] if look > theta else 0.0
-
-
-def _dice(one: str, two: str) -> float:
-    """Dice's coefficient of the pairs of neighbouring letters."""
-    first, second = ({text[i : i + 2] for i in range(len(text) - 1)} for text in (one, two))
-    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
 _HAND = re.compile(
@@ -172,7 +178,10 @@ Fact = tuple[str, str, str]
 
 
 def node_of(place: str, name: str) -> str:
-    """The node of a thing in a place, of the agent or of its hand, by the name alone."""
+    """Return the node of a thing in a place, or of the agent.
+
+    The name alone decides.
+    """
     if name == AGENT:
         return name
     found = _HAND.match(name) if name.rstrip(_ENDS)[-3:].lower() in _BODY else None
@@ -192,18 +201,18 @@ def _nodes_of(place: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def _key(node: str) -> str:
-    """A node by the one spelling of its name."""
+    """Return a node in the usual spelling of its name."""
     place, _, name = node.rpartition(SEPARATOR)
     return f"{place}{SEPARATOR}{spelling(name)}"
 
 
 def is_body(node: str) -> bool:
-    """Whether it is the agent or its hand."""
+    """Return whether a node is the agent or its hand."""
     return node.startswith(AGENT) and (node == AGENT or split(node)[0] == AGENT)
 
 
 def is_described(node: str) -> bool:
-    """Whether its name is more than a class of one word in small letters and a number."""
+    """Return whether a name is more than one small word and a number."""
     name = split(node)[1]
     return not name[-1:].isdigit() or " " in class_of(name) or name != name.lower()
 
@@ -229,7 +238,7 @@ class Found:
     plain: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def named(self, name: str) -> Sequence[str]:
-        """The nodes that a name names in this list."""
+        """Return the nodes that a name names in this list."""
         return self.nodes.get(name) or ((self.plain[name],) if name in self.plain else ())
 
 
@@ -237,23 +246,20 @@ class Entities:
     """Links names to nodes of an index; changes nothing."""
 
     def __init__(self, index: SpatialIndex, relations: Relations, theta: float):
-        self._index, self._relations, self._theta = index, relations, theta
+        self.index, self._relations, self._theta = index, relations, theta
+        self.has_links = theta < 1  # whether names are linked at all to things of other names
         self._names: dict[str, Name] = {}
         self._placing, self._holding = frozenset((*relations.placing, PLACED)), frozenset(relations.holding)
         self._tells_place = self._placing | relations.transitive
 
     def node(self, place: str, name: str) -> str:
-        """The node of a name, also in another spelling; that of a new thing if none is known."""
-        with self._index.graph.snapshot() as now:
-            return self.found(node_of(place, name), now)[0]
+        """Return the node of a name in any spelling, perhaps a new one."""
+        with self.index.graph.snapshot() as now:
+            return self.found([node_of(place, name)], now)[0][0]
 
-    def found(self, node: str, now: Snapshot) -> tuple[str, bool]:
-        """What a node is, if it goes by another name or spelling, and whether it is known."""
-        return self.all_found([node], now)[0]
-
-    def all_found(self, nodes: Sequence[str], now: Snapshot) -> list[tuple[str, bool]]:
-        """As `found`, of each of several nodes."""
-        index, there = self._index, now.find_all(nodes)
+    def found(self, nodes: Sequence[str], now: Snapshot) -> list[tuple[str, bool]]:
+        """Return each node's known form, and whether there is one."""
+        index, there = self.index, now.find_all(nodes)
         names = index.other_names
         if not names and None not in there:
             return [(node, True) for node in nodes]
@@ -269,7 +275,7 @@ class Entities:
         return found
 
     def of(self, facts: Iterable[Sequence[Any]], place: str, vectors: Mapping[str, np.ndarray]) -> Found:
-        """The facts with their nodes.
+        """Return facts with the nodes of their names.
 
         Something put down is in what has a door and on what has none. What is in or on the agent or its hand is held.
         What says less than is known is what is known: a spoon in a cup that is in the kitchen is in the kitchen.
@@ -277,20 +283,23 @@ class Entities:
         rows = self._relations.read_all(facts)
         if not rows:
             return Found()
-        with self._index.graph.snapshot() as now:
+        with self.index.graph.snapshot() as now:
             if vectors:
                 vectors = _of_names(vectors, rows)
             linking = _Linking(self, place, vectors, now)
             if len(rows) > _FEW:
                 linking.plain.look_up(rows)
-            if vectors or self._index.has_described or not self._are_numbered(rows):
+            if vectors or self.index.has_described or not self._are_numbered(rows):
                 linking.link(rows)
-                return self._linked(rows, linking)
-            linking.found.plain = linking.plain
+            else:
+                linking.found.plain = linking.plain
             return self._linked(rows, linking)
 
     def _are_numbered(self, rows: Sequence[Fact]) -> bool:
-        """Whether every thing whose place is told has a number at its end: such names alone say the nodes."""
+        """Return whether all things with a place end in a number.
+
+        Such names alone say the nodes.
+        """
         placing, holding = self._placing, self._holding
         for subject, relation, object_ in rows:
             if (relation in placing and not subject[-1:].isdigit()) or (
@@ -312,7 +321,7 @@ class Entities:
                 facts.append((one, relation, other))
                 continue
             if relation == PLACED:
-                relation = "in" if {"open", "closed"} & set(self._index.states(other)) else "on"
+                relation = "in" if {"open", "closed"} & set(self.index.states(other)) else "on"
             if relation in self._relations.placing and is_body(other):
                 one, relation, other = other, HOLDS, one
             elif relation in self._relations.transitive and (known := self._place_within(one, other)) is not None:
@@ -321,24 +330,24 @@ class Entities:
         return linking.found
 
     def _place_within(self, thing: str, container: str) -> Fact | None:
-        """What is known of the place of a thing, where that place is, by other facts, in the container itself."""
-        place = outer = self._index.place_of(thing)
+        """Return a thing's known place if that lies in the container."""
+        place = outer = self.index.place_of(thing)
         for _ in range(_MAX_NESTED):
             if outer is None or outer[1] not in self._relations.transitive:
                 return None
             if outer[2] == container:
                 return None if outer is place else place
-            outer = self._index.place_of(outer[2])
+            outer = self.index.place_of(outer[2])
         return None
 
     def holder(self, subject: str, relation: str, object_: str) -> tuple[str, str] | None:
-        """(thing, where it is) of a fact about a place; None of another."""
+        """Return (thing, place) of a fact about a place, else None."""
         if relation in self._placing:
             return subject, object_
         return (object_, subject) if relation in self._holding else None
 
     def best(self, name: str, here: Mapping[int, str], look: np.ndarray | None, used: Collection[str]) -> str | None:
-        """The known thing that a mention is most likely, above theta; None if there is none.
+        """Return the known thing that a mention most likely means, or None.
 
         Args:
             name: as mentioned.
@@ -346,29 +355,26 @@ class Entities:
             look: its appearance.
             used: nodes that are other mentions.
         """
-        alike = {} if look is None else self._index.looks.alike(look, _MAX_ALIKE)
+        alike = {} if look is None else self.index.looks.alike(look, _MAX_ALIKE)
         best, most = None, self._theta
         mention = self._name(name)
-        things = here if look is None else {**here, **self._called(n for n in alike if n not in here)}
+        with self.index.graph.snapshot() as now:
+            things = {**here, **{node: self.index.name(node, now) for node in alike if node not in here}}
         for number, node in things.items():
             if node in used or (look is None and mention.number and not is_described(node)):
                 continue
-            looks = alike.get(number) if look is None or number in alike else self._index.looks.cosine(number, look)
+            looks = alike.get(number) if look is None or number in alike else self.index.looks.cosine(number, look)
             named = fits(mention, self.names_of(node))
             if (sure := score(named, float(number in here), looks, self._theta)) > most:
                 best, most = node, sure
         return best
 
-    def _called(self, nodes: Iterable[int]) -> dict[int, str]:
-        with self._index.graph.snapshot() as now:
-            return {node: self._index.name(node, now) for node in nodes}
-
     def names_of(self, node: str) -> list[Name]:
-        """All names that a thing goes by."""
-        return [self._name(split(one)[1]) for one in (node, *self._index.other_names.of(node))]
+        """Return all names of a thing."""
+        return [self._name(split(one)[1]) for one in (node, *self.index.other_names.of(node))]
 
     def _name(self, text: str) -> Name:
-        """As `name_of`; the last ones are kept."""
+        """Return `name_of` a text; the last ones are cached."""
         found = self._names.get(text)
         if found is None:
             if len(self._names) >= _MAX_NAMES:
@@ -377,26 +383,16 @@ class Entities:
         return found
 
     def contents(self, near: Iterable[str], now: Snapshot) -> dict[int, str]:
-        """Id -> name of what is now in, on, under or held by these nodes, the latest first."""
+        """Return id -> name of what these nodes now hold, latest first."""
         found: dict[int, str] = {}
         nodes = [number for number in now.find_all([*near]) if number is not None]
         for number, facts in zip(nodes, now.facts_of_all(nodes, "both")):
-            for known in self._index.all_known(facts[: -_MAX_COMPARED - 1 : -1], now):
+            for known in self.index.all_known(facts[: -_MAX_COMPARED - 1 : -1], now):
                 if known.object_id == number and known.relation in self._relations.placing:
                     found.setdefault(known.subject_id, known.subject)
                 elif known.subject_id == number and known.relation in self._relations.holding:
                     found.setdefault(known.object_id, known.object)
         return found
-
-    @property
-    def index(self) -> SpatialIndex:
-        """What is known."""
-        return self._index
-
-    @property
-    def links(self) -> bool:
-        """Whether names are linked at all to things of other names."""
-        return self._theta < 1
 
 
 def _of_names(vectors: Mapping[str, np.ndarray], rows: Sequence[Fact]) -> dict[str, np.ndarray]:
@@ -407,7 +403,7 @@ def _of_names(vectors: Mapping[str, np.ndarray], rows: Sequence[Fact]) -> dict[s
 
 
 class _Plain(dict[str, str]):
-    """Name -> node, by the name alone; each is worked out when it is asked for first.
+    """Name -> node, by the name alone, filled when a name is asked for.
 
     Attributes:
         known: the nodes that were there before.
@@ -420,7 +416,7 @@ class _Plain(dict[str, str]):
         self._new: dict[str, str] = {}  # spelling -> node of a thing that is new in this list
 
     def look_up(self, rows: Sequence[Fact]) -> None:
-        """Take in all names of facts at once, in the order in which they stand there."""
+        """Look all names of facts up at once, in their order."""
         index, place = self._entities.index, self._place
         kept = index.nodes_called(place)
         names: dict[str, None] = {}
@@ -436,7 +432,7 @@ class _Plain(dict[str, str]):
             asked = [name for name, node in nodes.items() if is_body(node)]
         else:
             asked = list(nodes)
-        for name, found in zip(asked, self._entities.all_found([nodes[name] for name in asked], self._now)):
+        for name, found in zip(asked, self._entities.found([nodes[name] for name in asked], self._now)):
             nodes[name], is_known = found
             if is_known:
                 here[name] = nodes[name]
@@ -450,7 +446,7 @@ class _Plain(dict[str, str]):
         kept = self._entities.index.nodes_called(self._place)
         node, is_known = kept.get(name), True
         if node is None:
-            node, is_known = self._entities.found(node_of(self._place, name), self._now)
+            ((node, is_known),) = self._entities.found([node_of(self._place, name)], self._now)
             if is_known:
                 kept[name] = node
             else:
@@ -481,18 +477,21 @@ class _Linking:
         self.found = Found()
 
     def link(self, rows: Sequence[Fact]) -> None:
-        """Find out which things the names are whose place is told; without this a name alone says the node."""
+        """Decide the things whose places are told.
+
+        Without this a name alone says the node.
+        """
         entities, vectors = self._entities, self._vectors
         places = [(held, row[1]) for row in rows if (held := entities.holder(*row)) is not None]
         relation_of = dict(places)
         self._own = {name: self.plain[name] for name, _ in relation_of}
-        repeated = entities.links and len(self._own) < len(relation_of)
+        repeated = entities.has_links and len(self._own) < len(relation_of)
         waiting, arrived = [], []
         for name, where in relation_of:
             own = self._own[name]
             plain = name[-1:].isdigit() and not (entities.index.has_described or name in vectors)
-            if not entities.links or plain or (own in self.plain.known and name[-1:].isdigit()):
-                if entities.links and not plain and relation_of[name, where] != PLACED:
+            if not entities.has_links or plain or (own in self.plain.known and name[-1:].isdigit()):
+                if entities.has_links and not plain and relation_of[name, where] != PLACED:
                     arrived.append((name, where))
                 self._take(name, where, own)
             elif not (repeated and own not in self._used and self._is_at(own, where)):
@@ -506,7 +505,7 @@ class _Linking:
                 self._link_described(name, where)
 
     def node(self, name: str, relation: str, other: str, end: str) -> str:
-        """The node of one end of a fact."""
+        """Return the node of one end of a fact."""
         row = (name, relation, other) if end == "subject" else (other, relation, name)
         held = None if relation == STATE else self._entities.holder(*row)
         if held is not None and held[0] == name and (node := self._mentions.get(held)) is not None:
@@ -542,13 +541,13 @@ class _Linking:
             self._take(name, where, own)
 
     def _link_described(self, name: str, where: str) -> None:
-        """Let a thing that is known by its number be what stands, by another name, where it is seen now."""
+        """Merge a numbered thing with what stands there by another name."""
         best = self._entities.best(name, self._in_or_on(self.plain[where]), self._vectors.get(name), self._used)
         if best is not None and not split(best)[1][-1:].isdigit():
             self._merge(best, self._own[name])
 
     def _merge(self, described: str, numbered: str) -> None:
-        """A thing that was described is one with a number; not if it may be the first, and this the second, of some."""
+        """Merge a described thing with a numbered one, unless they may be two."""
         one, two = name_of(split(described)[1]), name_of(split(numbered)[1])
         if (one.kind, one.described) != (two.kind, two.described) or two.number in _FIRST:
             self.found.merged.append((described, numbered))
@@ -566,7 +565,10 @@ class _Linking:
         return found
 
     def _near(self, where: str, moves: bool) -> list[str]:
-        """Where a thing is that is now said to be somewhere: what is put down was held, what is held was at hand."""
+        """Return where a thing was that is now said to be somewhere.
+
+        What is put down was held, what is held was at hand.
+        """
         if moves:
             return [AGENT, *self._entities.index.names_in(AGENT)]
         node = self.plain[where]
@@ -574,7 +576,10 @@ class _Linking:
         return [node] if position is None else [node, position]
 
     def _is_one(self, name: str, where: str) -> bool:
-        """Whether the places of a name in this list can be those of one thing: one of them in the other."""
+        """Return whether a name's places in this list can be one thing's.
+
+        One of them is in the other.
+        """
         place, index = self.plain[where], self._entities.index
         for other, there in self._mentions:
             if other != name:
@@ -586,7 +591,7 @@ class _Linking:
         return False
 
     def _another(self, node: str) -> str:
-        """A name for a second thing of the same name."""
+        """Return a name for a second thing of the same name."""
         number = 2
         while self._entities.index.find(f"{node} {number}") is not None or f"{node} {number}" in self._used:
             number += 1

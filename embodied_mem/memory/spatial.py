@@ -380,7 +380,7 @@ class SpatialMemory(RecordedModule):
         believed = self._weighed(event, given, vectors) if given else ()
         event["facts"] += [list(fact[:3]) if fact[3] is None else list(fact) for fact in believed]
         if vectors:
-            event["vectors"] = self._index.looks.written(vectors)
+            event["vectors"] = self._index.looks.encoded(vectors)
         return event
 
     def _weighed(
@@ -394,7 +394,7 @@ class SpatialMemory(RecordedModule):
                 believed.append(fact)  # as nearly always
                 continue
             if looks is None:
-                looks = self._index.looks.read(self._index.looks.written(vectors)) if vectors else {}
+                looks = self._index.looks.decoded(self._index.looks.encoded(vectors)) if vectors else {}
             sure, reason = self._doubted(fact, looks)
             believed += [[*fact[:3], sure]] if not reason else []
             refused += [[*fact, reason]] if reason else []
@@ -488,7 +488,7 @@ class SpatialMemory(RecordedModule):
     def _observe(self, event: Mapping[str, Any], seen: Seen) -> None:
         index, time, trust = self._index, seen.time, event.get("trust", "sensor")
         quoted = trust in QUOTED
-        looks = index.looks.read(event.get("vectors", {}))
+        looks = index.looks.decoded(event.get("vectors", {}))
         said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
         complete = () if quoted else event["complete"]
         found = self._entities.of(said, self.place, looks)
@@ -571,7 +571,7 @@ class SpatialMemory(RecordedModule):
             place, name = split(held[0])
             others = [joined(room, name) for room in self._others(place)]
             with self.graph.snapshot() as now:
-                nodes = [node for node, known in self._entities.all_found(others, now) if known and node != held[0]]
+                nodes = [node for node, known in self._entities.found(others, now) if known and node != held[0]]
                 numbers = [number for number in now.find_all(nodes) if number is not None]
                 last = {n: f for n in numbers if (f := self._index.last_place(n)) is not None}
                 is_current = dict(zip(last, now.are_current([*last.values()])))
@@ -599,7 +599,7 @@ class SpatialMemory(RecordedModule):
 
     def _agent_facts(self) -> list[int]:
         """Return current facts about the agent's position and its hands' contents."""
-        hands = self._index.of_place(AGENT)
+        hands = self._index.of_place(AGENT)[0]
         with self.graph.snapshot() as now:
             body = now.find(AGENT)
             nodes = hands if body is None else [body, *hands]
@@ -802,7 +802,7 @@ class SpatialMemory(RecordedModule):
             if body is not None:
                 starts.setdefault(body)
             if agent:
-                starts.update(dict.fromkeys(self._index.of_place(AGENT)))
+                starts.update(dict.fromkeys(self._index.of_place(AGENT)[0]))
             words = now.relations
             relations = [relation for relation in self._followed if relation in words]
             items = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,10 @@ class Seen(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Known:
-    """A fact with its names; text, data and id are filled when it is rendered; `sure` is None without a confidence."""
+    """A fact with its names, its last sighting and its rendered text.
+
+    Text, data and id are filled when it is rendered; `sure` is None without a confidence.
+    """
 
     subject: str
     relation: str
@@ -61,65 +64,48 @@ class Known:
 
 
 def split(node: str) -> tuple[str, str]:
-    """(place, name) of a node."""
+    """Return (place, name) of a node."""
     place, _, name = node.rpartition(SEPARATOR)
     return place, name
 
 
 def joined(place: str, name: str) -> str:
-    """The node of a thing in a place."""
+    """Return the node of a thing in a place."""
     return f"{place}{SEPARATOR}{name}" if place else name
 
 
-class OtherNames:
-    """Other names of nodes, each with the episode that taught it.
+class OtherNames(dict[str, tuple[str, int]]):
+    """Names that no node has: name -> (node that it means, episode that taught it).
 
-    Args:
-        entries: (name, node, episode).
+    names.link({"home/cup 2": "home/mug 1"}, episode=4)
+    names.meant_by("home/cup 2"), names.of("home/mug 1")       # "home/mug 1", ["home/cup 2"]
     """
 
     def __init__(self, entries: Iterable[tuple[str, str, int]] = ()):
-        self._meant = {name: (node, episode) for name, node, episode in entries}
+        super().__init__((name, (node, episode)) for name, node, episode in entries)
         self._names: dict[str, dict[str, None]] = {}  # node -> names that meant it, perhaps no longer
-        self._index(self._meant)
-
-    def __bool__(self) -> bool:
-        return bool(self._meant)
+        self._index(self)
 
     def meant_by(self, name: str) -> str | None:
-        """The node that a name means, if it is such a name."""
-        known = self._meant.get(name)
-        return None if known is None else known[0]
+        """Return the node that such a name means."""
+        return None if (known := self.get(name)) is None else known[0]
 
     def of(self, node: str) -> list[str]:
-        """Names that mean a node."""
+        """Return the names that mean a node."""
         return [name for name in self._names.get(node, ()) if self.meant_by(name) == node]
 
     def link(self, names: Mapping[str, str], episode: int) -> None:
-        """These names mean these nodes from now on."""
-        self._meant.update((name, (node, episode)) for name, node in names.items())
+        """Let names mean nodes from now on."""
+        self.update((name, (node, episode)) for name, node in names.items())
         self._index(names)
 
-    def remove(self, selector: Selector, is_there: Callable[[str], bool]) -> None:
-        """Take away what a selector names or its episode taught, and names of nodes that are not there."""
-        self._meant = {
-            name: (node, episode)
-            for name, (node, episode) in self._meant.items()
-            if episode != selector.episode and not selector.in_text(name) and is_there(node)
-        }
-
-    def entries(self) -> list[tuple[str, str, int]]:
-        """(name, node, episode) of all."""
-        return [(name, *rest) for name, rest in self._meant.items()]
-
-    @classmethod
-    def from_state(cls, entries: Iterable[Iterable[Any]]) -> OtherNames:
-        """What `entries` gave, read from JSON."""
-        return cls((str(name), str(node), int(episode)) for name, node, episode in entries)
+    def rows(self) -> list[tuple[str, str, int]]:
+        """Return (name, node, episode) of all."""
+        return [(name, *rest) for name, rest in self.items()]
 
     def _index(self, names: Iterable[str]) -> None:
         for name in names:
-            self._names.setdefault(self._meant[name][0], {})[name] = None
+            self._names.setdefault(self[name][0], {})[name] = None
 
 
 _PLACE, _KIND, _LAST, _LOOKED = range(4)  # columns of nodes: codes of words, fact that said last where it is, time
@@ -163,7 +149,7 @@ class SpatialIndex:
     # Changing.
 
     def note(self, facts: Sequence[tuple[str, str, str]], seen: Seen, sure: Mapping[int, float] = _NONE_SURE) -> Change:
-        """Write facts between nodes, and when they were seen, to the graph and the rows; what changed in the graph.
+        """Write facts between nodes and their time; return the graph's change.
 
         Args:
             facts: (node, relation, node).
@@ -204,7 +190,9 @@ class SpatialIndex:
         return change
 
     def _note_sure(self, facts: Sequence[int], sure: Mapping[int, float], repeated: Sequence[int] = ()) -> None:
-        """Keep how sure facts are that were just written; one that came without a confidence has none any more.
+        """Keep the confidence of facts just written.
+
+        One that came without a confidence has none any more. What is said again, those `repeated`, is not less sure for that.
 
         What is said again, those `repeated`, is not less sure for that.
         """
@@ -221,7 +209,7 @@ class SpatialIndex:
                 known.sure, known.text, known.data = now, "", None
 
     def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
-        """End facts at times, and add others that ended too early, as they were seen before."""
+        """End facts at times, and add others that ended too early."""
         add = [NewFact(*fact) for fact in new]
         applied = self.graph.apply(invalidate=[(fact, time) for fact, time in ended], add=add)
         with self.graph.snapshot() as now:
@@ -237,12 +225,12 @@ class SpatialIndex:
         return applied
 
     def confidence(self, fact: int) -> float | None:
-        """How sure a fact is; None where nobody said."""
+        """Return how sure a fact is; None where nobody said."""
         kept = self._sure.get(fact, 0) if fact < len(self._sure) else _NONE
         return None if kept == _NONE else kept / _MICRO
 
     def _register(self, nodes: Mapping[int, str]) -> None:
-        """Give new nodes, id -> node, their place and class, which is kept in small letters."""
+        """Keep place and class of new nodes, id -> node."""
         self._asked = None
         last, code, here, classes = None, _NONE, None, self._classes
         places: list[int] = []
@@ -278,13 +266,13 @@ class SpatialIndex:
         _shorten(classes)
 
     def end(self, facts: Iterable[int], time: int) -> None:
-        """These facts are no longer true from `time` on."""
+        """End facts at a time."""
         ended = [(fact, time) for fact in dict.fromkeys(facts)]
         if ended:
             self.graph.apply(invalidate=ended)
 
     def spelled(self, node: str, now: Snapshot) -> str | None:
-        """The node of the same name in another spelling; None if there is none."""
+        """Return the node of the same name in another spelling, or None."""
         place, _, name = node.rpartition(SEPARATOR)
         if self._unusual is None:
             self._unusual = {}
@@ -297,13 +285,13 @@ class SpatialIndex:
         return next((one for one in found if now.find(one) is not None), None)
 
     def link(self, names: Mapping[str, str], episode: int) -> None:
-        """These names of nodes, which no node has, mean other nodes from now on."""
+        """Let names of no node mean other nodes from now on."""
         if names:
             self.other_names.link(names, episode)
             self._asked, self._called = None, ("", {})
 
     def merge(self, old: str, node: str, seen: Seen) -> list[int]:
-        """A node turned out to be another one; the facts that end with it."""
+        """Merge a node with another one; return the facts that end."""
         with self.graph.snapshot() as now:
             number = now.find(old)
             facts = [] if number is None else now.facts_of(number, "both").tolist()
@@ -312,7 +300,10 @@ class SpatialIndex:
         return facts
 
     def looked(self, node: str, time: int) -> None:
-        """All that is in or on a node was seen. Nothing is kept about what no fact was ever about."""
+        """Note a look at all that is in or on a node.
+
+        Nothing is kept about what no fact was ever about.
+        """
         number = self.find(node)
         if number is not None:
             self._nodes.set(number, _LOOKED, time)
@@ -320,25 +311,28 @@ class SpatialIndex:
     # Reading.
 
     def has_things_of(self, place: str) -> bool:
-        """Whether any node of a place is known; states, which have no place, belong to ""."""
+        """Return whether any node of a place is known.
+
+        States, which have no place, belong to "".
+        """
         return not place or self._places.find(place) is not None
 
     def places(self) -> list[str]:
-        """Names of the places in which things are known."""
+        """Return the names of places with known things."""
         return [place for place in self._places.words if place]
 
     def find(self, node: str) -> int | None:
-        """Id of the node of this name."""
+        """Return the id of the node of this name."""
         with self.graph.snapshot() as now:
             return now.find(node)
 
     def known(self, fact: int, now: Snapshot) -> Known:
-        """All about a fact of a version of the graph."""
+        """Return all about a fact of a version of the graph."""
         known = self._known.get(fact)
         return self.all_known((fact,), now)[0] if known is None else known
 
     def all_known(self, facts: Sequence[int], now: Snapshot) -> list[Known]:
-        """As `known`, of each of several facts."""
+        """Return `known` of each of several facts."""
         kept = self._known
         if missing := [fact for fact in facts if fact not in kept]:
             self._read(missing, now)
@@ -356,19 +350,19 @@ class SpatialIndex:
             self._known[fact] = Known(subject, relation, object_, s, o, Seen(time, episode, step), confidence)
 
     def name(self, node: int, now: Snapshot) -> str:
-        """The name of a node."""
+        """Return the name of a node."""
         name = self._names.get(node)
         if name is None:
             name = self._names[node] = now.name(node)
         return name
 
     def names_in(self, place: str) -> list[str]:
-        """Names of the nodes of a place, the oldest first."""
+        """Return the names of the nodes of a place, oldest first."""
         with self.graph.snapshot() as now:
-            return [self.name(node, now) for node in self.of_place(place)]
+            return [self.name(node, now) for node in self.of_place(place)[0]]
 
     def facts_at(self, node: str, direction: Direction = "out") -> list[tuple[int, Known]]:
-        """Current facts at the node of this name."""
+        """Return the current facts at the node of this name."""
         with self.graph.snapshot() as now:
             if (number := now.find(node)) is None:
                 return []
@@ -376,26 +370,26 @@ class SpatialIndex:
             return list(zip(facts, self.all_known(facts, now)))
 
     def position(self) -> str | None:
-        """The node that the agent is at; None if it is not known."""
+        """Return the agent's node of position; None if it is not known."""
         return next((known.object for _, known in self.facts_at(AGENT) if known.relation == AT), None)
 
     def nodes_called(self, place: str) -> dict[str, str]:
-        """Name -> known node that it was found to be, for whoever finds one to keep: of one place at a time."""
+        """Return the cache of names found to be nodes, of one place."""
         if self._called[0] != place or len(self._called[1]) > _MAX_KNOWN:
             self._called = place, {}
         return self._called[1]
 
     def last_place(self, node: int) -> int | None:
-        """The fact that said last where a thing is."""
+        """Return the last fact about a thing's place."""
         fact = self._nodes.get(node, _LAST)
         return None if fact == _NONE else fact
 
     def states(self, node: str) -> list[str]:
-        """What a thing is: "open", "clean", "hot", ..."""
+        """Return the states of a thing: "open", "clean", "hot", ..."""
         return [known.object for _, known in self.facts_at(node) if known.relation == STATE]
 
     def place_of(self, node: str) -> tuple[str, str, str] | None:
-        """The current fact about the place of a thing; None if it is held, or nothing is known."""
+        """Return the current fact about a thing's place; None if it is held."""
         with self.graph.snapshot() as now:
             number = now.find(node)
             fact = None if number is None else self.last_place(number)
@@ -405,14 +399,17 @@ class SpatialIndex:
         return (known.subject, known.relation, known.object) if known.subject_id == number else None
 
     def looked_at(self, node: int) -> int:
-        """When all that is in or on a node was seen last; -1 for never."""
+        """Return the time of the last complete look at a node, or -1."""
         return self._nodes.get(node, _LOOKED)
 
     def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
-        """The things of a place: class -> ids of nodes. The last few places are cached."""
+        """Return the things of a place: class -> ids of nodes.
+
+        The last few places are cached.
+        """
         if (here := self._here.get(place)) is None:
             by_code: dict[int, list[int]] = {}
-            for number, kind in zip(*self._of_place(place)):
+            for number, kind in zip(*self.of_place(place)):
                 by_code.setdefault(kind, []).append(number)
             words = self._kinds.words
             here = {words[kind] or "": numbers for kind, numbers in by_code.items()}
@@ -425,23 +422,22 @@ class SpatialIndex:
         self._here[place] = things
 
     def of_kind(self, place: str, kind: str) -> list[int]:
-        """Ids of the things of a class in a place, the oldest first."""
+        """Return ids of the things of a class in a place, oldest first."""
         if (here := self._here.get(place)) is not None:
             return list(here.get(kind, ()))
         code = self._kinds.find(kind)
-        return [number for number, its in zip(*self._of_place(place)) if its == code]
+        return [number for number, its in zip(*self.of_place(place)) if its == code]
 
     def _of_like_kind(self, place: str, kind: str) -> list[int]:
-        """The same where nothing has the very class: those of its plural or singular, and of "red mug" for "mug"."""
+        """Return ids of things of the plural or singular of a class.
+
+        "red mug" is one for "mug".
+        """
         kinds, here = forms(kind), self.in_place(place)
         return sorted(itertools.chain(*(here[one] for one in here if kinds & {one, one.rpartition(" ")[2]})))
 
-    def of_place(self, place: str) -> list[int]:
-        """Ids of the things of a place, the oldest first."""
-        return self._of_place(place)[0]
-
-    def _of_place(self, place: str) -> tuple[list[int], list[int]]:
-        """The things of a place, the oldest first, and the codes of their classes."""
+    def of_place(self, place: str) -> tuple[list[int], list[int]]:
+        """Return ids of a place's things, oldest first, and their classes' codes."""
         if (code := self._places.find(place)) is None:
             return [], []
         numbers, kinds, pages = list[int](), list[int](), self._place_pages[code]
@@ -451,13 +447,16 @@ class SpatialIndex:
         return numbers, kinds
 
     def named(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
-        """Ids of the things of a place that phrases name: (phrase, class that it may name). The last are cached."""
+        """Return ids of the things here that phrases name.
+
+        A phrase is (phrase, class that it may name). The last are cached.
+        """
         if self._asked is None or self._asked[0] != place or self._asked[1] is not phrases:
             self._asked = place, phrases, self.named_in(place, phrases, now)
         return self._asked[2]
 
     def named_in(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
-        """Find what `named` does, without a cache."""
+        """Return `named` without a cache."""
         things = self.in_place(place)
         if any("_" in kind for kind in things):
             things = {kind.replace("_", " "): nodes for kind, nodes in things.items()} | dict(things)
@@ -479,7 +478,7 @@ class SpatialIndex:
         return found
 
     def last_places(self, place: str, kind: str | None, times: np.ndarray | None) -> list[int]:
-        """Facts that say last where the things of a place are, the latest first.
+        """Return the last facts about things' places, the latest first.
 
         Args:
             place: its name.
@@ -499,13 +498,8 @@ class SpatialIndex:
         latest: list[int] = facts[np.lexsort((facts, -seen))].tolist()
         return latest
 
-    def times_of(self, facts: Sequence[int]) -> list[int]:
-        """Give the time at which each of several facts was seen last."""
-        times: list[int] = self._facts.column(_TIME)[np.array(facts, np.int64)].tolist()
-        return times
-
     def seen_after(self, time: int) -> list[int]:
-        """Facts about places of things that were seen later than a time: the latest first, then by number."""
+        """Return facts about places seen later than a time, latest first."""
         times = self._facts.column(_TIME)
         facts = ((times > time) & (self._facts.column(_THING) != _NONE)).nonzero()[0]
         latest: list[int] = facts[np.lexsort((facts, -times[facts]))].tolist()
@@ -514,12 +508,12 @@ class SpatialIndex:
     # Keeping.
 
     def counts(self) -> tuple[int, int]:
-        """(nodes, facts) that were not forgotten."""
+        """Return (nodes, facts) that were not forgotten."""
         with self.graph.snapshot() as now:
             return now.num_nodes - now.num_forgotten_nodes, now.num_facts - now.num_erased_facts
 
     def remove(self, selector: Selector) -> None:
-        """Take away what names an object, and what one episode alone supports."""
+        """Remove all that names an object, or that one episode alone supports."""
         nodes: list[int] = []
         if selector.object is not None:
             with self.graph.snapshot() as now:
@@ -538,7 +532,11 @@ class SpatialIndex:
             self._nodes.put(node, _EMPTY)
         self.looks.remove(gone.nodes)
         with self.graph.snapshot() as now:
-            self.other_names.remove(selector, lambda node: now.find(node) is not None)
+            self.other_names = OtherNames(
+                row
+                for row in self.other_names.rows()
+                if row[2] != selector.episode and not selector.in_text(row[0]) and now.find(row[1]) is not None
+            )
         things = self._facts.column(_THING)
         told = np.flatnonzero(things != _NONE)
         last = np.full(len(self._nodes), _NONE)
@@ -551,41 +549,38 @@ class SpatialIndex:
         self._unusual = None
 
     def fork(self) -> SpatialIndex:
-        """An independent copy; what it costs does not depend on the number of facts, except for a list of pages."""
+        """Return an independent copy; its cost does not grow with the facts."""
         other = SpatialIndex(self.graph.fork(), self._relations)
         other._nodes, other._facts, other._sure = self._nodes.fork(), self._facts.fork(), self._sure.fork()
         other._places, other._kinds = Words(self._places.words), Words(self._kinds.words)
         other._place_pages = list(self._place_pages)
-        other.other_names = OtherNames(self.other_names.entries())
+        other.other_names = OtherNames(self.other_names.rows())
         other.looks, other.has_described = self.looks.fork(), self.has_described
         other._unusual = None if self._unusual is None else dict(self._unusual)
         return other
 
     def parts(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
-        """All of it, for `write_state`."""
-        words: dict[str, Any] = {"places": self._places.words, "kinds": self._kinds.words}
-        if self.other_names:
-            words["known_as"] = [list(entry) for entry in self.other_names.entries()]
-        if len(self.looks):
-            words["looks"] = self.looks.state()
-        rows = [self._nodes, self._facts, *([self._sure] if len(self._sure) else [])]
-        return words, (self.graph.to_bytes(), *(one.to_bytes() for one in rows))
+        """Return all of it, for `write_state`."""
+        words = {
+            "places": self._places.words, "kinds": self._kinds.words,
+            "known_as": self.other_names.rows(), "looks": self.looks.state(),
+        }  # fmt: skip
+        return words, (self.graph.to_bytes(), *(rows.to_bytes() for rows in (self._nodes, self._facts, self._sure)))
 
     @classmethod
     def from_parts(
         cls, words: Mapping[str, Any], parts: Sequence[bytes], scope: Scope, relations: Relations
     ) -> SpatialIndex:
-        """What `parts` gave, with the rules of these relations.
+        """Return the index of `parts`, with the rules of these relations.
 
         Raises:
             InvalidInputError: anything that does not fit together.
         """
-        if len(parts) not in (3, 4):
-            raise InvalidInputError(f"state: expected graph, nodes and facts, got {len(parts)} parts; it is damaged")
-        other = cls(KnowledgeGraph.from_bytes(parts[0], scope), relations)
+        graph, nodes, facts, sure = parts
+        other = cls(KnowledgeGraph.from_bytes(graph, scope), relations)
         other.graph._set_rules(relations.rules())
-        other._nodes, other._facts = (PagedRows.from_bytes(part, 4) for part in parts[1:3])
-        other._sure = PagedRows.from_bytes(parts[3], 1) if len(parts) == 4 else PagedRows(1)
+        other._nodes, other._facts = PagedRows.from_bytes(nodes, 4), PagedRows.from_bytes(facts, 4)
+        other._sure = PagedRows.from_bytes(sure, 1)
         other._places, other._kinds = Words(words["places"]), Words(words["kinds"])
         with other.graph.snapshot() as now:
             sizes = now.num_nodes, now.num_facts
@@ -595,14 +590,19 @@ class SpatialIndex:
         other._nodes.check(_KIND, _NONE, len(other._kinds.words) - 1)
         other._nodes.check(_LAST, _NONE, sizes[1] - 1)
         other._facts.check(_THING, _NONE, sizes[0] - 1)
-        other.other_names = OtherNames.from_state(words.get("known_as", ()))
-        other.looks = Looks.of(words.get("looks"), sizes[0])
+        other.other_names = OtherNames(
+            (str(name), str(node), int(episode)) for name, node, episode in words["known_as"]
+        )
+        other.looks = Looks.of(words["looks"], sizes[0])
         other.has_described, other._unusual = other._describes(), None
         other._index_places()
         return other
 
     def _describes(self) -> bool:
-        """Whether a thing has a name of more than class and number; of room and agent only if they are in a thing."""
+        """Return whether a thing's name is more than class and number.
+
+        Of room and agent only if they are in a thing.
+        """
         kinds, put = self._nodes.column(_KIND), self._nodes.column(_LAST) != _NONE
         named = [self._kinds.find(word) for word in (AGENT, ROOM)]
         nodes = ((kinds != _NONE) & (put | ~np.isin(kinds, [code for code in named if code is not None]))).nonzero()[0]
@@ -627,7 +627,10 @@ def _add_spelling(unusual: dict[str, tuple[str, ...]], place: str, usual: str, n
 
 
 def _shorten(kept: dict[Any, Any]) -> None:
-    """Drop the oldest entries if there are too many, a few at a time: all at once would take a step 20 milliseconds."""
+    """Drop the oldest entries of a long cache.
+
+    A few at a time: all at once would take a step 20 milliseconds.
+    """
     while len(kept) > _MAX_KNOWN:
         for number in list(itertools.islice(kept, _DROPPED)):
             del kept[number]

@@ -61,7 +61,7 @@ class VectorIndex:
         self._native = _native.vectors.VectorIndex(dim, metric, kind, connectivity, ef_construction)
 
     def add(self, ids: Any, vectors: Any, num_threads: int | None = None) -> None:
-        """Adds vectors; one whose id exists is replaced. Nothing is changed where anything is wrong.
+        """Add vectors, in place of those with the same ids. On an error nothing has changed.
 
         Args:
             ids: int64[N], different, 0 or more.
@@ -75,7 +75,7 @@ class VectorIndex:
         self._native.add(_ids("ids", ids, len(rows)), rows, _threads(num_threads))
 
     def remove(self, ids: Any, num_threads: int | None = None) -> None:
-        """Removes vectors; of an unknown id: InvalidInputError, and nothing is removed."""
+        """Remove vectors. Raises InvalidInputError for an unknown id; nothing is removed then."""
         self._native.remove(_ids("ids", ids), _threads(num_threads))
 
     def search(
@@ -86,7 +86,7 @@ class VectorIndex:
         allowed: Any = None,
         num_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids and scores of the best k for each query.
+        """Return the ids and scores of the best k for each query.
 
         Args:
             queries: float32[B, dim] or float32[dim].
@@ -118,7 +118,7 @@ class VectorIndex:
         return np.asarray(self._native.ids())
 
     def vector(self, id: int) -> np.ndarray:
-        """Returns float32[dim], as it is kept: of length 1 by cosine."""
+        """Return float32[dim] of an id, of length 1 by cosine."""
         checked_number("id", id, least=0)
         return np.asarray(self._native.vector(id))
 
@@ -136,21 +136,23 @@ class VectorIndex:
 
     @property
     def metric(self) -> str:
-        """ "cosine" or "inner_product"."""
+        """The metric: "cosine" or "inner_product"."""
         return str(self._native.metric)
 
     @property
     def kind(self) -> str:
-        """What it is at present: "exact" or "hnsw"."""
+        """The present kind: "exact" or "hnsw"."""
         return str(self._native.kind)
 
     @property
     def num_removed(self) -> int:
-        """Removed or replaced vectors that an HNSW graph still holds in memory, to walk over; in no answer or file."""
+        """Removed vectors still in an HNSW graph, to walk over; in no answer or file."""
         return int(self._native.num_removed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to one file, whole or not at all. Compacts it: what was removed is in no byte of the file.
+        """Write the index to one file, whole or not at all.
+
+        It is compacted first: what was removed is in no byte of the file.
 
         Raises:
             StorageError: the file cannot be written; the one that was there is as it was.
@@ -160,7 +162,7 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> VectorIndex:
-        """Returns the index of a file, which answers as the one saved did.
+        """Return the index of a file; it answers as the saved one did.
 
         Raises:
             DataNotFoundError: there is no such file.
@@ -234,7 +236,14 @@ def _threads(num_threads: int | None) -> int | None:
 
 
 class Looks:
-    """Vectors of length 1 in an exact index, copied by the side of a fork that changes them first."""
+    """Appearance vectors of nodes, of length 1, in an exact index. The first one sets the width.
+
+        looks = Looks()
+        looks.put({7: vector})
+        looks.alike(vector, k=8)             # {7: 1.0}: node -> cosine
+
+    A fork shares the index until one side changes it.
+    """
 
     def __init__(self) -> None:
         self._index: VectorIndex | None = None
@@ -243,84 +252,84 @@ class Looks:
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
 
-    def check(self, vectors: Iterable[np.ndarray]) -> None:
-        """Raise InvalidInputError unless these are of one width, that of the others."""
-        widths = {len(vector) for vector in vectors} | ({self._index.dim} if self._index is not None else set())
+    def encoded(self, vectors: Mapping[str, Any]) -> dict[str, str]:
+        """Return vectors by name, of length 1, as texts. Raises InvalidInputError for what is none."""
+        rows = {name: unit_vector(name, vector) for name, vector in vectors.items()}
+        self._check_widths(rows)
+        return {name: encoded_vector(row) for name, row in rows.items()}
+
+    def decoded(self, texts: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """Return what `encoded` was given. Raises InvalidInputError for another width."""
+        rows = {name: decoded_vector(text) for name, text in texts.items()}
+        self._check_widths(rows)
+        return rows
+
+    def _check_widths(self, rows: Mapping[str, np.ndarray]) -> None:
+        widths = {len(row) for row in rows.values()}
+        if rows and self._index is not None:
+            widths.add(self._index.dim)
         if len(widths) > 1:
             raise InvalidInputError(f"vectors: expected all of one width, got {sorted(widths)}")
 
-    def written(self, vectors: Mapping[str, Any]) -> dict[str, str]:
-        """The vectors of names, of length 1, as texts. Raises InvalidInputError for what cannot be kept."""
-        rows = {name: unit_vector(name, vector) for name, vector in vectors.items()}
-        self.check(rows.values())
-        return {name: encoded_vector(row) for name, row in rows.items()}
-
-    def read(self, texts: Mapping[str, str]) -> dict[str, np.ndarray]:
-        """What `written` wrote. Raises InvalidInputError for vectors of another width."""
-        if not texts:
-            return {}
-        rows = {name: decoded_vector(text) for name, text in texts.items()}
-        self.check(rows.values())
-        return rows
-
     def put(self, vectors: Mapping[int, np.ndarray]) -> None:
         """Keep the vectors of these nodes, in the place of older ones."""
-        if not vectors:
-            return
-        rows = np.stack(list(vectors.values()))
-        if self._index is None or self._shared:
-            self._index, self._shared = _made(rows.shape[1], self._index), False
-        self._index.add(np.array(list(vectors), np.int64), rows)
+        if vectors:
+            rows = np.stack(list(vectors.values()))
+            self._own_index(rows.shape[1]).add(np.array(list(vectors), np.int64), rows)
 
     def remove(self, nodes: Iterable[int]) -> None:
-        """Forget the vectors of these nodes, if they have one."""
-        if self._index is None or not (gone := [node for node in nodes if node in self._index]):
-            return
-        if self._shared:
-            self._index, self._shared = _made(self._index.dim, self._index), False
-        self._index.remove(np.array(gone, np.int64))
+        """Forget the vectors of these nodes."""
+        if self._index is not None and (gone := [node for node in nodes if node in self._index]):
+            self._own_index(self._index.dim).remove(np.array(gone, np.int64))
+
+    def _own_index(self, dim: int) -> VectorIndex:
+        """Return the index, copied if a fork has it too."""
+        old = self._index
+        if old is None or self._shared:
+            self._index, self._shared = VectorIndex(dim, metric="inner_product"), False
+            if old is not None and len(old):
+                self._index.add(old.ids, np.stack([old.vector(node) for node in old.ids.tolist()]))
+        assert self._index is not None
+        return self._index
 
     def alike(self, vector: np.ndarray, k: int) -> dict[int, float]:
-        """The k nodes that look most like this: node -> cosine."""
+        """Return the k nodes that look most like this: node -> cosine."""
         if self._index is None or not len(self._index):
             return {}
         ids, scores = self._index.search(vector[None], min(k, len(self._index)))
         return {int(node): float(score) for node, score in zip(ids[0], scores[0])}
 
     def cosine(self, node: int, vector: np.ndarray) -> float | None:
-        """How much a node looks like this; None if it is not known what it looks like."""
+        """Return how much a node looks like this; None without a vector of it."""
         if self._index is None or node not in self._index:
             return None
         return float(self._index.vector(node) @ vector)
 
     def fork(self) -> Looks:
-        """An independent copy, in constant time."""
+        """Return an independent copy, in constant time."""
         other = Looks()
         other._index, other._shared = self._index, self._index is not None
         self._shared = other._shared
         return other
 
-    def state(self) -> dict[str, Any]:
-        """All of it, for JSON."""
-        assert self._index is not None
-        ids = self._index.ids
-        rows = np.stack([self._index.vector(int(node)) for node in ids]) if len(ids) else np.zeros((0, 0), np.float32)
-        return {"nodes": ids.tolist(), "rows": encoded_vector(rows)}
+    def state(self) -> list[tuple[int, str]]:
+        """Return (node, vector as text) of all, for JSON."""
+        index = self._index
+        return [] if index is None else [(node, encoded_vector(index.vector(node))) for node in index.ids.tolist()]
 
     @classmethod
-    def of(cls, state: Any, num_nodes: int) -> Looks:
-        """What `state` gave; none for None. Raises InvalidInputError for vectors of other nodes than there are."""
+    def of(cls, state: Iterable[tuple[int, str]], num_nodes: int) -> Looks:
+        """Return the vectors of a state. Raises InvalidInputError for unknown nodes."""
         looks = cls()
-        if state is not None:
-            nodes, rows = state["nodes"], decoded_vector(state["rows"])
-            if not nodes or len(rows) % len(nodes) or not 0 <= min(nodes) <= max(nodes) < num_nodes:
-                raise InvalidInputError(f"state: expected a vector for each node below {num_nodes}; it is damaged")
-            looks.put(dict(zip(nodes, rows.reshape(len(nodes), -1))))
+        nodes, texts = zip(*rows) if (rows := list(state)) else ((), ())
+        if nodes and not 0 <= min(nodes) <= max(nodes) < num_nodes:
+            raise InvalidInputError(f"state: expected vectors of nodes below {num_nodes}; it is damaged")
+        looks.put(dict(zip(nodes, looks.decoded(dict(zip(nodes, texts))).values())))
         return looks
 
 
 def unit_vector(name: str, vector: Any) -> np.ndarray:
-    """float32[d] of length 1. Raises InvalidInputError for what is no vector, or has no length."""
+    """Return float32[d] of length 1. Raises InvalidInputError for no or a zero vector."""
     try:
         row = np.asarray(vector, np.float32)
     except (TypeError, ValueError) as error:
@@ -331,21 +340,14 @@ def unit_vector(name: str, vector: Any) -> np.ndarray:
     return row / np.float32(length)
 
 
-def encoded_vector(rows: np.ndarray) -> str:
-    """float32, little-endian, in base64."""
-    return base64.b64encode(np.ascontiguousarray(rows, "<f4").tobytes()).decode()
+def encoded_vector(row: np.ndarray) -> str:
+    """Return float32[d], little-endian, in base64."""
+    return base64.b64encode(np.ascontiguousarray(row, "<f4").tobytes()).decode()
 
 
 def decoded_vector(text: Any) -> np.ndarray:
-    """float32[n] that `encoded_vector` wrote. Raises InvalidInputError for another text."""
+    """Return the vector of an `encoded_vector`. Raises InvalidInputError for another text."""
     try:
         return np.frombuffer(base64.b64decode(text, validate=True), "<f4").astype(np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"expected float32 in base64, got {shown(text)}") from error
-
-
-def _made(dim: int, old: VectorIndex | None) -> VectorIndex:
-    index = VectorIndex(dim, metric="inner_product")
-    if old is not None and len(old):
-        index.add(old.ids, np.stack([old.vector(int(node)) for node in old.ids]))
-    return index

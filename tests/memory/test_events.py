@@ -20,8 +20,6 @@ from embodied_mem.memory import (
     LifelongMemory,
     MemoryStore,
     Scope,
-    Selector,
-    SpatialMemory,
     Triple,
 )
 from embodied_mem.memory.graph import scope_text
