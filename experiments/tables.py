@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import pathlib
 import re
 import sys
@@ -50,9 +51,18 @@ NOT_RUN = "Not run yet; the log says what is known."
 
 
 def _read(name: str) -> Any:
-    """The result called so; None if there is none yet."""
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) | {"file": path.name} if path.exists() else None
+    """Read the result of a name with its episodes, where a table needs them; None if there is no result yet.
+
+    Episodes are in `NAME.episodes.jsonl.xz`: a line of column names, then a line per episode.
+    """
+    path, rows = RESULTS / f"{name}.json", RESULTS / f"{name}.episodes.jsonl.xz"
+    if not path.exists():
+        return None
+    data = json.loads(path.read_text()) | {"file": path.name}
+    if rows.exists():
+        columns, *lines = lzma.decompress(rows.read_bytes()).decode().splitlines()
+        data["episodes"] = {"columns": json.loads(columns), "rows": [json.loads(line) for line in lines]}
+    return data
 
 
 MAX_COMMAND = 12
