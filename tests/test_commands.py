@@ -36,7 +36,9 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "embodied-mem evaluate --config=memento": "tests/worlds/memento/test_memento_protocol.py",
     "embodied-mem evaluate --config=scienceworld": "tests/experiments/test_evaluate_scienceworld_command.py",
     "embodied-mem view memory/ann": "tests/viewer/test_viewer.py",
-    **{f"embodied-mem memory {do} ": "tests/memory/test_memory_cli.py" for do in ("show", "search", "forget", "export")},
+    **{
+        f"embodied-mem memory {do} ": "tests/memory/test_memory_cli.py" for do in ("show", "search", "forget", "export")
+    },
     "embodied-mem play": "tests/agents/test_play.py",
     "embodied-mem parity": "tests/worlds/eb_habitat/test_eb_habitat_parity.py",
     "python experiments/evaluate.py --config=eb_alfred --agents chat": "tests/experiments/test_evaluate_chat_agents.py",

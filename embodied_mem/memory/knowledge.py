@@ -4,10 +4,10 @@
     knowledge_in("I usually keep the jug and cup on the table for my afternoon tea.")
     knowledge_in("breakfast: bread on the plate, cup next to the plate")
 
-    extracted(writer, "I keep the jug on the desk for my night drink.")       # [Knowledge(...)]
-    resolved(writer, text, found, candidates)                                 # [("update", "k3")]
-    referred(writer, "Could you set up my night drink?")                      # [("user_pattern", "night drink")]
-    reformulated(writer, request, candidates)                                 # {"k3": "For your night drink ..."}
+    ask_knowledge(writer, "I keep the jug on the desk for my night drink.")       # [Knowledge(...)]
+    ask_changes(writer, text, found, candidates)                                 # [("update", "k3")]
+    ask_references(writer, "Could you set up my night drink?")                      # [("user_pattern", "night drink")]
+    ask_words(writer, request, candidates)                                 # {"k3": "For your night drink ..."}
 
 Object semantics is a name that a thing has for the user ("my favourite mug"); a user pattern is a name for an
 arrangement or routine ("afternoon tea"). To rules, sentences of other forms tell nothing, and are no error. The chat
@@ -104,7 +104,7 @@ _TO_ON = {"to": "on", "onto": "on", "into": "in"}
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
-    """An object that is talked about; `description` is empty where any of its class is meant."""
+    """An object that is talked about; without a description, any of its class."""
 
     name: str
     description: str = ""
@@ -142,7 +142,7 @@ class Knowledge:
 
 
 def normal(text: str) -> str:
-    """A name without its article and marks, in small letters."""
+    """Return a name in small letters without its article and marks."""
     return " ".join(re.findall(r"\w+", re.sub(r"\A(?:my|the|a|an)\s+", "", text.strip(), flags=re.IGNORECASE).lower()))
 
 
@@ -152,12 +152,12 @@ def full_name(thing: Thing) -> str:
 
 
 def about(alias: str, description: str, things: Iterable[str]) -> str:
-    """What queries are compared with: the alias, and what it stands for, each once."""
+    """Return the words that queries are compared with, each once."""
     return " ".join([alias, *([description] if description != alias else []), *things])
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, each without its end mark."""
+    """Return the sentences of a text, each without its end mark."""
     text = re.sub(r"\b(It|it|They|they|This|this|That|that)['’](s|re)\b", _spelled_out, text)
     return [part.strip().rstrip(".!?").strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
@@ -167,13 +167,16 @@ def _spelled_out(found: re.Match[str]) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Things in a list: "the jug, the cup, and then a plate" -> jug, cup, plate."""
+    """Return the things of a list.
+
+    "the jug, the cup, and then a plate" -> jug, cup, plate.
+    """
     names = [_ARTICLE.sub("", part.strip()).strip() for part in _LIST.split(text)]
     return [name for name in names if name]
 
 
 def knowledge_in(text: str) -> list[Knowledge]:
-    """What the sentences of a user tell about the user, in their order."""
+    """Return what a user's sentences tell about the user, in order."""
     text = " ".join(part for part in _SENTENCE.split(legible(text)) if not part.rstrip().endswith("?"))
     if _TELLS.search(text) is None:
         return []
@@ -221,7 +224,10 @@ def _referred(text: str, last: list[str]) -> list[str]:
 
 
 def _descriptions(sentence: str) -> dict[str, str]:
-    """ "The jug is green, and the cup is pink" -> {"jug": "green", "cup": "pink"}."""
+    """Return name -> description.
+
+    "The jug is green, and the cup is pink" -> {"jug": "green", "cup": "pink"}.
+    """
     found = {}
     for part in _AND_THE.split(sentence):
         match = _IS.match(part)
@@ -231,7 +237,10 @@ def _descriptions(sentence: str) -> dict[str, str]:
 
 
 def _thing(name: str, described: dict[str, str]) -> Thing:
-    """The thing of a name, with what is said of it, also under a shorter or longer name ("dog statue", "statue")."""
+    """Return the thing of a name with its description.
+
+    A shorter or longer name will do ("dog statue", "statue").
+    """
     key = name.lower()
     if key in described:
         return Thing(name, described[key])
@@ -247,7 +256,7 @@ def _semantics(names: list[str], what: str, described: dict[str, str]) -> Knowle
 
 
 def _my_thing(alias: str, what: str) -> Knowledge:
-    """ "my favourite mug is the red one": the thing is what the alias ends in."""
+    """Return the knowledge in "my favourite mug is the red one"."""
     return Knowledge(OBJECT_SEMANTICS, alias, what, (Thing(alias.split()[-1], what),))
 
 
@@ -283,7 +292,7 @@ def _side_by_side(names: list[str], described: dict[str, str]) -> list[Action]:
 
 
 def _actions(sentences: list[str], described: dict[str, str]) -> list[Action]:
-    """The placements that commands ask for, in order, each once."""
+    """Return the placements that commands ask for, in order, each once."""
     actions: list[Action] = []
     last: list[str] = []
     for sentence in sentences:
@@ -303,7 +312,7 @@ def _actions(sentences: list[str], described: dict[str, str]) -> list[Action]:
 
 
 def _take(actions: list[Action], action: Action) -> None:
-    """Add an action; one that says the place of the last one again, or more of it, is no other action.
+    """Add an action, unless it says the last place again, or more of it.
 
     "Move the cup to the kitchen table. Put it next to the jug on the table": one table.
     """
@@ -322,7 +331,10 @@ def _take(actions: list[Action], action: Action) -> None:
 
 
 def _preference(sentence: str, actions: list[Action], described: dict[str, str], count: int) -> Knowledge:
-    """A pattern: its name is what it is for; its steps are the commands', or where there are several, its own."""
+    """Return a pattern, named by its purpose.
+
+    Its steps are the commands', or where there are several, its own.
+    """
     said = re.search(r"\bI\b", sentence)
     start = said.start() if said else 0  # "When tidying, I prefer ... for a tidy look": the purpose comes after "I"
     found = _PURPOSE.search(sentence, start) or _AIM.search(sentence, start)
@@ -387,8 +399,8 @@ _REFORMULATE = (
 )
 
 
-def extracted(writer: ChatWriter, text: str) -> list[Knowledge] | None:
-    """ExtractKnowledge and ExtractElements: what a text tells about the user."""
+def ask_knowledge(writer: ChatWriter, text: str) -> list[Knowledge] | None:
+    """Ask for the knowledge in a text: ExtractKnowledge and ExtractElements."""
     return writer.ask(_EXTRACT, text, lambda value: list(map(_knowledge, value["knowledge"])), KNOWLEDGE)
 
 
@@ -404,10 +416,10 @@ def _knowledge(one: Mapping[str, Any]) -> Knowledge:
     return Knowledge(one["subtype"], alias, description, composed, tuple(actions))
 
 
-def resolved(
+def ask_changes(
     writer: ChatWriter, text: str, found: Sequence[Knowledge], known: Sequence[Candidate]
 ) -> list[tuple[str, str | None]] | None:
-    """LLMResolve: of each piece of knowledge, whether to add it, or which known one it updates or extends."""
+    """Ask which known knowledge is updated or extended: LLMResolve."""
     new = [
         {"new": i, "subtype": k.subtype, "alias": k.alias, "description": k.description} for i, k in enumerate(found)
     ]
@@ -433,15 +445,15 @@ def _changes(
     return chosen
 
 
-def referred(writer: ChatWriter, request: str) -> list[tuple[str, str]] | None:
-    """ExtractKnowledge of algorithm 2: (subtype, alias) of what a request refers to."""
+def ask_references(writer: ChatWriter, request: str) -> list[tuple[str, str]] | None:
+    """Ask for (subtype, alias) of a request's references: ExtractKnowledge."""
     return writer.ask(
         _REFER, request, lambda value: [(r["subtype"], parse_text(r["alias"])) for r in value["references"]], REFERENCES
     )
 
 
-def reformulated(writer: ChatWriter, request: str, known: Sequence[Candidate]) -> dict[str, str] | None:
-    """Reformulate: what each entry tells, in plain words, by id."""
+def ask_words(writer: ChatWriter, request: str, known: Sequence[Candidate]) -> dict[str, str] | None:
+    """Ask for each entry in plain words, by id: Reformulate."""
 
     def read(value: Mapping[str, Any]) -> dict[str, str]:
         texts = {one["id"]: parse_text(one["text"]) for one in value["descriptions"]}

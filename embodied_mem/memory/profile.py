@@ -53,13 +53,13 @@ from .knowledge import (
     Knowledge,
     Thing,
     about,
-    extracted,
+    ask_changes,
+    ask_knowledge,
+    ask_references,
+    ask_words,
     full_name,
     knowledge_in,
     normal,
-    referred,
-    reformulated,
-    resolved,
     sentences_of,
 )
 from .recollection import Item
@@ -71,42 +71,23 @@ from .trust import unmarked
 EVENT = "profile event"
 
 
-def check_texts(value: Any, kind: type, texts: Iterable[str], others: Iterable[str]) -> None:
-    """Raise InvalidInputError unless a mapping has these texts and no fields but these."""
-    where = f"{EVENT}: {kind.__name__.lower()}"
-    for name in texts:
-        checked_text(f"{where}: {name}", checked_mapping(where, value).get(name))
-    if unknown := set(value) - {*texts, *others}:
-        raise InvalidInputError(f"{where}: expected {', '.join((*texts, *others))}, got {shown(unknown)}")
-
-
-def check_told(event: Mapping[str, Any]) -> None:
-    """Raise InvalidInputError for an event that no profile records."""
-    checked_event(EVENT, event, {"tell": Fields(WHEN)})
-    if event.get("note") is not None:
-        checked_number(f"{EVENT}: note", event["note"], 0)
-    for change in checked_rows(f"{EVENT}: changes", event.get("changes")):
-        if checked_mapping(f"{EVENT}: change", change).get("target") is not None:
-            checked_text(f"{EVENT}: target", change["target"])
-        if checked_flag(f"{EVENT}: ended", change.get("ended", False)):
-            continue
-        checked_flag(f"{EVENT}: untold", change.get("untold", False))
-        said = checked_mapping(f"{EVENT}: knowledge", change.get("knowledge"))
-        check_texts(said, Knowledge, ("subtype", "alias", "description"), ("things", "actions", "extends"))
-        checked_flag(f"{EVENT}: extends", said.get("extends", False))
-        if said["subtype"] not in SUBTYPES:
-            raise InvalidInputError(f"{EVENT}: expected {' or '.join(SUBTYPES)}, got {shown(said['subtype'])}")
-        actions = checked_rows(f"{EVENT}: actions", said.get("actions", ()))
-        for action in actions:
-            check_texts(action, Action, ("relation", "location"), ("thing", "name"))
-            checked_text(f"{EVENT}: name", action.get("name", ""))
-        things = [
-            *checked_rows(f"{EVENT}: things", said.get("things", ())),
-            *(one.get("thing") for one in actions),
-        ]
-        for thing in things:
-            check_texts(thing, Thing, ("name",), ("description",))
-            checked_text(f"{EVENT}: description", thing.get("description", ""))
+def _knowledge_of(said: Any) -> Knowledge:
+    """Return the knowledge in an event. Raises InvalidInputError for anything else."""
+    try:
+        things = tuple(Thing(**one) for one in said.get("things", ()))
+        actions = tuple(Action(**{**one, "thing": Thing(**one["thing"])}) for one in said.get("actions", ()))
+        knowledge = Knowledge(**{**said, "things": things, "actions": actions})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{EVENT}: expected the fields of knowledge, got {shown(said)}: {error}") from error
+    texts = [knowledge.subtype, knowledge.alias, knowledge.description]
+    texts += [text for thing in (*things, *(one.thing for one in actions)) for text in vars(thing).values()]
+    texts += [text for one in actions for text in (one.relation, one.location, one.name)]
+    for text in texts:
+        checked_text(f"{EVENT}: knowledge", text)
+    checked_flag(f"{EVENT}: extends", knowledge.extends)
+    if knowledge.subtype not in SUBTYPES:
+        raise InvalidInputError(f"{EVENT}: expected {' or '.join(SUBTYPES)}, got {shown(knowledge.subtype)}")
+    return knowledge
 
 
 _PREFIX = {"knowledge": "k", "pattern": "p", "object": "o", "location": "l"}
@@ -122,7 +103,7 @@ _OWN = ("origin", "notes", "past", "since", "said")
 
 @dataclasses.dataclass
 class Edge:
-    """A row of MEMENTO's table 7, with the times between which it is true, and its sources as [episode, step]."""
+    """A row of MEMENTO's table 7, with its times and [episode, step] sources."""
 
     source: str
     target: str
@@ -169,7 +150,7 @@ class ProfileGraph:
     # Changing.
 
     def write(self, target: str | None, knowledge: Knowledge, source: list[int], time: int) -> str:
-        """Write knowledge, in place of a target's if there is one; its id."""
+        """Write knowledge, perhaps in place of a target's; return its id."""
         was = None if target is None else self.version(target)
         if target is None:
             node = self._new("knowledge", subtype=knowledge.subtype, alias="", description="", origin=source[0])
@@ -191,7 +172,7 @@ class ProfileGraph:
         return str(node["id"])
 
     def _keep(self, node: dict[str, Any], was: dict[str, Any], source: list[int], time: int) -> None:
-        """Take note of what knowledge was, if it is something else now or had ended."""
+        """Keep what knowledge was, if it changed or had ended."""
         now = self.version(node["id"])
         same = all(now[name] == was[name] for name in ("alias", "description", "text"))
         if was["since"] < time and (was["until"] is not None or not same):
@@ -202,13 +183,13 @@ class ProfileGraph:
             node["said"].append(list(source))
 
     def end(self, knowledge: str, time: int) -> None:
-        """The user does not refer to this knowledge any more, from `time` on."""
+        """End the user's reference to knowledge at a time."""
         self._end_edge(self.known[knowledge][-1], time)
 
     def _attach(
         self, owner: str, knowledge: Knowledge, source: list[int], time: int, present: list[str]
     ) -> dict[str, None]:
-        """Put the elements below a knowledge node; the ids of those directly below it."""
+        """Attach elements to a knowledge node; return ids right below it."""
         kept: dict[str, None] = {}
         for thing in knowledge.things:
             kept[self._object(thing)] = None
@@ -235,7 +216,7 @@ class ProfileGraph:
         return self._canonical("location", name, expression=f"{relation} the {expression}")
 
     def _canonical(self, kind: str, name: str, **attributes: Any) -> str:
-        """Id of the one node of this type and name."""
+        """Return the id of the one node of this type and name."""
         known = self._named.get((kind, normal(name)))
         return str(self._new(kind, name=name, **attributes)["id"]) if known is None else known
 
@@ -248,7 +229,7 @@ class ProfileGraph:
         return self.nodes[number]
 
     def _edge(self, source_id: str, relation: str, target: str, source: list[int], time: int) -> None:
-        """Add an edge, or a source to the one that says so already."""
+        """Add an edge, or a source to the same one."""
         for edge in self.known.get(target, ()) if source_id == "u1" else self._edges_of.get(source_id, ()):
             if (edge.relation, edge.target) == (relation, target) and edge.invalid_at is None:
                 if source not in edge.sources:
@@ -273,7 +254,7 @@ class ProfileGraph:
     # Reading.
 
     def version(self, knowledge: str, as_of: int | None = None) -> dict[str, Any]:
-        """What knowledge is, or was at a time: words, things, steps, `since` and `until` when, by which sources.
+        """Return knowledge as it is, or as it was at a time.
 
         `about` is what queries are compared with; `until` is None while it is so. Before it began, it is the first one.
         """
@@ -285,14 +266,19 @@ class ProfileGraph:
         things = self.names_of(knowledge)
         return {
             "alias": node["alias"], "description": node["description"], "text": self.text_of(knowledge),
-            "about": about(node["alias"], node["description"], things), "things": things,
+            "about": self.words_of(knowledge), "things": things,
             "steps": self.steps_of(knowledge), "origin": node.get("origin", -1),
             "since": node.get("since", edges[-1].valid_at), "until": edges[-1].invalid_at,
             "sources": [list(row) for row in sources], "notes": list(node.get("notes", ())),
         }  # fmt: skip
 
+    def words_of(self, knowledge: str) -> str:
+        """Return the text of knowledge that queries are compared with."""
+        node = self.nodes[knowledge]
+        return about(node["alias"], node["description"], self.names_of(knowledge))
+
     def text_of(self, knowledge: str) -> str:
-        """What the user calls it, and what it is: one line."""
+        """Return the alias and what it stands for: one line."""
         node, steps, things = self.nodes[knowledge], self.steps_of(knowledge), self.names_of(knowledge)
         if node["subtype"] == OBJECT_SEMANTICS:
             told = ", ".join(things) or node["description"]
@@ -303,26 +289,22 @@ class ProfileGraph:
         return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
 
     def shown(self) -> list[dict[str, Any]]:
-        """All nodes, as MEMENTO's."""
+        """Return all nodes, as MEMENTO's."""
         return [{name: value for name, value in node.items() if name not in _OWN} for node in self.nodes.values()]
 
     def is_known(self, knowledge: str, as_of: int | None = None) -> bool:
-        """Whether knowledge has no end, or had begun and not ended at a time."""
+        """Return whether knowledge has no end, or held at a time."""
         edges = self.known[knowledge]
         if as_of is None:
             return edges[-1].invalid_at is None
         return any(e.valid_at <= as_of and (e.invalid_at is None or as_of < e.invalid_at) for e in edges)
 
-    def of_type(self, kind: str) -> list[dict[str, Any]]:
-        """The nodes of a type."""
-        return [node for node in self.nodes.values() if node["type"] == kind]
-
     def out(self, node: str) -> list[Edge]:
-        """The edges from a node that are true."""
+        """Return the edges from a node that are true."""
         return [edge for edge in self._edges_of.get(node, ()) if edge.invalid_at is None]
 
     def things_of(self, knowledge: str) -> list[str]:
-        """Ids of the objects below a knowledge node."""
+        """Return ids of the objects below a knowledge node."""
         found: dict[str, None] = {}
         for edge in self.out(knowledge):
             below = [edge.target] if edge.relation == "composed_of" else []
@@ -331,21 +313,21 @@ class ProfileGraph:
         return list(found)
 
     def names_of(self, knowledge: str) -> list[str]:
-        """Names of the objects below a knowledge node."""
+        """Return names of the objects below a knowledge node."""
         return [self.nodes[i]["name"] for i in self.things_of(knowledge)]
 
     def steps_of(self, knowledge: str) -> list[list[str]]:
-        """Thing, relation and location of each pattern of a knowledge node, in order."""
+        """Return (thing, relation, location) of each pattern of knowledge, in order."""
         return [self.nodes[e.target]["args"] for e in self.out(knowledge) if e.relation == "entails"]
 
     def called(self, subtype: str, alias: str) -> list[str]:
-        """Ids of the knowledge that the user calls by this normal form of an alias."""
+        """Return ids of the knowledge of a normal alias."""
         return list(self._called.get((subtype, alias), ()))
 
     # Keeping.
 
     def state(self) -> dict[str, Any]:
-        """All of it, for `write_state`."""
+        """Return all of it, for `write_state`."""
         return {
             "counts": self._counts,
             "nodes": list(self.nodes.values()),
@@ -354,7 +336,7 @@ class ProfileGraph:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> ProfileGraph:
-        """What `state` gave. Raises InvalidInputError for nodes and edges that no profile has."""
+        """Return the graph of a state. Raises InvalidInputError for others."""
         other = cls("")
         other._counts = {kind: int(state["counts"][kind]) for kind in _PREFIX}
         other.nodes = {node["id"]: node for node in state["nodes"]}
@@ -370,7 +352,7 @@ class ProfileGraph:
         return other
 
     def remove(self, doomed: set[str], episode: int | None, names_it: Callable[[str], bool]) -> None:
-        """Remove nodes, what an episode alone tells and versions that name it, then what hangs on nothing any more."""
+        """Remove nodes, an episode's words, and all that hangs on nothing then."""
         for node in self.nodes.values():
             for one in [node, *node.get("past", ())] if node.get("past") else ():
                 field = "said" if one is node else "sources"
@@ -393,7 +375,7 @@ class ProfileGraph:
 
 
 def _check_graph(nodes: Mapping[str, Mapping[str, Any]], edges: Iterable[Edge]) -> None:
-    """Raise InvalidInputError for nodes and edges of a state that no profile has."""
+    """Raise InvalidInputError for a state that no profile has."""
     for number, node in nodes.items():
         texts = [node[name] for name in _TEXTS[node["type"]]]
         if node["type"] == "pattern":
@@ -468,7 +450,9 @@ class UserProfile(RecordedModule):
         self._record(self.propose(text, episode=episode, step=step, time=time))
 
     def propose(self, text: str, *, episode: int, step: int, time: int, note: int | None = None) -> dict[str, Any]:
-        """The event that `tell` records; nothing changes. The writer is asked here, never on replay.
+        """Return the event that `tell` records; nothing changes.
+
+        The writer is asked here, never on replay.
 
         Args:
             text: what the user said.
@@ -479,7 +463,7 @@ class UserProfile(RecordedModule):
         event: dict[str, Any] = {"op": "tell", "time": time, "episode": episode, "step": step, "changes": []}
         if unmarked(text)[1] is not None:
             return event  # what others say is nothing of the user's
-        read = None if self._writer is None else extracted(self._writer, text)
+        read = None if self._writer is None else ask_knowledge(self._writer, text)
         if read is None:
             resolutions = [(knowledge, self._resolve(knowledge)) for knowledge in knowledge_in(text)]
         else:
@@ -493,7 +477,7 @@ class UserProfile(RecordedModule):
         return event
 
     def untold(self, left: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-        """Changes of knowledge that a note does not tell any more, to what other texts tell of it, or to its end.
+        """Return changes of knowledge that lost a note: to other texts, or its end.
 
         Args:
             left: knowledge -> the other texts that told it and are still so, the latest first.
@@ -508,7 +492,7 @@ class UserProfile(RecordedModule):
         return changes
 
     def _resolved(self, text: str, found: Sequence[Knowledge]) -> list[tuple[Knowledge, str | None]]:
-        """What the writer read, each with the knowledge that it changes: as the writer says, else as rules say."""
+        """Return what the writer read, each with the knowledge that it changes."""
         near: dict[str, None] = {}
         for knowledge in found:
             elements = [full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))]
@@ -518,13 +502,13 @@ class UserProfile(RecordedModule):
                     if node["subtype"] == knowledge.subtype and self._graph.is_known(node["id"]):
                         near.setdefault(node["id"])
         known = [self._expanded(number) for number in itertools.islice(near, _MAX_CANDIDATES)]
-        said = resolved(self._writer, text, found, known) if known and self._writer is not None else None
+        said = ask_changes(self._writer, text, found, known) if known and self._writer is not None else None
         if said is None:
             return [(knowledge, self._resolve(knowledge)) for knowledge in found]
         return [(dataclasses.replace(k, extends=do == "extend"), target) for k, (do, target) in zip(found, said)]
 
     def _expanded(self, number: str) -> dict[str, Any]:
-        """Knowledge with all below it, as the writer is shown it."""
+        """Return knowledge with all below it, for the writer."""
         node = self._graph.nodes[number]
         steps = self._graph.steps_of(number)
         things = self._graph.names_of(number)
@@ -533,7 +517,7 @@ class UserProfile(RecordedModule):
         }  # fmt: skip
 
     def _denied(self, text: str) -> list[str]:
-        """Ids of the knowledge of which a text says that it is not so any more."""
+        """Return ids of the knowledge that a text denies."""
         if not len(self._text_index):
             return []
         denials = [claim for claim in claims_in(text) if claim.denied]
@@ -549,7 +533,7 @@ class UserProfile(RecordedModule):
         return found
 
     def _resolve(self, knowledge: Knowledge) -> str | None:
-        """Id of the knowledge that this updates; None if it is new."""
+        """Return the id of the knowledge that this updates, or None."""
         alias = normal(knowledge.alias)
         if not knowledge.things and not knowledge.actions and not knowledge.extends:
             return self._same_words(knowledge, alias)
@@ -571,7 +555,7 @@ class UserProfile(RecordedModule):
         return None
 
     def _same_words(self, knowledge: Knowledge, alias: str) -> str | None:
-        """Id of what says the same in the same words about no things: else nothing tells that it is the same."""
+        """Return the id of the same words about no things, or None."""
         for number in self._graph.called(knowledge.subtype, alias):
             words = normal(self._graph.nodes[number]["description"])
             if words == normal(knowledge.description) and not self._graph.things_of(number):
@@ -584,7 +568,10 @@ class UserProfile(RecordedModule):
         return about(knowledge.alias, knowledge.description, things)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """`apply` of an event that has passed `check`. Raises InvalidInputError for unknown nodes."""
+        """Apply an event that has passed `check`.
+
+        Raises InvalidInputError for unknown nodes.
+        """
         for change in event["changes"]:
             target = change["target"]
             if target not in self._graph.known and (target is not None or change.get("ended")):
@@ -596,14 +583,9 @@ class UserProfile(RecordedModule):
                 self._graph.end(change["target"], event["time"])
                 self.changed.append(("end", change["target"]))
                 continue
-            said = change["knowledge"]
-            things = tuple(Thing(**thing) for thing in said.get("things", ()))
-            actions = tuple(
-                Action(**{**action, "thing": Thing(**action["thing"])}) for action in said.get("actions", ())
-            )
-            knowledge = Knowledge(**{**said, "things": things, "actions": actions})
+            knowledge = _knowledge_of(change["knowledge"])
             number = self._graph.write(change["target"], knowledge, source, event["time"])
-            self._text_index.add(int(number[1:]), self._about_node(self._graph.nodes[number]))
+            self._text_index.add(int(number[1:]), self._graph.words_of(number))
             self.changed.append(("add" if change["target"] is None else "update", number))
             if (note := event.get("note")) is not None:
                 notes = self._graph.nodes[number].setdefault("notes", [])
@@ -612,34 +594,39 @@ class UserProfile(RecordedModule):
                 notes += [note] if note not in notes and not change.get("untold") else []
 
     def check(self, event: Mapping[str, Any]) -> None:
-        check_told(event)
-
-    def _about_node(self, node: Mapping[str, Any]) -> str:
-        return about(node["alias"], node["description"], self._graph.names_of(node["id"]))
+        checked_event(EVENT, event, {"tell": Fields(WHEN)})
+        if event.get("note") is not None:
+            checked_number(f"{EVENT}: note", event["note"], 0)
+        for change in checked_rows(f"{EVENT}: changes", event.get("changes")):
+            if checked_mapping(f"{EVENT}: change", change).get("target") is not None:
+                checked_text(f"{EVENT}: target", change["target"])
+            checked_flag(f"{EVENT}: untold", change.get("untold", False))
+            if not checked_flag(f"{EVENT}: ended", change.get("ended", False)):
+                _knowledge_of(change.get("knowledge"))
 
     # Reading.
 
     def nodes(self) -> list[dict[str, Any]]:
-        """All nodes, as in MEMENTO's table 8."""
+        """Return all nodes, as in MEMENTO's table 8."""
         return self._graph.shown()
 
     def edges(self, ended: bool = False) -> list[dict[str, Any]]:
-        """The edges that are true, as in MEMENTO's table 7, or with `ended` all, with times and sources."""
+        """Return the true edges as in MEMENTO's table 7, or all."""
         if checked_flag("ended", ended):
             return [dict(vars(edge)) for edge in self._graph.edges]
         keys = ("source", "target", "type", "relation")
         return [{key: getattr(edge, key) for key in keys} for edge in self._graph.edges if edge.invalid_at is None]
 
     def knowledge(self, number: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A node of knowledge, and the edges by which the user refers to it, with times and sources."""
+        """Return a node of knowledge and the user's edges to it."""
         return dict(self._graph.nodes[number]), [dict(vars(edge)) for edge in self._graph.known[number]]
 
     def version(self, number: str, as_of: int | None = None) -> dict[str, Any]:
-        """What knowledge is, or was at a time, see `ProfileGraph.version`."""
+        """Return `ProfileGraph.version` of knowledge."""
         return self._graph.version(number, as_of)
 
     def versions(self, number: str) -> list[dict[str, Any]]:
-        """What knowledge was before, oldest first, and last what it is."""
+        """Return all versions of knowledge, oldest first."""
         return [dict(was) for was in self._graph.nodes[number].get("past", ())] + [self._graph.version(number)]
 
     def retrieve(
@@ -651,7 +638,7 @@ class UserProfile(RecordedModule):
         as_of: int | None = None,
         above: float = SIMILAR,
     ) -> list[Item]:
-        """What the user's words refer to: each sentence of the query is compared with all knowledge of the subtype.
+        """Return the knowledge that the sentences of a query are similar to.
 
         Args:
             query: an instruction.
@@ -671,7 +658,7 @@ class UserProfile(RecordedModule):
     def _nearest(
         self, parts: Iterable[tuple[str | None, str]], k: int, as_of: int | None, above: float = SIMILAR
     ) -> list[Item]:
-        """The `k` most similar to any of (subtype or None, text), each once."""
+        """Return the `k` most similar to any (subtype or None, text)."""
         best: dict[int, tuple[float, str]] = {}
         parts = list(parts)
         was = {} if as_of is None else self._other_then(as_of)
@@ -689,29 +676,31 @@ class UserProfile(RecordedModule):
         return [self._item(self._graph.nodes[f"k{number}"], *best[number], as_of) for number in chosen]
 
     def _other_then(self, as_of: int) -> dict[int, str]:
-        """What queries are compared with of the knowledge that was something else at a time."""
-        changed = [node["id"] for node in self._graph.of_type("knowledge") if node.get("since", -1) > as_of]
+        """Return the words of knowledge that was something else at a time."""
+        changed = [number for number in self._graph.known if self._graph.nodes[number].get("since", -1) > as_of]
         return {int(number[1:]): self._graph.version(number, as_of)["about"] for number in changed}
 
     def recall(self, request: str, k: int = 5) -> list[Item]:
-        """What a request refers to, told in plain words by the writer: once before a task, not at every step.
+        """Return what a request refers to, in the writer's plain words.
+
+        It is asked once before a task, not at every step.
 
         Without a writer, or where it has no usable answer, as `retrieve`.
 
         Source: MEMENTO D.1, algorithm 2.
         """
-        references = None if self._writer is None else referred(self._writer, checked_text("request", request))
+        references = None if self._writer is None else ask_references(self._writer, checked_text("request", request))
         if self._writer is None or references is None:
             found = self.retrieve(request, k)
         else:
             found = self._nearest(references, checked_number("k", k, least=0), None)
         if self._writer is None or not found:
             return found
-        texts = reformulated(self._writer, request, [self._expanded(_number_of(item)) for item in found]) or {}
+        texts = ask_words(self._writer, request, [self._expanded(_number_of(item)) for item in found]) or {}
         return [item._replace(text=texts.get(_number_of(item), item.text)) for item in found]
 
     def text_of(self, knowledge: str) -> str:
-        """What the user calls it, and what it is: one line."""
+        """Return the alias and what it stands for: one line."""
         return self._graph.text_of(knowledge)
 
     def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Item:
@@ -743,11 +732,10 @@ class UserProfile(RecordedModule):
     def _index(self) -> None:
         self.changed = []
         self._text_index = TextIndex(self.embedder)
-        nodes = self._graph.of_type("knowledge")
-        self._text_index.add_many((int(node["id"][1:]), self._about_node(node)) for node in nodes)
+        self._text_index.add_many((int(number[1:]), self._graph.words_of(number)) for number in self._graph.known)
 
     def told_by(self, selector: Selector, before: bool = True) -> dict[str, list[int]]:
-        """Ids of the knowledge that a note told, each with the numbers of the other notes that told it.
+        """Return ids of a note's knowledge, with the other notes of each.
 
         Args:
             selector: of a note.
@@ -756,7 +744,7 @@ class UserProfile(RecordedModule):
         if not (number := selector.number_in("notes")):
             return {}
         found = {}
-        for node in self._graph.of_type("knowledge"):
+        for node in map(self._graph.nodes.__getitem__, self._graph.known):
             told = dict.fromkeys(node.get("notes", ()))
             if before:
                 told.update(dict.fromkeys(note for was in node.get("past", ()) for note in was["notes"]))
@@ -765,11 +753,11 @@ class UserProfile(RecordedModule):
         return found
 
     def is_known(self, knowledge: str) -> bool:
-        """Whether the user still refers to this knowledge."""
+        """Return whether the user still refers to this knowledge."""
         return self._graph.is_known(knowledge)
 
     def read_again(self, said: Iterable[tuple[int, str, Mapping[str, int]]]) -> None:
-        """Take the knowledge that is in no node from notes, by rules; nothing is recorded.
+        """Derive lost knowledge from notes, by rules; nothing is recorded.
 
         Args:
             said: number, text and episode, step and time of each note, oldest first.
@@ -782,7 +770,7 @@ class UserProfile(RecordedModule):
             made.update(number for _, number in self.changed)
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove an object, what an episode said, or, of the scope's user, all; then what hangs on nothing any more.
+        """Remove an object, an episode, or all; then what hangs on nothing.
 
         Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.
         """

@@ -192,9 +192,7 @@ class SpatialIndex:
     def _note_sure(self, facts: Sequence[int], sure: Mapping[int, float], repeated: Sequence[int] = ()) -> None:
         """Keep the confidence of facts just written.
 
-        One that came without a confidence has none any more. What is said again, those `repeated`, is not less sure for that.
-
-        What is said again, those `repeated`, is not less sure for that.
+        One that came without a confidence has none any more; one of those `repeated` is not less sure than before.
         """
         for position, fact in enumerate(facts):
             confidence = sure.get(position)
