@@ -26,21 +26,6 @@ _RUNS = 2
 """Runs of an agent in a table: a third changes little, and stands in the result."""
 
 
-def trials_table(data: dict[str, Any], source: str) -> str:
-    """What each setting of each method tells."""
-    rows = [
-        [
-            name,
-            setting.replace("_", " "),
-            f"{percent(row['told'])} {'(taken)' if data['best'][name] == setting else ''}",
-        ]
-        for name, tried in data["rows"].items()
-        for setting, row in tried.items()
-    ]
-    head = ["method", "setting", "places told"]
-    return markdown(head, rows, f"{data['num_tasks']} games of {data['tasks']}; {source}")
-
-
 def recall_table(data: dict[str, Any], source: str) -> str:
     """What recalled lines tell of where the goal's things are, and what that costs."""
     head = [
@@ -170,13 +155,11 @@ def _against(row: dict[tuple[str, int], bool], other: dict[tuple[str, int], bool
 
 
 BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
-    "baseline_trials": trials_table,
     "baseline_recall": recall_table,
     "baseline_agents": agents_table,
     "baseline_agents_eb_alfred": again_table,
     "baseline_agents_eb_habitat": again_table,
     "baselines_alfworld": deliveries_table,
     "baselines_alfworld_read": deliveries_table,
-    "memgen_alfworld": deliveries_table,
 }
 """Table by result."""

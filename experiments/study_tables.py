@@ -95,8 +95,13 @@ def controls_table(data: dict[str, Any], source: str) -> str:
             f"{row['executor_tokens_per_step']:.0f}",
         ]
         for delivery, row in played.items()
+        if not delivery.endswith(_UNSHOWN)
     ]  # fmt: skip
     return markdown(head, rows, f"{_games(data)}; {source}")
+
+
+_UNSHOWN = ("static bank=other_rooms", "static bank=noisy:0.5", "static bank=poisoned", "soft=noise", "soft=only+zero")
+"""Controls that stand in the results alone."""
 
 
 def served_table(data: dict[str, Any], source: str) -> str:
@@ -128,19 +133,21 @@ def _noaction_cells(row: dict) -> list[str]:
     return [percent(row["noaction"]), "-" if right is None else percent(right)]
 
 
-def grpo_table(data: dict[str, Any], source: str) -> str:
-    """What GRPO adds to a trained compiler, beside its controls."""
+def grpo_table(read: Callable[[str], Any], source: Callable[[dict[str, Any]], str]) -> str:
+    """Show what GRPO adds to a trained compiler, beside its controls and in two more settings."""
+    data = read("grpo_habits")
     arms = list(data["arms"])
-    head = ["compiler", "success", "per training seed", "minus before", *(f"minus {arm}" for arm in arms)]
     before = data["rows"]["before"]
     lines = [["before", rate(before["success"], before["interval"]), "", *[""] * (len(arms) + 1)]]
-    for name, arm in data["arms"].items():
-        each = ", ".join(f"{100 * one:.1f} %" for one in arm["success_per_seed"])
-        others = [_points(arm["difference_to"].get(other)) for other in ("before", *arms)]
-        lines.append([name, f"{100 * arm['success']:.1f} %", each, *others])
+    for result in ("", "_sum", "_group"):
+        for name, arm in read(f"grpo_habits{result}")["arms"].items():
+            each = ", ".join(f"{100 * one:.1f}" for one in arm["success_per_seed"])
+            others = [_points(arm["difference_to"].get(other)) for other in ("before", *arms)]
+            lines.append([f"{name}{result.replace('_', ', ')}", f"{100 * arm['success']:.1f} %", each, *others])
+    head = ["compiler", "success", "per training seed", "minus before", *(f"minus {arm}" for arm in arms)]
     seeds = f"each the mean of {len(data['seeds'])} training seeds"
     games = f"{data['num_tasks']} games; intervals are paired, over games, {seeds}"
-    return markdown(head, lines, f"{games}; {source}")
+    return markdown(head, lines, f"{games}; {source(data)}")
 
 
 PAPERS = {
@@ -268,14 +275,9 @@ def scienceworld_control_table(data: dict[str, Any], source: str) -> str:
 
 STUDIES = {
     "habits": controls_table,
-    "habits_static_full": served_table,
     "procedures": controls_table,
     "change": controls_table,
-    "grpo_habits": grpo_table,
-    "grpo_habits_sum": grpo_table,
-    "grpo_habits_group": grpo_table,
     "ablations": ablations_table,
-    "own_none": ablations_table,
     "no_bank_procedures": ablations_table,
     "soft_budget": soft_budget_table,
     "soft_budget_procedures": soft_budget_table,

@@ -30,7 +30,7 @@ from embodied_mem.worlds.memento.evaluation.tables import (
 )
 from registered import register_all
 from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
-from study_tables import STUDIES, training_seeds_table
+from study_tables import STUDIES, grpo_table, training_seeds_table
 
 register_all()
 
@@ -286,12 +286,12 @@ def _without_published(table: str, *kept_names: str) -> str:
 
 
 def eb_alfred() -> str:
-    """EB-ALFRED."""
+    """Show EB-ALFRED's agents."""
     return _without_published(planner_benchmark("eb_alfred"), *COMPARED)
 
 
 def eb_habitat() -> str:
-    """EB-Habitat."""
+    """Show EB-Habitat's agents."""
     return _without_published(planner_benchmark("eb_habitat"), *COMPARED)
 
 
@@ -470,7 +470,6 @@ TABLES = {
     "eb_alfred_twice": lambda: twice("eb_alfred"),
     "eb_habitat_twice": lambda: twice("eb_habitat"),
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
-    "eb_alfred_deliveries_alfworld": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries_alfworld"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "quick_start": quick_start,
     "quick_start_success": quick_start_success,
@@ -478,6 +477,7 @@ TABLES = {
     "locomo": _of("locomo", lambda data, source: f"{load('locomo', 'benchmark').table(data)}\n\n{source}"),
     "worlds": worlds,
     "alfworld": alfworld,
+    "grpo_habits": lambda: grpo_table(_read, _source),
     "alfworld_seeds": lambda: training_seeds_table(_read, "alfworld_judging"),
     "speed": speed,
     "planner_critic": planner_critic,
