@@ -31,12 +31,22 @@ def test_the_table_states_differences_and_their_interval():
     results[:, :, 1] = (1, 20)
     said = " ".join(demo.table(results).split())
     assert "without memory 50 % [35, 65] 30.0 with memory 100 % [91, 100] 20.0" in said
-    assert "a task by -10.0 [-10.0, -10.0], -33 %, and the share solved by +50 [+50, +50] points" in said
     assert "over 20 homes" in said
     few = " ".join(demo.table(results[:2]).split())
-    assert "a task by -10.0 [-30.0, +10.0]" in few
     assert "over 4 tasks" in few
     assert "--homes 20" in few
+    assert " ".join(demo.gain(results).split()) == (
+        "With memory the robot solved 20 more of 40 tasks (+50 [+50, +50] points) and changed its steps per task by "
+        "-10.0 [-10.0, -10.0], which is 33 % less."
+    )
+    assert "by -10.0 [-30.0, +10.0]" in demo.gain(results[:2])
+
+
+def test_success_shows_what_memory_is_worth(monkeypatch, tmp_path):
+    """The limit of steps lets the robot without memory fail."""
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))  # no data
+    won = demo.demo(4, 12, 0, io.StringIO())[..., 0]
+    assert won[..., 1].sum() >= won[..., 0].sum() + 3
 
 
 def test_numbers_out_of_range_are_refused():
