@@ -29,7 +29,7 @@ GROUPS = ("worlds", "methods", "agents", "deliveries")
 """What is found by name: cards of worlds, `MemoryMethod`s, agents of other papers, deliveries that need weights.
 Another package names its own in the group of entry points `embodied_mem.<group>`."""
 
-BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "locomo", "memento", "scienceworld")
+BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
 PARTS = (

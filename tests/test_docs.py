@@ -11,7 +11,7 @@ import pytest
 from pages import FENCE, PAGES, ROOT, TABLE
 
 from embodied_mem.errors import DataNotFoundError
-from embodied_mem.registry import BUILT_IN
+from embodied_mem.registry import names
 
 _CODE = re.compile(r"`([^`\n]+)`")
 
@@ -102,7 +102,7 @@ def unknown_names(page: pathlib.Path) -> list[str]:
             if not any((base / name).exists() for base in bases) and not name.startswith(_ELSEWHERE):
                 unknown.append(name)
         for name in re.findall(r"--config[= ]([a-z]\w*)", piece):
-            known = name in BUILT_IN or (ROOT / f"experiments/configs/{name}.py").exists()
+            known = name in names("benchmark") or (ROOT / f"experiments/configs/{name}.py").exists()
             unknown += [] if known else [f"--config={name}"]
         for name in re.findall(
             r"\b(?:experiments/(?:weights|results)/\w+|csrc(?:/\w+)+|tests(?:/\w+)+)\b(?![.{*])", piece

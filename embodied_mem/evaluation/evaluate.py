@@ -2,13 +2,14 @@
 
     embodied-mem evaluate --config=alfworld                       # deliveries, by the weights in the repository
     embodied-mem evaluate --config=alfworld --agents full         # agents by rules: no weights, no extra
-    embodied-mem evaluate --config=eb_alfred --num_tasks 10       # or eb_habitat, memento, scienceworld
-    embodied-mem evaluate --config=eb_alfred --help               # what a benchmark can be told
+    embodied-mem evaluate --config=alfworld --help                # what a benchmark can be told
+    python experiments/evaluate.py --config=eb_alfred --num_tasks 10   # or eb_habitat, memento, ...
     embodied-mem evaluate --compare A.json B.json                 # B against A, paired over the same episodes
 
-`python experiments/evaluate.py` is the same in a clone. `--config` is a world with a benchmark, alfworld if it is not
-given. With `--result FILE` the report is kept, with a row for each episode; what is finished is kept beside it, so that
-a command that was stopped goes on when it is given again. The table comes last; `--json` adds one JSON line.
+In a clone, `python experiments/evaluate.py` knows more worlds, methods and agents. `--config` is a world with a
+benchmark, alfworld if it is not given. With `--result FILE` the report is kept, with a row for each episode; what is
+finished is kept beside it, so that a command that was stopped goes on when it is given again. The table comes last;
+`--json` adds one JSON line.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python experiments/analyses/relations.py --result experiments/results/eb_habitat_relations.json
 
-Draws tasks for each wording of `worlds/eb_habitat/evaluation/relations_blind.txt` and plays them with the agent by
+Draws tasks for each wording of `experiments/solvers/eb_habitat/relations_blind.txt` and plays them with the agent by
 rules, which lived through the training tasks before. The control is the same agent in a world whose first text does
 not tell how places stand. A wording's outcome is its mean over its tasks, and intervals count wordings.
 """
@@ -14,14 +14,21 @@ import collections
 import json
 import pathlib
 import statistics
+import sys
 from typing import Any
 
 from embodied_mem.evaluation.benchmarks.planner import AGENTS, play, remember
 from embodied_mem.evaluation.intervals import success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.progress import Progress
-from embodied_mem.worlds.eb_habitat.benchmark import BENCHMARK
-from embodied_mem.worlds.eb_habitat.evaluation.relations import drawn, wordings
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
+from experiments.registered import register_all
+from experiments.solvers.eb_habitat.benchmark import BENCHMARK
+from experiments.solvers.eb_habitat.relations import drawn, wordings
+
+register_all()
 
 ARMS = {
     "first reading": ("first_reading", {}),

@@ -13,6 +13,7 @@ import argparse
 import gzip
 import json
 import pathlib
+import sys
 
 import numpy as np
 
@@ -20,8 +21,11 @@ from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import manifest
 from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
 from embodied_mem.worlds.memento.data import BENCHMARK_SCENES
-from embodied_mem.worlds.memento.traces.retrieval import FEATURES, TraceMemory, clauses_of
 from embodied_mem.worlds.memento.traces.trace import Trace
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
+from experiments.solvers.memento.retrieval import FEATURES, TraceMemory, clauses_of
 
 PENALTY = 1e-3
 FOLDS = 5

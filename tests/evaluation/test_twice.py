@@ -13,7 +13,7 @@ from embodied_mem.agents.planner_critic.beliefs import home_told, in_home
 from embodied_mem.evaluation.benchmarks.twice import ROWS, live, play_twice, rows_of, table
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
-from embodied_mem.worlds.eb_alfred.hidden import HIDDEN, HiddenThings
+from experiments.solvers.eb_alfred.hidden import HIDDEN, HiddenThings
 from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task
 from tests.worlds.eb_habitat.eb_habitat_home import homes
 

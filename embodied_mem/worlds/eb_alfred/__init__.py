@@ -11,9 +11,6 @@ WORLD = World(
     convert="embodied_mem.worlds.eb_alfred.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
     parity="embodied_mem.worlds.eb_alfred.parity:PARITY",
-    agent="embodied_mem.worlds.eb_alfred.planner:agent_parts",
     skills="embodied_mem.worlds.eb_alfred.skills:skills_of",
-    benchmark="embodied_mem.worlds.eb_alfred.benchmark:BENCHMARK",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
-    tasks="embodied_mem.worlds.eb_alfred.tasks:EbAlfredTasks",
 )

@@ -10,9 +10,6 @@ WORLD = World(
     convert="embodied_mem.worlds.eb_habitat.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
     parity="embodied_mem.worlds.eb_habitat.parity:PARITY",
-    agent="embodied_mem.worlds.eb_habitat.planner:agent_parts",
-    skills="embodied_mem.worlds.eb_habitat.planner:skills_of",
-    benchmark="embodied_mem.worlds.eb_habitat.benchmark:BENCHMARK",
+    skills="embodied_mem.worlds.eb_habitat.skills:skills_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
-    tasks="embodied_mem.worlds.eb_habitat.tasks:EbHabitatTasks",
 )

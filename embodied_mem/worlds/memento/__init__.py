@@ -13,5 +13,4 @@ WORLD = World(
     "of docs/worlds/memento.md, for which `python -m embodied_mem.worlds.memento.generator` makes episodes.",
     convert="embodied_mem.worlds.memento.conversion.convert:convert",
     backends={"habitat": "embodied_mem.worlds.memento.env:PartnrSimulator"},
-    benchmark="embodied_mem.worlds.memento.evaluation.benchmark:BENCHMARK",
 )

@@ -10,5 +10,4 @@ WORLD = World(
     native=False,
     instruction="embodied_mem.worlds.scienceworld.narration:executor_instruction",
     samples="embodied_mem.worlds.scienceworld.samples:recorded_samples",
-    benchmark="embodied_mem.worlds.scienceworld.benchmark:BENCHMARK",
 )

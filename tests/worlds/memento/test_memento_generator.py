@@ -7,8 +7,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.worlds.memento import generator as generator
-from embodied_mem.worlds.memento.data import load_records, load_scenes, load_tasks, related_ids, tasks_of
-from embodied_mem.worlds.memento.instruction_variants import elsewhere, indirect
+from embodied_mem.worlds.memento.data import load_records, load_tasks, related_ids, tasks_of
 
 
 @pytest.fixture(scope="module")
@@ -81,29 +80,3 @@ def test_the_command_writes_and_refuses_its_own_source(root, tmp_path, capsys):
         generator.main(["--data", str(root), "--out", str(root)])
     with pytest.raises(InvalidInputError, match="num_episodes: expected >= 1"):
         generator.generate(root, 0)
-
-
-def test_an_indirect_instruction_says_it_otherwise_and_keeps_the_goal():
-    record = {"instruction": "Could you set up my tea break?", "metadata": {}, "evaluation_propositions": [1]}
-    changed = indirect(record)
-    assert changed["instruction"] == "Could you get things ready the usual way? It is time for my tea break."
-    assert changed["evaluation_propositions"] == [1]
-    assert indirect({"instruction": "Bring the red cup."}) is None
-
-
-def test_elsewhere_names_a_new_place_and_its_goal_is_that_place(root, stages):
-    scene = load_scenes(root)["small"]
-    pairs = [(r, elsewhere(r, scene)) for r in stages["single"]]
-    changed = [(old, new) for old, new in pairs if new is not None]
-    assert changed
-    assert all(old["metadata"]["episode_type"] == "user_pattern" for old, _ in changed)
-    for old, new in changed:
-        assert new["instruction"].rstrip("?.").endswith("this time")
-        before, after = (
-            {handle for p in r["evaluation_propositions"] for handle in p["args"].get("receptacle_handles", [])}
-            for r in (old, new)
-        )
-        assert after
-        assert not before & after
-        piece = next(p for p in scene["furniture"] if p["sim_handle"] in after)
-        assert piece["type"].replace("_", " ") in new["instruction"]

@@ -1,1 +1,0 @@
-"""Instructions and observations in words: what they say of places, things and relations."""

@@ -1,5 +1,0 @@
-"""LoCoMo: long dialogues of two people, and questions about what was said. Only a benchmark: nothing is played."""
-
-from embodied_mem.registry import World
-
-WORLD = World("locomo", benchmark="embodied_mem.worlds.locomo.benchmark:BENCHMARK")

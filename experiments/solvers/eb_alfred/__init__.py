@@ -1,0 +1,1 @@
+"""EB-ALFRED's agent by rules, its reading of instructions, and its scores."""

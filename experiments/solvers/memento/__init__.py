@@ -1,0 +1,1 @@
+"""MEMENTO's agent by rules, its two-stage protocol, tables, and the paper's numbers."""

@@ -1,0 +1,367 @@
+"""Resolves an instruction by memory: which remembered task each sentence is about, and how it differs.
+
+    moves, notes = recall(instruction, read_instruction(instruction, words), words, memories, profile, embedder)
+
+An instruction that says all by itself is taken at its word. Otherwise each of its sentences is compared with the
+memories, neighbouring sentences preferring the same one. What the sentence leaves open comes from the memory: things
+("my lucky pen"), their looks, places, order. What it says itself (another place, fewer things) holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from embodied_mem.memory.embedders import Embedder
+from embodied_mem.memory.profile import UserProfile
+from embodied_mem.worlds.memento.traces.trace import Trace
+
+from . import grammar
+from .goals import Move, Thing, fit, moves_of
+from .instruction import Asked
+from .lexicon import PlaceMention, PlaceWords, content, core_of, is_plural, kind_score, stem
+from .profile_goals import SURE, Told, told_of
+from .trace_goals import Remembered, remembered
+
+_OPEN = re.compile(
+    r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
+    r"|my (?:favou?rite )?\w+(?: \w+)? (?:setup|routine|spot|area))\b",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(
+    r"\b(?:my|mine|gift|gifted|favou?rite|souvenir|heirloom|family|keepsake|lucky|special)\b", re.IGNORECASE
+)
+_LIGHT = frozenset(stem(w) for w in ("arrange", "organize", "setup", "prepare", "decorate", "enhance", "tidy", "room"))
+_MAX_UNKNOWN = 2
+_SWITCH, _TAKEN, _CUE, _PLACE = 0.12, 0.3, 0.08, 0.08
+
+
+@dataclasses.dataclass
+class Part:
+    """Some sentences of an instruction that are about one thing.
+
+    Attributes:
+        moves: what is wanted, as far as is known.
+        notes: what is to be said about it.
+        others: other memories that may be meant, best first.
+        source: the memory that says what is wanted; None for words alone.
+    """
+
+    moves: list[Move]
+    notes: list[str]
+    others: list[Callable[[], Part]] = dataclasses.field(default_factory=list)
+    source: Remembered | None = None
+
+
+def recall(
+    instruction: str,
+    asked: Asked,
+    words: PlaceWords,
+    memories: Sequence[Trace],
+    profile: UserProfile | None,
+    embedder: Embedder | None,
+) -> list[Part]:
+    """What is wanted, part by part in order, of an instruction that was read as `asked`; memories come best first.
+
+    Without an embedder sentences are compared by words alone.
+    """
+    plain = moves_of(asked)
+    told = bool(asked.descriptions or asked.preferences)
+    if told and any(move.place is not None or move.beside is not None for move in plain):
+        return [Part(plain, [])]
+    known = [remembered(trace, words) for trace in memories]
+    for rank, one in enumerate(known):
+        one.prior = -0.01 * rank
+    user = told_of(instruction, words, profile, memories)
+    known = [one for one in [*known, *user.patterns] if one.moves]
+    names = _names(known)
+    for one in known:
+        _call(one.moves, names)
+    if not known or not asked.commands:
+        return [_Request(asked, range(len(asked.commands)), words, [], user, names).by_words()]
+    scores = _likeness(asked.requests, known, words, embedder)
+    chosen = _assign(scores, asked.commands)
+    parts = []
+    for best, group in itertools.groupby(range(len(chosen)), key=chosen.__getitem__):
+        numbers = list(group)
+        request = _Request(asked, numbers, words, known, user, names)
+        total = [sum(scores[i][j] for i in numbers) / len(numbers) for j in range(len(known))]
+        first, *others = sorted(range(len(known)), key=lambda j: (j != best, -total[j]))
+        part = request.resolve(known[first])
+        part.others = [functools.partial(request.resolve, known[j]) for j in others]
+        parts.append(part)
+    return parts
+
+
+def _names(known: Sequence[Remembered]) -> dict[tuple[str, str, str], Counter[str]]:
+    """The pieces that memories took for a place that was called by more than its type ("the dining table")."""
+    names: dict[tuple[str, str, str], Counter[str]] = {}
+    for one in known:
+        for move in one.moves:
+            if move.place is not None and move.place.hint and move.piece:
+                names.setdefault(move.place.name, Counter())[move.piece] += 1
+    return names
+
+
+def _call(moves: Sequence[Move], names: dict[tuple[str, str, str], Counter[str]]) -> None:
+    """Take for such a place what most memories took for it; none where as many took another."""
+    for move in moves:
+        if move.place is not None and (votes := names.get(move.place.name)):
+            most = [piece for piece, count in votes.items() if count == max(votes.values())]
+            move.piece = most[0] if len(most) == 1 else ""
+
+
+def _unknown(thing: Thing) -> str:
+    thing.known = False
+    return f"I do not know which object '{thing.phrase}' is: nothing that I remember says it. I take the best guess."
+
+
+def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
+    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price.
+
+    So has a request that is announced as another one, for a memory that one before it has taken. A sentence that only
+    says more of what was named before ("place them next to each other") is about the same memory.
+    """
+    rows: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {
+        (j, frozenset([j])): (score, [j]) for j, score in enumerate(scores[0])
+    }
+    for row, sentence in zip(scores[1:], commands[1:]):
+        announced, more = bool(grammar.CONNECTED.match(sentence)), grammar.says_more(sentence)
+        longer: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {}
+        for (last, taken), (total, path) in rows.items():
+            for j, score in enumerate(row):
+                if more and j != last:
+                    continue
+                price = (_TAKEN if j in taken else 0.0) if announced else (_SWITCH if j != last else 0.0)
+                key, value = (j, taken | {j}), total if more else total + score - price
+                if key not in longer or value > longer[key][0]:
+                    longer[key] = value, [*path, j]
+        rows = longer
+    return max(rows.values(), key=lambda found: found[0])[1]
+
+
+def _likeness(
+    commands: Sequence[str], known: list[Remembered], words: PlaceWords, embedder: Embedder | None
+) -> list[list[float]]:
+    """How much each sentence is like each memory: shared words by their rarity, meaning, places, kind of request."""
+    bags = [set(one.words()) for one in known]
+    counts = Counter(word for bag in bags for word in bag)
+    rarity = {word: math.log((len(bags) + 1) / (count + 0.3)) for word, count in counts.items()}
+    cosines = _cosines(commands, known, embedder)
+    rows = []
+    for i, sentence in enumerate(commands):
+        said = list(dict.fromkeys(content(sentence)))
+        described = len(said) > 9
+        mentions = [m for m in words.find(sentence) if m.relation != "from"]
+        weights = [rarity.get(w, math.log(len(bags) + 1) * 0.7) * (0.2 if w in _LIGHT else 1.0) for w in said]
+        row = []
+        for j, (one, bag) in enumerate(zip(known, bags)):
+            hits = sum(w * _match(word, bag) for word, w in zip(said, weights))
+            score = hits / sum(weights) if sum(weights) > 0 else 0.0
+            cue = _CUE if described == bool(one.asked.descriptions) else 0.0
+            place = _PLACE * _agreement(mentions, one, words)
+            row.append(score + cosines[i][j] + cue + place + one.prior)
+        rows.append(row)
+    return rows
+
+
+def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
+    """How well the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
+    if not mentions:
+        return 0.0
+    agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
+    return sum(any(row) + sum(row) / len(row) - 1 for row in agree) / len(agree)
+
+
+def _match(word: str, bag: set[str]) -> float:
+    if word in bag:
+        return 1.0
+    near = any(len(other) >= 4 and (word.startswith(other) or other.startswith(word)) for other in bag)
+    return 0.5 if near and len(word) >= 4 else 0.0
+
+
+def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedder | None) -> list[list[float]]:
+    if embedder is None:
+        return [[0.0] * len(known) for _ in commands]
+    parts = [list(dict.fromkeys([" ".join(one.parts), *one.parts])) for one in known]
+    texts = [text for group in parts for text in group]
+    vectors = embedder.embed([*commands, *texts])
+    cosines = vectors[: len(commands)] @ vectors[len(commands) :].T
+    starts = np.cumsum([0, *map(len, parts)])[:-1]
+    rows: list[list[float]] = np.maximum.reduceat(cosines, starts, axis=1).tolist()
+    return rows
+
+
+def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
+    """Whether a place named now may be the one of a remembered move."""
+    place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
+    if place is None:
+        return True
+    if mention.piece and mention.piece != place.piece:
+        return False
+    if not mention.room or not place.room or mention.room == place.room:
+        return True
+    return bool(set(words.pieces(mention)) & set(words.pieces(place))) if mention.piece else False
+
+
+class _Request:
+    """Some sentences of an instruction that are about one memory."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        numbers: Sequence[int],
+        words: PlaceWords,
+        known: list[Remembered],
+        user: Told,
+        names: dict[tuple[str, str, str], Counter[str]],
+    ):
+        placements = tuple(p for p in asked.placements if p.sentence in numbers)
+        self.text = " ".join(asked.requests[i] for i in numbers)
+        self.words = words
+        self.known = known
+        self.user = user
+        asked = dataclasses.replace(asked, placements=placements)
+        self.moves = moves_of(asked)
+        self.named = user.named(asked)
+        self.names = names
+        self.mentions = [m for m in words.find(self.text) if m.relation != "from" and self._exists(m)]
+
+    def _exists(self, mention: PlaceMention) -> bool:
+        return bool(self.words.pieces(mention) if mention.piece else self.words.rooms(mention))
+
+    def resolve(self, one: Remembered) -> Part:
+        """Moves and notes, with what one memory says."""
+        if not one.has_steps and self._is_complete():
+            return self.by_words()
+        pairs = [(thing, _aligned(thing, one)) for thing in dict.fromkeys(move.thing for move in self.moves)]
+        placed = [move for move in self.moves if move.place is not None]
+        named = {move.thing for move in placed}
+        strange = [thing for thing, found in pairs if not found and thing in named and self._concrete(thing, one)]
+        if placed and strange and not any(found for _, found in pairs):
+            if not _OPEN.search(self.text):
+                return self.by_words()
+            strange = []  # "my decorations, where I like them": what they are, memory says
+        known = {thing for _, found in pairs for thing in found}
+        if known:  # "my tea set, the jug and the cup" is no third thing, nor is what may be the one left
+            rest = set(one.things()) - known
+            strange = [thing for thing in strange if not is_plural(thing.phrase)]
+            strange = [] if len(strange) == len(rest) else strange
+        note = f"I remember the task '{one.label}...' and do it as then."
+        if all(any(agrees(m, move, self.words) for move in one.moves) for m in self.mentions):
+            return Part([*self._subset(one, pairs), *self._extra(strange)], [note], source=one)
+        if placed and all(found for _, found in pairs) and all(len(found) == 1 for _, found in pairs):
+            for thing, found in pairs:
+                _enrich(thing, found[0])
+            return Part(self.moves, [f"I remember the task '{one.label}...'; where things go is new."], source=one)
+        note = f"I remember the task '{one.label}...'; this time in another place."
+        return Part(self._elsewhere(one), [note], source=one)
+
+    def _concrete(self, thing: Thing, one: Remembered) -> bool:
+        """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
+        if any(kind_score(thing.phrase, kind) >= 2 for other in self.known for kind in other.kinds):
+            return True
+        arrange = any(move.thing is thing and move.arrange for move in self.moves)
+        return not arrange and not set(content(core_of(thing.phrase))) & set(one.words())
+
+    def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
+        """The remembered moves, only those of the things named where all that are meant are named."""
+        said = set(content(self.text))
+        meant = {found for _, group in pairs for found in group}
+        meant |= {thing for thing in one.things() if thing.kind and stem(thing.kind.split()[-1]) in said}
+        named = bool(pairs) and all(len(group) == 1 and not is_plural(thing.phrase) for thing, group in pairs)
+        placed = all(move.place is not None for move in self.moves)
+        if named and placed and self.mentions and not _OPEN.search(self.text) and len(meant) < len(one.things()):
+            return [move for move in one.moves if move.thing in meant]
+        return list(one.moves)
+
+    def _extra(self, strange: list[Thing]) -> list[Move]:
+        """Moves of things that the memory does not know; what none knows is taken where it is seen by the way."""
+        extra = [move for move in self.moves if move.thing in strange and move.place is not None]
+        for move in extra:
+            move.thing.sought = self._look_up(move.thing)
+        return extra
+
+    def _look_up(self, thing: Thing) -> bool:
+        """Tell a thing what any memory, or else the user, says of one that is called so."""
+        others = [other for one in self.known for other in one.things()]
+        best = max(others, key=lambda other: fit(thing, other), default=None)  # the first of equals
+        if best is None or fit(thing, best) < SURE:
+            best = self.user.look_up(thing)
+        if best is None:
+            return False
+        _enrich(thing, best)
+        return True
+
+    def by_words(self) -> Part:
+        """What the words say by themselves, with what is known of the things that they name."""
+        moves = moves_of(self.named)
+        _call(moves, self.names)
+        things = dict.fromkeys(move.thing for move in moves)
+        lost = [thing for thing in things if not self._look_up(thing) and _PERSONAL.search(thing.phrase)]
+        return Part(moves, [_unknown(thing) for thing in lost][:_MAX_UNKNOWN])
+
+    def _is_complete(self) -> bool:
+        """Whether the words say of each thing where it goes, and name no arrangement that only memory knows."""
+        moves = moves_of(self.named)
+        placed = all((move.place is not None or move.beside is not None) and not move.arrange for move in moves)
+        return bool(moves) and placed and (bool(self.named.descriptions) or not _OPEN.search(self.text))
+
+    def _elsewhere(self, one: Remembered) -> list[Move]:
+        """The remembered moves with the place named now, as far as it is another one."""
+        new = [m for m in self.mentions if not any(agrees(m, move, self.words) for move in one.moves)][-1]
+        last = {move.thing: move for move in one.moves}
+        moves = []
+        for move in one.moves:
+            if last[move.thing] is not move:
+                continue
+            place = new
+            if not new.piece and move.place is not None:
+                place = dataclasses.replace(move.place, room=new.room, other=False, hint="")
+                place = place if self._exists(place) and self._in_room(place) else new
+            moves.append(dataclasses.replace(move, place=place, piece="", inside=move.inside and not new.piece))
+        return moves
+
+    def _in_room(self, place: PlaceMention) -> bool:
+        rooms = self.words.rooms(place)
+        return any(self.words.view.room_of(piece) in rooms for piece in self.words.pieces(place))
+
+
+def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
+    """The remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
+    others = one.things()
+    scores = {other: fit(thing, other) for other in others}
+    exact = [other for other in others if kind_score(thing.phrase, other.kind or core_of(other.phrase)) >= 3]
+    if exact:
+        return [max(exact, key=lambda other: scores[other])]
+    return [other for other in others if scores[other] >= 0.5 and scores[other] >= max(scores.values()) - 0.25]
+
+
+def _enrich(thing: Thing, other: Thing) -> None:
+    """Tell a thing what is known of the remembered one."""
+    thing.kind, thing.captions = other.kind, other.captions
+    thing.start, thing.start_room = other.start, other.start_room
+    thing.said = (*thing.said, *other.said)
+    if not other.kind and kind_score(thing.phrase, core_of(other.phrase)) < 3:
+        thing.kind = core_of(other.phrase)
+
+
+def unified(moves: list[Move]) -> list[Move]:
+    """The same moves with one `Thing` for one object: same category and same look."""
+    seen: list[Thing] = []
+    for move in moves:
+        old, look = move.thing, (move.thing.captions, move.thing.kind)
+        known = next((one for one in seen if one.captions and (one.captions, one.kind) == look), old)
+        for other in moves:
+            other.thing = known if other.thing is old else other.thing
+            other.beside = known if other.beside is old else other.beside
+        if known not in seen:
+            seen.append(known)
+    return moves

@@ -1,0 +1,1 @@
+"""ScienceWorld's agents by rules, and their scores."""
