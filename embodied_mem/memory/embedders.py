@@ -26,8 +26,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import DataNotFoundError, InvalidInputError
-from ..forks import forking_lock
-from .arguments import checked_number, checked_texts, shown
+from .arguments import checked_number, checked_texts
 from .words import words_of
 
 _FEW = 32  # fewer new texts are embedded one by one: a compiled model is compiled anew for each size of batch
@@ -52,7 +51,7 @@ class Embedder(Protocol):
     name: str
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors float32[n, d], one row per text; a row of zeros for a text without content."""
+        """Return unit vectors float32[n, d]; zeros for a text without content."""
         ...
 
 
@@ -75,7 +74,7 @@ class LexicalEmbedder:
         self.name = f"lexical-{dimension}-1"
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
+        """Return unit vectors float32[n, dimension]; zeros for a text without words."""
         texts = texts_to_embed(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts):
@@ -90,7 +89,7 @@ class LexicalEmbedder:
 
 
 def texts_to_embed(texts: Sequence[str]) -> Sequence[str]:
-    """The texts, checked. Raises InvalidInputError for one text alone and for what is none."""
+    """Check texts. Raises InvalidInputError for one text alone."""
     if isinstance(texts, str):
         raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
     if isinstance(texts, (list, tuple)) and all(type(text) is str for text in texts):
@@ -99,7 +98,7 @@ def texts_to_embed(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _features(text: str) -> Iterator[tuple[str, float]]:
-    """(feature, weight) of the words, then of the pairs, each once."""
+    """Yield (feature, weight) of words, then of pairs, each once."""
     words = _WORD.findall(text.lower())
     weights = {word: _FREQUENT_WEIGHT if word in _FREQUENT else 1.0 for word in words}
     counts: dict[str, int] = {}
@@ -125,7 +124,7 @@ _MAX_LETTERS = 64
 
 
 class StaticEmbedder:
-    """Sums of word vectors. The same text gives the same vector in every process.
+    """Sums of word vectors; the same in every process.
 
     Args:
         table: folder with the table; None for the one of the package.
@@ -144,7 +143,7 @@ class StaticEmbedder:
         self.name = f"wordllama-{DIMENSION}-1"
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors float32[n, dimension], one row per text; a row of zeros for a text without words."""
+        """Return unit vectors float32[n, dimension]; zeros for a text without words."""
         texts = texts_to_embed(texts)
         rows = np.zeros((len(texts), DIMENSION), np.float32)
         word = _table(self._folder).word
@@ -154,7 +153,7 @@ class StaticEmbedder:
 
 
 def default_embedder() -> Embedder:
-    """Word vectors where their table is installed, else the lexical embedder."""
+    """Return word vectors where their table is installed, else the lexical embedder."""
     return StaticEmbedder() if all((TABLE / name).is_file() for name in FILES) else LexicalEmbedder()
 
 
@@ -186,7 +185,10 @@ class _Table:
         return np.asarray(rows.sum(axis=0) / np.float32(len(numbers)))
 
     def pieces(self, word: str) -> list[str]:
-        """A normal word cut up: the two neighbours whose join is the earliest piece are joined, until none is one."""
+        """Cut a normal word up into pieces.
+
+        The two neighbours whose join is the earliest piece are joined, until none is one.
+        """
         parts, rank = [START, *word[:_MAX_LETTERS]], self.rank
         while len(parts) > 1:
             joins = [rank.get(one + two, len(rank)) for one, two in itertools.pairwise(parts)]
@@ -198,44 +200,10 @@ class _Table:
         return parts
 
 
-class SurvivingEmbedder:
-    """As `Embedder`. Any thread may ask.
-
-    Attributes:
-        name: the embedder's.
-        failed: calls that raised something, or whose answer was no matrix of finite numbers with one row per text and
-            as many columns as before.
-        last_error: the last reason; empty if there was none.
-    """
-
-    def __init__(self, embedder: Embedder):
-        self.name = embedder.name
-        self.failed, self.last_error = 0, ""
-        self._embedder = embedder
-        self._lock = forking_lock()
-        self._dimension: int | None = None
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32[n, d]: unit vectors; zeros where the embedder failed, with d = 0 as long as it never answered."""
-        try:
-            vectors = np.asarray(self._embedder.embed(texts), np.float32)
-            if vectors.ndim != 2 or len(vectors) != len(texts) or not _native.vectors.are_finite(vectors):
-                expected = f"finite float32[{len(texts)}, d]"
-                raise InvalidInputError(f"embedder: expected {expected}, got shape {vectors.shape}")
-            if self._dimension != vectors.shape[1]:
-                with self._lock:
-                    if self._dimension not in (None, vectors.shape[1]):
-                        raise InvalidInputError(f"embedder: expected {self._dimension} columns, got {vectors.shape[1]}")
-                    self._dimension = vectors.shape[1]
-        except Exception as error:  # of the caller's client: no list of types would have them all
-            with self._lock:
-                self.failed, self.last_error = self.failed + 1, shown(error)
-            return np.zeros((len(texts), self._dimension or 0), np.float32)
-        return vectors
-
-
 class CachedEmbedder:
-    """An embedder that embeds each text once and keeps all vectors; not for texts that users may want forgotten.
+    """An embedder that embeds each text once and keeps all vectors.
+
+    Not for texts that users may want forgotten.
 
     Attributes:
         name: the embedder's.
@@ -249,7 +217,7 @@ class CachedEmbedder:
         self._kept: dict[str, np.ndarray] = {}
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors float32[n, d], one row per text."""
+        """Return unit vectors float32[n, d], one row per text."""
         new = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if new or not texts:
             groups = [[text] for text in new] if self.is_model and 1 < len(new) < _FEW else [new]

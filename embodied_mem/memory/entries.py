@@ -258,7 +258,6 @@ class EntryMemory(RecordedModule):
         return ({"embedder": self.embedder.name, "next": self._next, "entries": entries},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        self.embedder.check(state)
         entries = [
             Entry(**{**entry, "support": [Support(*row) for row in entry["support"]]}) for entry in state["entries"]
         ]

@@ -58,7 +58,7 @@ from .arguments import (
 from .chat_writer import Chat, ChatWriter
 from .claims import Claim
 from .conflicts import ChatResolver, ConflictReview
-from .embedders import Embedder, SurvivingEmbedder
+from .embedders import Embedder
 from .episodic import EpisodicMemory
 from .events import EVENT, check_begin, check_event
 from .export import exported, imported
@@ -165,8 +165,7 @@ class LifelongMemory:
         if unknown := set(self._use) - set(MODULES):
             raise InvalidInputError(f"modules: expected some of {', '.join(MODULES)}, got {sorted(unknown)}")
         self.writer = None if chat is None else ChatWriter(chat)
-        self.embedder = SurvivingEmbedder(QueryEmbedder.of(embedder))
-        self._embedder = QueryEmbedder.of(self.embedder)
+        self.embedder = QueryEmbedder.of(embedder)
         self._capacity = checked_number("capacity", capacity, least=2)
         self._hops = checked_number("hops", hops, least=0, most=MAX_HOPS)
         if not callable(counter):
@@ -211,7 +210,7 @@ class LifelongMemory:
             raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
         modules = {STORED_AS: memory.module}
-        with memory._embedder.keeping(directory, read_only=read_only):
+        with memory.embedder.vector_file(directory, read_only=read_only):
             memory.store = MemoryStore(
                 directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
             )
@@ -548,7 +547,7 @@ class LifelongMemory:
         return self._calls.run(calls)
 
     def _make(self) -> dict[str, Any]:
-        scope, embedder, writer, reader = self.scope, self._embedder, self.writer, self.reader
+        scope, embedder, writer, reader = self.scope, self.embedder, self.writer, self.reader
         relations = self._relations
         facts, summary, said = (None,) * 3 if writer is None else (writer.facts, writer.summary, writer.step_summary)
         makers: dict[str, Callable[[], Any]] = {

@@ -432,7 +432,6 @@ class NoteMemory(RecordedModule):
         return ({"embedder": self.embedder.name, "next": self._next, "notes": notes},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        self.embedder.check(state)
         notes = [note_of(row) for row in state["notes"]]
         following = checked_number("next", state["next"], max((note.id + 1 for note in notes), default=0))
         self._clear()

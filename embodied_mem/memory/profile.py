@@ -720,7 +720,6 @@ class UserProfile(RecordedModule):
         return ({"embedder": self.embedder.name, **self._graph.state()},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        self.embedder.check(state)
         self._graph = ProfileGraph.of_state(state)
         self._index()
 

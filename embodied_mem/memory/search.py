@@ -43,7 +43,7 @@ from .arguments import shown
 from .embedders import Embedder, default_embedder
 from .store import VECTORS_NAME
 
-BUILT_IN = ("lexical-", "wordllama-")
+_BUILT_IN = ("lexical-", "wordllama-")
 """How the names of the embedders of this package begin."""
 _MAX_QUERIES = 64
 _LANES = 16
@@ -51,65 +51,81 @@ _LANES = 16
 
 
 class QueryEmbedder:
-    """An embedder that keeps the vectors of the last queries. Any thread may ask.
+    """An embedder that survives failures and caches the last queries.
 
-    Args:
-        embedder: any.
-        chosen: whether somebody chose it; False for the default.
+        embedder = QueryEmbedder.of(ServerEmbedder(...))
+        embedder.embed(["a text"])            # zeros if the server is down: similar to nothing, found by its words
+
+    Memories make vectors anew when they are opened, so texts that have none get one then. Any thread may ask.
+
+    Attributes:
+        name: the embedder's.
+        failed: calls that raised something, or did not answer finite numbers, one row per text, as wide as before.
+        last_error: the last reason; empty if there was none.
     """
 
-    def __init__(self, embedder: Embedder, chosen: bool = True):
-        self.name, self._chosen = embedder.name, chosen
+    def __init__(self, embedder: Embedder):
+        self.name = embedder.name
+        self.failed, self.last_error = 0, ""
         self._embedder = embedder
         self._lock = forking_lock()
         self._queries: dict[str, np.ndarray] = {}
-        self._kept: KeptVectors | None = None
-
-    @contextlib.contextmanager
-    def keeping(self, folder: Any, *, read_only: bool) -> Iterator[None]:
-        """Inside, texts are embedded in parts and their vectors kept in a file of a folder, and taken from there.
-
-        The embedders of this package need none: they are faster than the disk.
-        """
-        if self.name.startswith(BUILT_IN):
-            yield
-            return
-        with KeptVectors(folder, self.name, read_only) as self._kept:
-            try:
-                yield
-            finally:
-                self._kept = None
+        self._dimension: int | None = None
+        self._file: VectorFile | None = None
 
     @classmethod
     def of(cls, embedder: Embedder | None) -> QueryEmbedder:
-        """The embedder itself if it is one already; the default one for None. Raises InvalidInputError for another."""
+        """Return the default embedder for None. Raises InvalidInputError for no embedder."""
         if embedder is None:
-            return cls(default_embedder(), chosen=False)
+            return cls(default_embedder())
         if not isinstance(getattr(embedder, "name", None), str) or not callable(getattr(embedder, "embed", None)):
             raise InvalidInputError(f"embedder: expected one with a name and embed(texts), got {shown(embedder)}")
         return embedder if isinstance(embedder, QueryEmbedder) else cls(embedder)
 
-    def check(self, state: Mapping[str, Any]) -> None:
-        """Raise InvalidInputError for a state that was written with a model, if no embedder was chosen now.
+    @contextlib.contextmanager
+    def vector_file(self, folder: Any, *, read_only: bool) -> Iterator[None]:
+        """Keep vectors in a folder's file meanwhile, and take them from there.
 
-        A state holds texts and no vectors, so any embedder can read it. Another than the one it was written with embeds
-        its texts in memory; the file is as it was until the next snapshot.
+        The embedders of this package need none: they are faster than the disk.
         """
-        if not self._chosen and state["embedder"] != self.name and not str(state["embedder"]).startswith(BUILT_IN):
-            raise InvalidInputError(
-                f"state: expected an embedder of this package, got {state['embedder']!r}; pass that embedder, or any "
-                "other, which embeds the texts anew"
-            )
+        if self.name.startswith(_BUILT_IN):
+            yield
+            return
+        with VectorFile(folder, self.name, read_only) as self._file:
+            try:
+                yield
+            finally:
+                self._file = None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """As the embedder does."""
-        return self._embedder.embed(texts) if self._kept is None else self._kept.embed(self._embedder.embed, texts)
+        """Return unit vectors float32[n, d]; zeros where the embedder failed.
+
+        d is 0 as long as it never answered.
+        """
+        return self._answer(texts) if self._file is None else self._file.embed(self._answer, texts)
+
+    def _answer(self, texts: Sequence[str]) -> np.ndarray:
+        try:
+            vectors = np.asarray(self._embedder.embed(texts), np.float32)
+            if vectors.ndim != 2 or len(vectors) != len(texts) or not _native.vectors.are_finite(vectors):
+                expected = f"finite float32[{len(texts)}, d]"
+                raise InvalidInputError(f"embedder: expected {expected}, got shape {vectors.shape}")
+            if self._dimension != vectors.shape[1]:
+                with self._lock:
+                    if self._dimension not in (None, vectors.shape[1]):
+                        raise InvalidInputError(f"embedder: expected {self._dimension} columns, got {vectors.shape[1]}")
+                    self._dimension = vectors.shape[1]
+        except Exception as error:  # of the caller's client: no list of types would have them all
+            with self._lock:
+                self.failed, self.last_error = self.failed + 1, shown(error)
+            return np.zeros((len(texts), self._dimension or 0), np.float32)
+        return vectors
 
     def query(self, text: str) -> np.ndarray:
-        """The vector of a query."""
+        """Return the vector of a query; the last ones are cached."""
         found = self._queries.get(text)
         if found is None:
-            found = np.asarray(self._embedder.embed([text])[0], np.float32)
+            found = np.asarray(self._answer([text])[0])
             if not np.count_nonzero(found):
                 return found  # of an embedder that failed, perhaps: it is asked again
             with self._lock:
@@ -119,13 +135,13 @@ class QueryEmbedder:
         return found
 
     def clear(self) -> None:
-        """Drop the vectors of past queries, whose texts are their keys."""
+        """Drop the vectors of past queries; their texts are the keys."""
         with self._lock:
             self._queries.clear()
 
 
 class TextIndex:
-    """Cosine similarity of a query to texts under ids; ties go to the lower id. Equal texts are compared once."""
+    """Cosine similarity of a query to texts under ids; lower ids win ties."""
 
     def __init__(self, embedder: Embedder):
         self.embedder = QueryEmbedder.of(embedder)
@@ -140,11 +156,11 @@ class TextIndex:
         return len(self._texts)
 
     def add(self, number: int, text: str) -> None:
-        """Put a text under an id, in place of the one that had it."""
+        """Put a text under an id, in place of its old one."""
         self.add_many([(number, text)])
 
     def add_many(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts under ids; those that are new are embedded in one call."""
+        """Put texts under ids; new ones are embedded in one call."""
         pairs = dict(texts)
         if new := [text for text in dict.fromkeys(pairs.values()) if text not in self._columns]:
             self._append(new)
@@ -176,7 +192,7 @@ class TextIndex:
         self._ids.extend([] for _ in texts)
 
     def remove(self, number: int) -> None:
-        """Remove a text; unless another id has it, nothing of it stays in memory."""
+        """Remove a text from an id; without other ids, from memory."""
         text = self._texts.pop(number)
         column, last = self._columns[text], len(self._ids) - 1
         self._ids[column].remove(number)
@@ -194,7 +210,7 @@ class TextIndex:
         return self._blocks[number // _LANES, :, number % _LANES]
 
     def fork(self) -> TextIndex:
-        """An independent copy; vectors are shared until one side writes."""
+        """Return an independent copy; vectors are shared until one side writes."""
         other = TextIndex(self.embedder)
         other._texts, other._columns, other._blocks = dict(self._texts), dict(self._columns), self._blocks
         other._in_columns = list(self._in_columns)
@@ -207,7 +223,7 @@ class TextIndex:
             self._blocks, self._shared = self._blocks.copy(), False
 
     def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
-        """The `k` best (id, cosine), best first, of those with a cosine above a limit."""
+        """Return the `k` best (id, cosine) above a limit, best first."""
         count = len(self._ids)
         if not count or k < 1:
             return []
@@ -265,7 +281,7 @@ class WordIndex:
         self._total += length
 
     def reduce(self, number: int, words: Iterable[str]) -> None:
-        """Take words away that were given to an id; without any it is gone."""
+        """Take words away that an id got; without any it is gone."""
         counts = self._words[number] - Counter(words)
         self.remove(number)
         if counts:
@@ -281,17 +297,17 @@ class WordIndex:
         self._total -= self._lengths.pop(number)
 
     def with_all(self, words: Sequence[str]) -> set[int]:
-        """Ids of the texts that have all of these words; none for no words."""
+        """Return ids of the texts that have all of these words."""
         rows = sorted((self._having.get(word, {}) for word in words), key=len)
         return set(rows[0]).intersection(*rows[1:]) if rows else set()
 
     def weight(self, word: str) -> float:
-        """How much a word tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
+        """Return ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
         having = len(self._having.get(word, ()))
         return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
 
     def search(self, query: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
-        """Id -> score in [0, 1) of the texts that share a word with the query, whose words may have weights.
+        """Return id -> score in [0, 1) of texts with words of the query.
 
         A word that more than `COMMON` texts have finds none that the query's rarer words have not found, if they found
         any: so what a question costs does not grow with all that was ever said.
@@ -313,7 +329,7 @@ class WordIndex:
         return scores
 
     def fork(self) -> WordIndex:
-        """An independent copy."""
+        """Return an independent copy."""
         other = WordIndex()
         other._words = {number: counts.copy() for number, counts in self._words.items()}
         other._lengths, other._total = dict(self._lengths), self._total
@@ -323,27 +339,32 @@ class WordIndex:
 
 PART = 64
 """Texts that are embedded and written at once."""
-
-_FORMAT = "embodied_mem.vectors"
 _DIGEST_BYTES = 16
 
 
-class KeptVectors:
-    """The file of one embedder, open for one writer. It is made, or begun anew for another embedder, at the first use.
+class VectorFile:
+    """Vectors of a folder's texts, so that opening it goes on after a kill.
 
-    A file that cannot be written is no error: then nothing is kept.
+        with VectorFile("memory/ann", "my model") as file:
+            file.embed(model.embed, texts)       # only new texts are embedded, and written in parts
+
+    Only texts that are remembered are in it, by a digest, while the folder is opened; `MemoryStore.forget` removes it.
+    It can be lost at any moment: then the texts are embedded anew. So a disk that fails is no error. One writer opens
+    it, at the first use, and begins it anew for another embedder. Format: docs/formats.md.
     """
 
     def __init__(self, folder: str | os.PathLike[str], embedder: str, read_only: bool = False):
         self._folder, self._read_only = folder, read_only
-        self._header = json.dumps({"format": _FORMAT, "version": 1, "embedder": embedder}).encode() + b"\n"
+        self._header = (
+            json.dumps({"format": "embodied_mem.vectors", "version": 1, "embedder": embedder}).encode() + b"\n"
+        )
         self._rows: dict[bytes, np.ndarray] | None = None
         self._used: set[bytes] = set()
         self._file: BinaryIO | None = None
 
     def embed(self, embed: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
-        """float32[n, d] of the texts: of the file, else of `embed`, which is asked for `PART` texts at a time."""
-        keys = [_key(text) for text in texts]
+        """Return float32[n, d] of texts, from the file or from `embed`."""
+        keys = [hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest() for t in texts]
         rows = self._read()
         self._used.update(keys)
         new = [(key, text) for key, text in dict(zip(keys, texts)).items() if key not in rows]
@@ -356,88 +377,73 @@ class KeptVectors:
                 self._begin()
                 return self.embed(embed, texts)
             found = {key: vector for (key, _), vector in zip(part, vectors)}
-            there = {key: vector for key, vector in found.items() if vector.any()}
-            failed |= {key: vector for key, vector in found.items() if key not in there}
-            rows |= there
-            self._write(there)
+            answered = {key: vector for key, vector in found.items() if vector.any()}
+            failed |= {key: vector for key, vector in found.items() if key not in answered}
+            rows |= answered
+            if self._file is not None:
+                try:
+                    self._file.write(_packed(answered))
+                except OSError:
+                    self._file.close()
+                    self._file = None
         width = max((len(rows[key]) for key in keys if key in rows), default=max(map(len, failed.values()), default=0))
         nothing = np.zeros(width, np.float32)
         return np.stack([rows.get(key, nothing) for key in keys]) if keys else embed(texts)
 
     def _read(self) -> dict[bytes, np.ndarray]:
-        """The rows of the file, whose torn end is cut off; none of another embedder's."""
-        if self._rows is not None:
-            return self._rows
-        self._path = pathlib.Path(self._folder) / VECTORS_NAME  # that it is one, the store has found out by now
-        try:
-            data = self._path.read_bytes()
-        except OSError:
-            data = b""
-        self._rows, end = {}, len(self._header)
-        if data.startswith(self._header):
-            self._rows, end = _rows_of(data, end)
-        if not self._read_only:
+        """Return the rows of this embedder; a torn end is cut off."""
+        if self._rows is None:
+            self._path = pathlib.Path(self._folder) / VECTORS_NAME  # that it is one, the store has found out by now
             try:
-                if data.startswith(self._header):
-                    self._file = self._path.open("r+b", buffering=0)
-                    self._file.truncate(end)
-                    self._file.seek(end)
-                else:
-                    self._begin()
+                data = self._path.read_bytes()
             except OSError:
-                self._file = None
+                data = b""
+            if data.startswith(self._header):
+                self._rows, end = _rows_of(data, len(self._header))
+                self._begin(end)
+            else:
+                self._rows = {}
+                self._begin()
         return self._rows
 
-    def _begin(self) -> None:
-        """Begin the file anew."""
+    def _begin(self, end: int = 0) -> None:
+        """Open the file behind its first rows; anew for none."""
         if self._read_only:
             return
         if self._file is not None:
             self._file.close()
         try:
-            self._file = self._path.open("wb", buffering=0)
-            self._file.write(self._header)
+            self._file = self._path.open("r+b" if end else "wb", buffering=0)
+            if end:
+                self._file.truncate(end)
+                self._file.seek(end)
+            else:
+                self._file.write(self._header)
         except OSError:
             self._file = None
 
-    def _write(self, rows: dict[bytes, np.ndarray]) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.write(b"".join(_packed(key, row) for key, row in rows.items()))
-        except OSError:
-            self._file.close()
-            self._file = None
+    def __enter__(self) -> VectorFile:
+        return self
 
-    def close(self) -> None:
-        """Let go of the file; where most of it is of texts that are not there any more, it is written anew without."""
+    def __exit__(self, *exception: object) -> None:
+        """Close the file; write it anew if most of it is unused."""
         if self._file is None or self._rows is None:
             return
         self._file.close()
         self._file = None
-        kept = {key: row for key, row in self._rows.items() if key in self._used}
-        if len(self._rows) > 2 * len(kept) + PART and self._path.exists():
+        used = {key: row for key, row in self._rows.items() if key in self._used}
+        if len(self._rows) > 2 * len(used) + PART and self._path.exists():
             with replacing(self._path) as temporary:
-                temporary.write_bytes(self._header + b"".join(_packed(key, row) for key, row in kept.items()))
-
-    def __enter__(self) -> KeptVectors:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+                temporary.write_bytes(self._header + _packed(used))
 
 
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
-
-
-def _packed(key: bytes, row: np.ndarray) -> bytes:
-    data = key + len(row).to_bytes(4, "little") + row.astype("<f4").tobytes()
-    return data + zlib.crc32(data).to_bytes(4, "little")
+def _packed(rows: Mapping[bytes, np.ndarray]) -> bytes:
+    parts = (key + len(row).to_bytes(4, "little") + row.astype("<f4").tobytes() for key, row in rows.items())
+    return b"".join(part + zlib.crc32(part).to_bytes(4, "little") for part in parts)
 
 
 def _rows_of(data: bytes, start: int) -> tuple[dict[bytes, np.ndarray], int]:
-    """The whole rows from a position on, and where they end."""
+    """Return the whole rows from a position on, and their end."""
     rows: dict[bytes, np.ndarray] = {}
     while True:
         width_at = start + _DIGEST_BYTES

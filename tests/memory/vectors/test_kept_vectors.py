@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from embodied_mem.memory import LifelongMemory
-from embodied_mem.memory.search import PART, KeptVectors
+from embodied_mem.memory.search import PART, VectorFile
 from embodied_mem.memory.store import VECTORS_NAME
 
 NUM_TEXTS = 4 * PART
@@ -74,15 +74,15 @@ def test_vectors_are_those_of_the_embedder(tmp_path):
     model = Model()
     texts = [f"a text {number}" for number in range(PART + 3)]
     for _ in range(2):
-        with KeptVectors(tmp_path, "model") as kept:
+        with VectorFile(tmp_path, "model") as file:
             assert np.array_equal(
-                kept.embed(model.embed, texts[::-1] + texts[:2]), Model().embed(texts[::-1] + texts[:2])
+                file.embed(model.embed, texts[::-1] + texts[:2]), Model().embed(texts[::-1] + texts[:2])
             )
     assert sorted(model.texts) == sorted(texts)
-    with KeptVectors(tmp_path, "model") as kept:  # another width by the same name
-        assert kept.embed(Model(width=2).embed, [*texts, "new"]).shape == (PART + 4, 2)
-    with KeptVectors(tmp_path, "model") as kept:
-        assert kept.embed(lambda texts: np.zeros((len(texts), 0), np.float32), [texts[0], "x"]).tolist()[1] == [0, 0]
+    with VectorFile(tmp_path, "model") as file:  # another width by the same name
+        assert file.embed(Model(width=2).embed, [*texts, "new"]).shape == (PART + 4, 2)
+    with VectorFile(tmp_path, "model") as file:
+        assert file.embed(lambda texts: np.zeros((len(texts), 0), np.float32), [texts[0], "x"]).tolist()[1] == [0, 0]
 
 
 def test_another_model_begins_anew_and_built_in_ones_keep_nothing(tmp_path):
@@ -95,11 +95,11 @@ def test_another_model_begins_anew_and_built_in_ones_keep_nothing(tmp_path):
 
 
 def test_a_file_of_texts_that_are_gone_gets_small(tmp_path):
-    with KeptVectors(tmp_path, "model") as kept:
-        kept.embed(Model().embed, [f"a text {number}" for number in range(4 * PART)])
+    with VectorFile(tmp_path, "model") as file:
+        file.embed(Model().embed, [f"a text {number}" for number in range(4 * PART)])
     size = (tmp_path / VECTORS_NAME).stat().st_size
-    with KeptVectors(tmp_path, "model") as kept:
-        kept.embed(Model().embed, ["a text 1"])
+    with VectorFile(tmp_path, "model") as file:
+        file.embed(Model().embed, ["a text 1"])
     assert (tmp_path / VECTORS_NAME).stat().st_size < size / 50
 
 

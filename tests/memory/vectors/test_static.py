@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.memory import LexicalEmbedder, LifelongMemory, NoteMemory, StaticEmbedder, embedders
+from embodied_mem.memory import LexicalEmbedder, LifelongMemory, StaticEmbedder, embedders
 from embodied_mem.memory.search import QueryEmbedder
 
 # Recorded with wordllama 0.4.0.post1: tokenizer.encode(word, add_special_tokens=False).tokens
@@ -110,11 +110,3 @@ def test_a_folder_of_another_embedder_opens_and_answers_as_a_new_one(tmp_path):
                     assert memory.retrieve(asked).items == fresh.retrieve(asked).items
                 memory.store.snapshot()
     assert "dog" in fresh.retrieve("Which puppy needs a vet?").items[0].text
-
-
-def test_a_state_of_a_model_needs_that_an_embedder_is_chosen():
-    notes = NoteMemory(embedder=Model())
-    notes.tell(TOLD[0], episode=0, step=0, time=1)
-    with pytest.raises(InvalidInputError, match="got 'model-1'; pass that embedder, or any other"):
-        NoteMemory().restore(notes.state())
-    NoteMemory(embedder=LexicalEmbedder(64)).restore(notes.state())
