@@ -42,8 +42,8 @@ from .observation import Outcome
 from .profile import UserProfile
 from .readers.household import goal_object, room_text
 from .receipts import WriteReceipt
-from .recollection import Item, Recollection
-from .record import Kept
+from .recollection import Recollection
+from .record import Record, Source
 from .relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
 from .semantic import SemanticMemory
 from .sighting import Sighting
@@ -69,8 +69,6 @@ __all__ = [
     "Experience",
     "GraphModule",
     "Image",
-    "Item",
-    "Kept",
     "KnowledgeGraph",
     "LexicalEmbedder",
     "LifelongMemory",
@@ -83,12 +81,14 @@ __all__ = [
     "Outcome",
     "Receipt",
     "Recollection",
+    "Record",
     "Relation",
     "Relations",
     "Scope",
     "Selector",
     "SemanticMemory",
     "Sighting",
+    "Source",
     "SpatialMemory",
     "StaticEmbedder",
     "TemporalMemory",

@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .episodic import EpisodicMemory
-from .note import Note, labels_at, note_data
 from .notes import NoteMemory
 from .profile import UserProfile
-from .recollection import Item
-from .record import kept
+from .record import Record
 from .relevance import SIMILAR, Asked, relevance
 from .semantic import SemanticMemory
 from .spatial import SpatialMemory
@@ -57,7 +55,7 @@ class Question(NamedTuple):
     hops: int = 2
 
 
-def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
+def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
     """What a memory finds.
 
     Each is of one of the types below and of no other: asking an abstract class whether it has an instance takes longer.
@@ -71,31 +69,30 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
     if asked.where.get("module", name) != name or type(module) is ViewMemory:
         return []  # views are asked by pose and time, see `Seeing.sightings`
     if type(module) is NoteMemory:
-        where = _note_filter(asked.where, asked.as_of)
-        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=where)
+        wanted = {name: value for name, value in asked.where.items() if name != "module"}
+        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=wanted)
         return [item for item in found if item.score >= _LEAST]
     words = None if asked.of_task else Asked(asked.query, _same if weight is None else weight)
     if words is not None and not words.weights:
         words = None  # such as "what did you just do?"
     found = _found(module, asked, words)
     if asked.where:
-        entries = [kept(name, module, item.id.partition(":")[2]) for item in found]
-        found = [item for item, entry in zip(found, entries) if entry is not None and entry.fits(asked.where)]
+        numbers = [module.number_like(item.number) for item in found]
+        found = [item for item, number in zip(found, numbers) if module.record(number).fits(asked.where)]
     return found if words is None else _fitting(module, found, words)
 
 
-def weighed(quoted: Item) -> Item:
+def weighed(quoted: Record) -> Record:
     """A quotation, a little lower: of two that fit about equally the more trusted one comes first."""
     return quoted._replace(score=_OF_QUOTED * quoted.score)
 
 
-def best_of(items: Iterable[Item], k: int) -> list[Item]:
+def best_of(items: Iterable[Record], k: int) -> list[Record]:
     """The `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
-    found: list[Item] = []
+    found: list[Record] = []
     said: set[str] = set()
     for item in sorted(items, key=lambda item: -item.score):
-        data = item.data if isinstance(item.data, Mapping) else {}
-        ids = {item.id or item.text, item.text.rstrip(".! "), *(f"notes:{note}" for note in data.get("notes", ())[:1])}
+        ids = {item.id, item.text.rstrip(".! "), *(f"notes:{note}" for note in item.data.get("notes", ())[:1])}
         if said.isdisjoint(ids):
             found.append(item)
         said |= ids
@@ -106,20 +103,7 @@ def _same(word: str) -> float:
     return 1.0
 
 
-def _note_filter(where: Mapping[str, Any], as_of: int | None) -> Callable[[Note], bool] | None:
-    wanted = {name: value for name, value in where.items() if name != "module"}
-    if not wanted:
-        return None
-
-    def fits(note: Note) -> bool:
-        labels = note.labels if as_of is None else labels_at(note, as_of)
-        own = {**labels, **note_data(note), "id": f"notes:{note.id}", "trust": note.trust}
-        return all(name in own and own[name] == value for name, value in wanted.items())
-
-    return fits
-
-
-def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
+def _found(module: Any, asked: Question, words: Asked | None) -> list[Record]:
     """What a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
     if type(module) is SpatialMemory:
         options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
@@ -145,7 +129,7 @@ def _found(module: Any, asked: Question, words: Asked | None) -> list[Item]:
     return module.retrieve(asked.query, as_of=asked.as_of)
 
 
-def _fitting(module: Any, found: Iterable[Item], words: Asked) -> list[Item]:
+def _fitting(module: Any, found: Iterable[Record], words: Asked) -> list[Record]:
     """The items that fit the question, on the scale of `relevance`."""
     items = []
     for item in found:

@@ -19,14 +19,14 @@ from typing import TextIO
 
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.record import Kept
+from embodied_mem.memory.record import Record
 from embodied_mem.memory.store import folder_scope
 
 
-def line_of(entry: Kept) -> str:
+def line_of(entry: Record) -> str:
     """An entry as one line: id, since when, what; and when it ended."""
     ended = "" if entry.ended is None else f"   (until {entry.ended})"
-    return f"{entry.id:14} {entry.created:>6}  {entry.text}{ended}"
+    return f"{entry.id:14} {entry.valid_from:>6}  {entry.text}{ended}"
 
 
 def main(

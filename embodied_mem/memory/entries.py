@@ -17,7 +17,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInputError
 from ..types import Episode
@@ -36,8 +36,9 @@ from .chat_writer import ChatWriter, checked_writer
 from .embedders import Embedder
 from .graph import Scope
 from .readers import DEFAULT, Reader
+from .record import Record, RecordMemory, Source, whole_number
 from .search import QueryEmbedder, TextIndex
-from .store import RecordedModule, Selector
+from .store import Selector
 
 _ANY = -math.inf
 _LATEST = 64  # rows in which so many episodes are looked for at first
@@ -78,11 +79,8 @@ class Entry:
     updated: int
 
 
-class EntryMemory(RecordedModule):
+class EntryMemory(RecordMemory):
     """Entries of one scope. Subclasses say what is learned from an episode."""
-
-    module: ClassVar[str]
-    """Its name in `LifelongMemory`, which ids of entries begin with."""
 
     def __init__(
         self,
@@ -222,6 +220,32 @@ class EntryMemory(RecordedModule):
         self._text_index.remove(number)
 
     # Reading.
+
+    def numbers(self) -> list[int]:
+        return list(self.entries)
+
+    def record(self, number: int) -> Record:
+        return self._record_of(self.entries[number])
+
+    def number_like(self, text: str) -> int | None:
+        number = whole_number(text)
+        return number if number in self.entries else None
+
+    def _record_of(self, entry: Entry, sources: Iterable[Source] | None = None, **found: Any) -> Record:
+        """Make the record of an entry, with all its sources or some."""
+        if sources is None:
+            sources = (Source(row.episode, row.step) for row in entry.support)
+        data, number = dict(entry.data), f"{self.module}:{entry.id}"
+        kind, place, when = data.pop("kind", "task"), data.pop("place", ""), entry.created
+        return Record(number, kind, entry.text, "", place, when, when, data=data, sources=tuple(sources), **found)
+
+    def found(self, entry: Entry, score: float, why: str, **data: Any) -> Record:
+        """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
+        last = entry.support[-1]
+        *others, _ = self.sources_of(entry)
+        sources = [*(Source(episode, None) for episode in others), Source(last.episode, last.step)]
+        record = self._record_of(entry, sources, score=score, why=why)
+        return record._replace(data={**record.data, **data}) if data else record
 
     def get(self, key: str) -> Entry | None:
         """The entry of a key."""

@@ -26,7 +26,7 @@ from .chat_writer import SUMMARY, ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
 from .readers import Reader
 from .readers.reading import class_of, effects, refusals
-from .recollection import Item
+from .record import Record
 from .relevance import SIMILAR
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
@@ -151,7 +151,7 @@ class EpisodicMemory(EntryMemory):
         mixed = bool(entry.data.get("said")) and any(row.episode == episode for row in entry.support)
         return mixed or entry.data.get("origin") == episode
 
-    def retrieve(self, query: str, *, place: str = "", k: int = 3, as_of: int | None = None) -> list[Item]:
+    def retrieve(self, query: str, *, place: str = "", k: int = 3, as_of: int | None = None) -> list[Record]:
         """The `k` episodes whose goals are most similar, those of the same place before others.
 
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what is not `SIMILAR` is not found.
@@ -167,9 +167,7 @@ class EpisodicMemory(EntryMemory):
         items = []
         for score, cosine, here, entry in found[:k]:
             why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
-            episode, step, _ = entry.support[-1]
-            found_in = episode, step, self.sources_of(entry), dict(entry.data)
-            items.append(Item(entry.text, "episodic", score, why, *found_in, f"episodic:{entry.id}"))
+            items.append(self.found(entry, score, why))
         return items
 
 

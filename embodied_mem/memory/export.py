@@ -23,7 +23,7 @@ from ..errors import InvalidInputError
 from . import entries, temporal
 from .arguments import MAX_DEPTH, check_depth, shown
 from .graph import bytes_of, rows_of
-from .note import Note, note_of
+from .notes import note_of
 from .profile import Edge
 from .store import read_state, write_state
 
@@ -37,7 +37,7 @@ _PARTS: dict[str, tuple[tuple[str, int], ...]] = {
 """Module -> its parts: names, and numbers in a row; 0 for a knowledge graph."""
 
 _ROWS: dict[tuple[str, str], type] = {
-    ("notes", "notes"): Note, ("profile", "edges"): Edge, ("episodic", "entries"): entries.Entry,
+    ("profile", "edges"): Edge, ("episodic", "entries"): entries.Entry,
     ("semantic", "entries"): entries.Entry, ("temporal", "entries"): temporal.Entry,
 }  # fmt: skip
 
@@ -104,7 +104,9 @@ def imported(text: str) -> bytes:
         if "value" in row:
             of_module[field] = row["value"]
             continue
-        if (kind := _ROWS.get((module, field))) is not None:
+        if (module, field) == ("notes", "notes"):
+            _check_note(number, row["row"])
+        elif (kind := _ROWS.get((module, field))) is not None:
             _check_row(number, kind, row["row"])
         if not isinstance(of_module.setdefault(field, []), list):
             raise _problem(number, "field", f"one {field} of {module}, or rows of it", line)
@@ -188,11 +190,13 @@ def _check_row(number: int, kind: type, row: Any) -> None:
         if type(value) not in types[name]:
             expected = " or ".join("null" if one is type(None) else one.__name__ for one in types[name])
             raise _problem(number, name, expected, value)
-    if kind is Note:
-        try:
-            note_of(row)
-        except (InvalidInputError, TypeError, ValueError) as error:
-            raise _problem(number, "row", f"a note ({error})", row) from error
+
+
+def _check_note(number: int, row: Any) -> None:
+    try:
+        note_of(row)
+    except (InvalidInputError, TypeError, ValueError) as error:
+        raise _problem(number, "row", f"a note ({error})", row) from error
 
 
 def _problem(number: int, field: str, expected: str, got: Any) -> InvalidInputError:

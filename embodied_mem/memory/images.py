@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import InvalidInputError
 from .arguments import checked_flag, checked_mapping, checked_number, checked_rows, checked_text, shown
-from .note import Value, checked_labels
+from .notes import Value, checked_labels
 
 _MAX_KEPT_BYTES = 1 << 22
 

@@ -65,16 +65,15 @@ from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
 from .locks import Locks
 from .mentions import normal
-from .note import SEEN, TOLD, Note, Value, all_labels, new_labels
-from .notes import NoteMemory
+from .notes import SEEN, TOLD, NoteMemory, Value, new_labels
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parallel_calls import ParallelCalls
 from .profile import UserProfile
 from .readers import EVERYDAY, Reader
 from .readers.reading import Reading, ReadOnce, unread_lines
-from .receipts import ForgetReceipt, WriteReceipt, Written
-from .recollection import EARLIER, Item, Recollection, count_tokens, pack
-from .record import FIELDS, Kept, all_kept, as_it_was, history_of, kept, module_and_number, written, written_as
+from .receipts import ForgetReceipt, WriteReceipt, once_each
+from .recollection import EARLIER, Recollection, count_tokens, pack
+from .record import FIELDS, Record, RecordMemory, Source, module_and_number
 from .references import Recent, Reference, References
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
@@ -297,7 +296,7 @@ class LifelongMemory:
                 less sure than what it contradicts.
             facts: (subject, relation, object, confidence) as a detector gives them; the confidence, 0 to 1, may be
                 missing. "not on" as a relation says that it is not so. The robot is called "agent".
-            images: of what was seen: an `Image`, encoded bytes, an array, or the path of a file. Kept are hash, path,
+            images: of what was seen: an `Image`, encoded bytes, an array, or the path of a file. Record are hash, path,
                 size and labels, and bytes only of an `Image` with `keep`.
             pose: from where it was seen: x, y, or x, y, z in metres, or these and a quaternion x, y, z, w.
             time: when, in seconds on the caller's clock.
@@ -405,14 +404,13 @@ class LifelongMemory:
             self._record({"op": "tell", **where, "events": {name: {"op": "change", **where, "changes": changes}}})
         else:
             self._record({"op": "tell", **where, "again": entry, "trust": trust, "events": {}})
-        return WriteReceipt(merged=(Written(entry, name, now.text),))
+        return WriteReceipt(merged=(now,))
 
     def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
         """What the last event did in these modules."""
         with self._locks.reading:
-            done = [(name, self._modules[name]) for name in given if name in self._last_events]
-            found = [row for name, module in done for row in written(name, module, getattr(module, "changed", ()))]
-        rows = {do: tuple(dict.fromkeys(one for was, one in found if was in dos)) for do, dos in _DID.items()}
+            found = [row for name in given if name in self._last_events for row in self._modules[name].done()]
+        rows = {do: once_each(one for was, one in found if was in dos) for do, dos in _DID.items()}
         return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
@@ -568,7 +566,7 @@ class LifelongMemory:
         for name in MODULES:
             setattr(self, name, modules.get(name))
         self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
-        self._cache: dict[tuple[Any, ...], list[Item]] = {}
+        self._cache: dict[tuple[Any, ...], list[Record]] = {}
         self._last: Recollection | None = None
         self._recent = Recent()
 
@@ -720,7 +718,7 @@ class LifelongMemory:
             self._recent.add(self._last)
             return self._last
 
-    def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Item]:
+    def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
         """What a module finds; one that changes with tasks only is searched once for each query of a task."""
         if name in PER_STEP or asked.where:
             return answers(name, self._modules[name], asked, weight)
@@ -733,7 +731,7 @@ class LifelongMemory:
             self._cache[key] = found
         return found
 
-    def _newer_first(self, items: list[Item], asked: Question) -> list[Item]:
+    def _newer_first(self, items: list[Record], asked: Question) -> list[Record]:
         """Put the newest before what the same speaker said of the same before, and mark that as earlier."""
         if (notes := self.notes) is None:
             return items
@@ -744,20 +742,20 @@ class LifelongMemory:
         for position, (item, note) in enumerate(told):
             if note is not None and item.module == "notes":
                 time = _last_told(note, asked.as_of)
-                for claim in notes.claims_of(note):
+                for claim in notes.claims_of(int(note.number)):
                     row = time, position, claim
                     for word in claim.content:
                         having.setdefault(word, []).append(row)
                     if claim.content:
                         ending.setdefault(claim.content[-1], []).append(row)
         words = set(content_words(asked.query))
-        found: dict[int, Item] = {}
+        found: dict[int, Record] = {}
         for position, (item, note) in enumerate(told):
             latest = -1
             if note is not None and len(having) > 1 and (asked.k is None or position < asked.k + _MORE):
                 time, who = _last_told(note, asked.as_of), voices[note.speaker]
-                alone = item.module == "notes" or note.num_claims == 1
-                for old in notes.claims_of(note) if alone else notes.claims_in(_said(item)):
+                alone = item.module == "notes" or notes.claims[int(note.number)].num_claims == 1
+                for old in notes.claims_of(int(note.number)) if alone else notes.claims_in(_said(item)):
                     if words.isdisjoint(old.content):
                         continue
                     # One that follows has the last word of the older one, or ends in one of its words.
@@ -778,11 +776,11 @@ class LifelongMemory:
             found.setdefault(position, item)
         return list(found.values())
 
-    def _told_of(self, item: Item) -> Note | None:
+    def _told_of(self, item: Record) -> Record | None:
         """The note that an item of the notes or the profile says again; None if it is over, or was not told."""
         if self.notes is None or item.module not in ("notes", "profile"):
             return None
-        numbers = [int(item.id.partition(":")[2])] if item.module == "notes" else item.data["notes"]
+        numbers = [int(item.number)] if item.module == "notes" else item.data["notes"]
         note = self.notes.notes.get(max(numbers, default=-1))
         return None if note is None or note.kind != TOLD or note.ended is not None else note
 
@@ -842,25 +840,31 @@ class LifelongMemory:
 
     # Single entries.
 
-    def get(self, id: str, *, as_of: int | None = None) -> Kept | None:
+    def get(self, id: str, *, as_of: int | None = None) -> Record | None:
         """The entry of an id, past or current; None if there is none, or was none at a time."""
         as_of = None if as_of is None else checked_number("as_of", as_of)
         with self._locks.reading:
-            name, number = module_and_number(id, self._modules)
-            entry = kept(name, self._modules[name], number)
-            return None if entry is None else self._referred(entry, as_of)
+            module, number = self._found(id)
+            return None if number is None else self._read(module, number, as_of)
 
-    def _referred(self, entry: Kept, as_of: int | None = None) -> Kept | None:
-        """An entry, as it was at a time, with the references to it among its sources; None if it was not there."""
-        then = entry if as_of is None else as_it_was(entry, self._modules[entry.module], as_of)
-        rows = [row for row in self._references.of(entry.id) if as_of is None or row.time <= as_of]
-        if then is None or not rows:
-            return then
-        return dataclasses.replace(then, sources=then.sources + tuple((row.episode, row.step) for row in rows))
+    def _found(self, id: str) -> tuple[RecordMemory, Any]:
+        """The module of an id and its number there; None for the number if there is none."""
+        name, number = module_and_number(id, self._modules)
+        return self._modules[name], self._modules[name].number_like(number)
+
+    def _read(self, module: RecordMemory, number: Any, as_of: int | None = None) -> Record | None:
+        """A record, as it was at a time, with the references to it among its sources; None if it was not there."""
+        record = module.record(number) if as_of is None else module.record_at(number, as_of)
+        return None if record is None else self._referred(record, as_of)
+
+    def _referred(self, record: Record, as_of: int | None = None) -> Record:
+        rows = [row for row in self._references.of(record.id) if as_of is None or row.time <= as_of]
+        more = tuple(Source(row.episode, row.step, row.time) for row in rows)
+        return record._replace(sources=record.sources + more) if more else record
 
     def get_all(
         self, module: str | None = None, where: Mapping[str, Any] | None = None, *, as_of: int | None = None
-    ) -> list[Kept]:
+    ) -> list[Record]:
         """All entries, past ones too, by module and oldest first.
 
         Args:
@@ -874,16 +878,15 @@ class LifelongMemory:
             raise InvalidInputError(f"module: expected one of {', '.join(self._modules)}, got {shown(module)}")
         as_of = None if as_of is None else checked_number("as_of", as_of)
         with self._locks.reading:
-            chosen = {name: one for name, one in self._modules.items() if module in (None, name)}
-            found = [self._referred(entry, as_of) for name, one in chosen.items() for entry in all_kept(name, one)]
-            return [entry for entry in found if entry is not None and entry.fits(wanted)]
+            chosen = [one for name, one in self._modules.items() if module in (None, name)]
+            found = [self._read(one, number, as_of) for one in chosen for number in one.numbers()]
+            return [record for record in found if record is not None and record.fits(wanted)]
 
-    def history(self, id: str) -> list[Kept]:
+    def history(self, id: str) -> list[Record]:
         """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
         with self._locks.reading:
-            name, number = module_and_number(id, self._modules)
-            found = map(self._referred, history_of(name, self._modules[name], number))
-            return [entry for entry in found if entry is not None]
+            module, number = self._found(id)
+            return [] if number is None else list(map(self._referred, (*module.past(number), module.record(number))))
 
     def update(
         self,
@@ -935,7 +938,9 @@ class LifelongMemory:
     def _texts_of(self, numbers: Iterable[int]) -> list[str]:
         """What notes say that is still so, the latest first."""
         notes = [self.notes.notes[number] for number in numbers if number in self.notes.notes] if self.notes else []
-        return [note.text for note in sorted(notes, key=lambda note: -note.sources[-1].time) if note.ended is None]
+        return [
+            note.text for note in sorted(notes, key=lambda note: -(note.sources[-1].time or 0)) if note.ended is None
+        ]
 
     def delete(self, id: str) -> ForgetReceipt:
         """Remove a note, an entry of episodic or semantic memory or of the profile, from files, too; as `forget`.
@@ -969,9 +974,8 @@ class LifelongMemory:
             self._check_empty()
             other = self.fork()
             other.restore(imported(text))  # so that nothing is recorded that cannot be read
-            for note in other.notes.notes.values() if other.notes is not None else ():
-                for labels in all_labels(note):
-                    new_labels(labels)
+            if other.notes is not None:
+                new_labels(dict.fromkeys(other.notes.label_names()))
             self._record({"op": "import", "text": text, "events": {}})
             return len(self.get_all())
 
@@ -1028,8 +1032,8 @@ class LifelongMemory:
             assert isinstance(removed, ForgetReceipt)
             return removed
 
-    def _entries(self) -> dict[str, Kept]:
-        return {one.id: one for name, module in self._modules.items() for one in all_kept(name, module)}
+    def _entries(self) -> dict[str, Record]:
+        return {one.id: one for module in self._modules.values() for one in module.records()}
 
     def _remove(self, selector: Selector) -> ForgetReceipt:
         """Remove what a selector names from this object, see `forget`.
@@ -1076,19 +1080,18 @@ class LifelongMemory:
         mentions = selector if selector.user is None else Selector(object=selector.user)
         removed = [one for id, one in before.items() if id not in left]
         similar = [one for one in left.values() if mentions.in_text(one.text) or mentions.is_like(one.text)]
-        return ForgetReceipt(receipt, written_as(removed), written_as(similar))
+        return ForgetReceipt(receipt, *(tuple(one.quoted() for one in some) for some in (removed, similar)))
 
     def _read_again(self, numbers: list[int]) -> None:
         """Give the profile what notes tell of which the knowledge went with another note that told it, too."""
         notes = [self.notes.notes[i] for i in numbers if i in self.notes.notes] if self.notes is not None else []
         last = [(note, note.sources[-1]) for note in notes if note.ended is None and self._is_user(note.speaker)]
         where = [{"episode": source.episode, "step": source.step, "time": source.time} for _, source in last]
-        rows = sorted(zip(last, where), key=lambda row: row[1]["time"])
-        self._own("profile").read_again((note.id, note.text, at) for (note, _), at in rows)
+        rows = sorted(zip(last, where), key=lambda row: row[1]["time"] or 0)
+        self._own("profile").read_again((int(note.number), note.text, at) for (note, _), at in rows)
 
     def _is_there(self, entry: str) -> bool:
-        name, number = module_and_number(entry, self._modules)
-        return kept(name, self._modules[name], number) is not None
+        return self._found(entry)[1] is not None
 
 
 class _RecordedGraph:
@@ -1125,12 +1128,12 @@ def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
     return Change([], [], [], [], [], [], [], conflicts, around)
 
 
-def _last_told(note: Note, as_of: int | None) -> int:
-    times = [source.time for source in note.sources if as_of is None or source.time <= as_of]
-    return times[-1] if times else note.created
+def _last_told(note: Record, as_of: int | None) -> int:
+    times = [source.time or 0 for source in note.sources]
+    return next((time for time in reversed(times) if as_of is None or time <= as_of), note.recorded)
 
 
-def _said(item: Item) -> str:
+def _said(item: Record) -> str:
     """The sentence that knowledge of the profile stands for."""
     alias, description = item.data["alias"], item.data["description"]
     return str(alias) if alias == description else f"{alias} is {description}"

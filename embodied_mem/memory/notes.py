@@ -6,17 +6,16 @@
     [item.text for item in notes.retrieve("vegetarian?")]
     # ["I'm no longer vegetarian.", "I am vegetarian. (no longer, since time 2)"]
 
-The other memories add structure to what is here; nothing is here that was not said. The same text again, with the same
+The other modules add structure to what is here; nothing is here that was not said. The same text again, with the same
 speaker, date and labels, is one more source of one note. A claim that a later one of the same speaker ends (`claims`)
 stays with the time of its end. Values that only differ both stay.
 """
 
 from __future__ import annotations
 
-import copy
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInputError
 from .arguments import (
@@ -33,31 +32,23 @@ from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
 from .graph import Scope
 from .mentions import normal
-from .note import (
-    TOLD,
-    End,
-    Note,
-    Source,
-    Value,
-    Version,
-    about,
-    all_labels,
-    checked_labels,
-    key,
-    key_of,
-    label_texts,
-    new_labels,
-    note_of,
-    rendered,
-    usual_trust,
-    words_of_version,
-)
-from .recollection import Item
+from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .relevance import relevance, squashed
 from .search import QueryEmbedder, TextIndex, WordIndex
-from .store import RecordedModule, Selector
-from .trust import RANK, Trust, checked_trust
+from .store import Selector
+from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, tells_when, words_of
+
+TOLD, SEEN = "told", "seen"
+"""Kinds of notes: what somebody said, and what the world answered."""
+
+Value = str | int | float | bool | None
+
+RESERVED = (
+    "id", "module", "text", "created", "updated", "ended", "sources", "trust", "labels", "data", "kind", "speaker",
+    "when", "action", "recorded", "valid_from",
+)  # fmt: skip
+"""Fields of a record, which no label may be called."""
 
 _EVENT = "notes event"
 _NEAR = {1: 0.3, 2: 0.2}
@@ -71,10 +62,61 @@ _PAST = 0.5
 _MAX_SIMILAR, _MAX_BEST = 256, 64
 
 
-class NoteMemory(RecordedModule):
-    """The notes of one scope."""
+class End(NamedTuple):
+    """One claim of a note that is over: its position among the claims, since when, and the note that says so."""
+
+    claim: int
+    time: int
+    by: int
+
+
+class Claims(NamedTuple):
+    """What a note claims: how many claims, how many of them deny something, and those that are no longer so."""
+
+    num_claims: int
+    num_denials: int
+    ends: tuple[End, ...] = ()
+
+    def ended(self, as_of: int | None = None) -> tuple[int | None, int | None]:
+        """Time from which on nothing that it claims is so, and something is not; None where that is not so."""
+        ends = [end.time for end in self.ends if as_of is None or end.time <= as_of]
+        last = max(ends, default=None)
+        return (last, None) if ends and len(ends) >= self.num_claims else (None, last)
+
+
+def new_labels(labels: Any) -> dict[str, Value]:
+    """Check labels that a caller gives a note: those of `checked_labels` without the names in `RESERVED`."""
+    found = checked_labels(labels)
+    for name in found:
+        if normal(name).strip() in RESERVED:
+            raise InvalidInputError(
+                f"labels: {shown(name)}: expected a name that is no field of a record, got one of "
+                f"{', '.join(sorted(RESERVED))}; choose another name"
+            )
+    return found
+
+
+def checked_labels(labels: Any) -> dict[str, Value]:
+    """Check the caller's labels: names to texts, numbers, flags or None."""
+    found = {}
+    for name, value in checked_mapping("labels", {} if labels is None else labels).items():
+        if not (value is None or type(value) in (bool, int, float, str)):
+            raise InvalidInputError(
+                f"labels: {shown(name)}: expected text, a number, a flag or None, got {shown(value)}"
+            )
+        found[checked_text("labels: name", name)] = checked_text("labels", value) if isinstance(value, str) else value
+    return found
+
+
+class NoteMemory(RecordMemory):
+    """The notes of one scope.
+
+    Attributes:
+        notes: number -> the note as it was said; the last source is the last time that it was.
+    """
 
     format_name = "embodied_mem.notes"
+    module = "notes"
 
     def __init__(
         self,
@@ -94,7 +136,9 @@ class NoteMemory(RecordedModule):
         self._clear()
 
     def _clear(self) -> None:
-        self.notes: dict[int, Note] = {}
+        self.notes: dict[int, Record] = {}
+        self.claims: dict[int, Claims] = {}
+        self._past: dict[int, tuple[Record, ...]] = {}  # earlier versions, of notes that have some
         self._next = 0
         self._same: dict[tuple[Any, ...], int] = {}
         self._claims: dict[str, list[Claim]] = {}  # of texts that were asked about, until something is removed
@@ -131,8 +175,8 @@ class NoteMemory(RecordedModule):
         labels: Mapping[str, Value] | None = None,
         trust: Trust | None = None,
     ) -> dict[str, Any]:
-        """The event that `tell` records; nothing changes. Several texts make several notes; blank ones make none."""
-        trust = usual_trust(kind) if trust is None else checked_trust("trust", trust)
+        """Make the event that `tell` records; nothing changes. Each text makes a note, a blank one makes none."""
+        trust = _usual_trust(kind) if trust is None else checked_trust("trust", trust)
         speaker, when, action = (
             checked_text("speaker", speaker),
             checked_text("when", when),
@@ -144,7 +188,7 @@ class NoteMemory(RecordedModule):
         for one in [checked_text("text", text)] if isinstance(text, str) else checked_texts("text", text):
             if not one.strip():
                 continue
-            known = self._same.get(key(one, (kind, speaker, when, action, trust), labels))
+            known = self._same.get(_key(one, kind, speaker, when, action, trust, labels))
             if known is not None and self.notes[known].ended is None:
                 changes.append({"do": "repeat", "id": known})
                 continue
@@ -159,9 +203,9 @@ class NoteMemory(RecordedModule):
     def number_of(
         self, text: str, *, speaker: str, when: str, trust: Trust, labels: Mapping[str, Value] | None = None
     ) -> int:
-        """The number that a told text has, or gets with the next event."""
+        """Find the number that a told text has, or gets with the next event."""
         text, speaker, when = checked_text("text", text), checked_text("speaker", speaker), checked_text("when", when)
-        known = self._same.get(key(text, (TOLD, speaker, when, "", trust), new_labels(labels)))
+        known = self._same.get(_key(text, TOLD, speaker, when, "", trust, new_labels(labels)))
         return self._next if known is None or self.notes[known].ended is not None else known
 
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
@@ -173,8 +217,8 @@ class NoteMemory(RecordedModule):
             note = self.notes[number]
             if note.kind != TOLD or RANK[trust] < RANK[note.trust] or self.voice(note.speaker) != who:
                 continue
-            over = {end.claim for end in note.ends}
-            found += [(number, i) for i, old in enumerate(self.claims_of(note)) if i not in over and new.ends(old)]
+            over = {end.claim for end in self.claims[number].ends}
+            found += [(number, i) for i, old in enumerate(self.claims_of(number)) if i not in over and new.ends(old)]
         return found
 
     def voice(self, speaker: str) -> str:
@@ -182,9 +226,9 @@ class NoteMemory(RecordedModule):
         name = normal(speaker)
         return "" if name == normal(self.scope.user or "") else name
 
-    def claims_of(self, note: Note) -> list[Claim]:
+    def claims_of(self, number: int) -> list[Claim]:
         """List the claims of a note."""
-        return self.claims_in(note.text)[: note.num_claims]
+        return self.claims_in(self.notes[number].text)[: self.claims[number].num_claims]
 
     def claims_in(self, text: str) -> list[Claim]:
         """List the claims of a note's text, or of one that stands for a part of it."""
@@ -194,12 +238,14 @@ class NoteMemory(RecordedModule):
         return claims
 
     def edited(self, number: int, time: int, text: str | None, labels: Mapping[str, Value] | None) -> dict[str, Any]:
-        """The event that gives a note another text or other labels; what it was before stays in its history.
+        """Make the event that gives a note another text or other labels; its history keeps what it was before.
 
         Raises:
             InvalidInputError: there is no such note, the text is blank.
         """
-        note, ended = self._note(number), dict[tuple[int, int], None]()
+        if number not in self.notes:
+            raise InvalidInputError(f"notes: expected the number of a note, got {shown(number)}; it is not there")
+        note, ended = self.notes[number], dict[tuple[int, int], None]()
         change: dict[str, Any] = {"do": "update", "id": number}
         if text is not None:
             if not checked_text("text", text).strip():
@@ -215,11 +261,6 @@ class NoteMemory(RecordedModule):
         last = note.sources[-1]
         ends = [{"do": "end", "id": other, "claim": claim, "by": number} for other, claim in ended]
         return {"op": "change", "episode": last.episode, "step": last.step, "time": time, "changes": [change, *ends]}
-
-    def _note(self, number: int) -> Note:
-        if number not in self.notes:
-            raise InvalidInputError(f"notes: expected the number of a note, got {shown(number)}; it is not there")
-        return self.notes[number]
 
     def check(self, event: Mapping[str, Any]) -> None:
         checked_event(_EVENT, event, {"change": Fields(("episode", "step", "time"))})
@@ -247,97 +288,140 @@ class NoteMemory(RecordedModule):
         for change in event["changes"]:
             if change["do"] != "add" and change["id"] not in self.notes and not self._next <= change["id"] < following:
                 raise InvalidInputError(f"{_EVENT}: expected the number of a note, got {change['id']}")
-        source = Source(event["episode"], event["step"], event["time"])
-        self.changed: list[tuple[str, int]] = []
+        time = event["time"]
+        source = Source(event["episode"], event["step"], time)
+        changed: list[tuple[str, int]] = []
         touched: dict[int, None] = {}
         for change in event["changes"]:
             do = change["do"]
             number = self._next if do == "add" else change["id"]
             if do == "add":
                 self._next += 1
-                own = {name: change[name] for name in ("text", "kind", "speaker", "when", "action")}
-                note = Note(number, **own, labels=dict(change["labels"] or {}), sources=[source],
-                            num_claims=change["claims"], num_denials=change["denials"], ends=[], past=[],
-                            trust=change.get("trust", usual_trust(change["kind"])))  # fmt: skip
-                self.notes[number] = note
-                self._same[key_of(note)] = number
+                data = {"when": change["when"], "action": change["action"]}
+                kind, trust = change["kind"], change.get("trust") or _usual_trust(change["kind"])
+                note = Record(
+                    f"notes:{number}", kind, change["text"], change["speaker"], "", time, time,
+                    None, dict(change["labels"] or {}), data=data, sources=(source,), trust=trust,
+                )  # fmt: skip
+                self.notes[number], self.claims[number] = note, Claims(change["claims"], change["denials"])
+                self._same[_key_of(note)] = number
                 touched[number] = None
             elif do == "repeat":
-                self.notes[number].sources.append(source)
+                note = self.notes[number]
+                self.notes[number] = note._replace(sources=(*note.sources, source))
             elif do == "end":
-                self.notes[number].ends.append(End(change["claim"], source.time, change["by"]))
+                claims, end = self.claims[number], End(change["claim"], time, change["by"])
+                self.claims[number] = claims = claims._replace(ends=(*claims.ends, end))
+                self.notes[number] = self.notes[number]._replace(ended=claims.ended()[0])
             else:
-                self._update(self.notes[number], change, source.time)
+                self._update(number, change, time)
                 touched[number] = None
-            self.changed.append((do, number))
+            changed.append((do, number))
+        self.changed = changed
         self._index(touched)
 
-    def _update(self, note: Note, change: Mapping[str, Any], time: int) -> None:
-        self._unindex(note)
-        self._leave_key(note)
-        note.past.append(Version(note.text, dict(note.labels), time))
+    def _update(self, number: int, change: Mapping[str, Any], time: int) -> None:
+        note = self.notes[number]
+        self._unindex(number)
+        self._leave_key(number, note)
+        self._past[number] = (*self._past.get(number, ()), note._replace(ended=time))
+        note = note._replace(valid_from=time, labels=dict(change["labels"]) if "labels" in change else note.labels)
         if "text" in change:
-            note.text, note.ends = change["text"], []
-            note.num_claims, note.num_denials = change["claims"], change["denials"]
-        note.labels = dict(change["labels"]) if "labels" in change else note.labels
-        self._same[key_of(note)] = note.id
+            note = note._replace(text=change["text"], ended=None)
+            self.claims[number] = Claims(change["claims"], change["denials"])
+        self.notes[number] = note
+        self._same[_key_of(note)] = number
 
-    def _leave_key(self, note: Note) -> None:
+    def _leave_key(self, number: int, note: Record) -> None:
         """A note no longer says what it says: another one that says the same may be said again instead."""
-        if self._same.get(key := key_of(note)) == note.id:
+        if self._same.get(key := _key_of(note)) == number:
             del self._same[key]
-            others = self._words.with_all(sorted(set(content_words(about(note))))) - {note.id}
-            same = [other for other in sorted(others) if key_of(self.notes[other]) == key]
+            others = self._words.with_all(sorted(set(content_words(_about(note))))) - {number}
+            same = [other for other in sorted(others) if _key_of(self.notes[other]) == key]
             if same:
                 self._same[key] = same[-1]
 
-    def _unindex(self, note: Note) -> None:
-        self._words.remove(note.id)
-        self._vectors.remove(note.id)
+    def _unindex(self, number: int) -> None:
+        self._words.remove(number)
+        self._vectors.remove(number)
         for kind in (self._denying, self._asking, self._timed):
-            kind.discard(note.id)
-        self._idle.pop(note.id, None)
-        if (conversation := self._conversation_of.pop(note.id, None)) is not None:
-            self._conversations.reduce(conversation, content_words(about(note)))
+            kind.discard(number)
+        self._idle.pop(number, None)
+        if (conversation := self._conversation_of.pop(number, None)) is not None:
+            self._conversations.reduce(conversation, content_words(_about(self.notes[number])))
 
     def _index(self, numbers: Iterable[int]) -> None:
-        notes = [self.notes[number] for number in numbers]
-        for note in notes:
-            words = content_words(about(note))
-            self._words.add(note.id, words)
-            if note.num_denials:
-                self._denying.add(note.id)
+        notes = [(number, self.notes[number]) for number in numbers]
+        for number, note in notes:
+            words = content_words(_about(note))
+            self._words.add(number, words)
+            if self.claims[number].num_denials:
+                self._denying.add(number)
             if note.text.rstrip().endswith("?"):
-                self._asking.add(note.id)
+                self._asking.add(number)
             if note.kind == TOLD and tells_nothing(note.text):
-                self._idle[note.id] = frozenset(content_words(note.text))
+                self._idle[number] = frozenset(content_words(note.text))
             if tells_when(words_of(note.text)):
-                self._timed.add(note.id)
-            if (conversation := note.conversation) is not None:
-                number = self._conversation_ids.setdefault(conversation, len(self._conversation_ids))
-                self._conversation_of[note.id] = number
-                self._conversations.extend(number, words)
-        self._vectors.add_many((note.id, note.text) for note in notes)
+                self._timed.add(number)
+            when, episode = note.data["when"], note.sources[0].episode
+            if when or episode >= 0:  # the date, or the task, is the same for texts of one conversation
+                key = self._conversation_ids.setdefault((when, episode), len(self._conversation_ids))
+                self._conversation_of[number] = key
+                self._conversations.extend(key, words)
+        self._vectors.add_many((number, note.text) for number, note in notes)
 
     # Reading.
 
+    def numbers(self) -> list[int]:
+        return list(self.notes)
+
+    def record(self, number: int) -> Record:
+        return self.notes[number]
+
+    def number_like(self, text: str) -> int | None:
+        number = whole_number(text)
+        return number if number in self.notes else None
+
+    def past(self, number: int) -> list[Record]:
+        return list(self._past.get(number, ()))
+
+    def record_at(self, number: int, time: int) -> Record | None:
+        note = self.notes[number]
+        if note.recorded > time:
+            return None
+        was = next((one for one in self._past.get(number, ()) if time < (one.ended or 0)), None)
+        note = note if was is None else was._replace(ended=note.ended)
+        if note.sources[-1].time == note.sources[0].time and note.ended is None:
+            return note
+        sources = tuple(source for source in note.sources if source.time is not None and source.time <= time)
+        return note._replace(sources=sources, ended=self.claims[number].ended(time)[0])
+
+    def done(self) -> list[tuple[str, Record]]:
+        rows = ((do, number, self.notes[number]) for do, number in self.changed)
+        return [(do, note._replace(text=marked(self.line(number, note), note.trust))) for do, number, note in rows]
+
+    def line(self, number: int, note: Record, as_of: int | None = None) -> str:
+        """Write a note as one line: date and speaker if they are known, the text, and since when it is over."""
+        text = f"{note.speaker}: {' '.join(note.text.split())}" if note.speaker else " ".join(note.text.split())
+        text = f"[{note.data['when']}] {text}" if note.data["when"] else text
+        whole, part = self.claims[number].ended(as_of)
+        if whole is not None:
+            return f"{text} (no longer, since time {whole})"
+        return text if part is None else f"{text} (in part no longer, since time {part})"
+
     def label_names(self) -> set[str]:
         """Names of the labels that notes have or had."""
-        return {name for note in self.notes.values() for labels in all_labels(note) for name in labels}
+        versions = [*self.notes.values(), *(one for past in self._past.values() for one in past)]
+        return {name for note in versions for name in note.labels}
 
     def word_weight(self, word: str) -> float:
         """How much a stem tells among the notes."""
         return self._words.weight(word)
 
     def retrieve(
-        self,
-        query: str,
-        k: int = 8,
-        *,
-        as_of: int | None = None,
-        where: Callable[[Note], bool] | None = None,
-    ) -> list[Item]:
-        """The `k` notes that fit best.
+        self, query: str, k: int = 8, *, as_of: int | None = None, where: Mapping[str, Any] | None = None
+    ) -> list[Record]:
+        """Find the `k` notes that fit best.
 
         score = `relevance` of the words (BM25 as a share) and the cosine, and more where other things fit:
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
@@ -349,7 +433,7 @@ class NoteMemory(RecordedModule):
             query: a question, or any text.
             k: at most so many.
             as_of: None for now; only what was known at this time, as it was then.
-            where: which notes are asked; None for all.
+            where: values that a note must have; None for all notes.
         """
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         if not self.notes or not k:
@@ -363,18 +447,23 @@ class NoteMemory(RecordedModule):
         around = {number + by for number in few for by in reach if number + by in self.notes}
         scores = {
             number: squashed(own.get(number, 0.0) + self._score_beside(number, own))
-            for number in (around if where is None and as_of is None else self.notes)
+            for number in (around if not where and as_of is None else self.notes)
         }
-        best: list[Item] = []
+        best: list[Record] = []
         for number in sorted(scores, key=lambda n: (-scores[n], -n)):
-            note = self.notes[number]
-            if (as_of is not None and note.created > as_of) or (where is not None and not where(note)):
+            note = self.notes[number] if as_of is None else self.record_at(number, as_of)
+            if note is None or (where and not note.fits(where)):
                 continue
             if not scores[number]:
                 break
             if number in self._idle and self._idle[number] <= words:
                 continue
-            best.append(self._item(note, scores[number], shares.get(number, 0.0), cosines.get(number, 0.0), as_of))
+            over = note.ended is not None
+            why = f"{shares.get(number, 0.0):.2f} of the query's words, {cosines.get(number, 0.0):.2f} similar"
+            best.append(note._replace(
+                text=self.line(number, note, as_of), data={**note.data, "said": note.text},
+                score=scores[number] * (_PAST if over else 1.0), why=why + (", no longer so" if over else ""),
+            ))  # fmt: skip
             if len(best) == 2 * k:
                 break
         best.sort(key=lambda item: -item.score)
@@ -415,33 +504,29 @@ class NoteMemory(RecordedModule):
                 scores[number] += _TIME
         return scores
 
-    def _item(self, note: Note, score: float, share: float, cosine: float, as_of: int | None) -> Item:
-        text = rendered(note, as_of)
-        over = note.ended is not None and (as_of is None or note.ended <= as_of)
-        last = note.sources[-1]
-        sources = tuple(dict.fromkeys(source.episode for source in note.sources))
-        why = f"{share:.2f} of the query's words, {cosine:.2f} similar" + (", no longer so" if over else "")
-        data: dict[str, Any] = {"id": f"notes:{note.id}", "said": note.text, "speaker": note.speaker, "when": note.when}
-        score *= _PAST if over else 1.0
-        return Item(text, "notes", score, why, last.episode, last.step, sources, data, data["id"], note.trust)
-
     # Keeping.
 
     def _state(self) -> tuple[Any, ...]:
-        notes = [vars(note) for note in self.notes.values()]
+        notes = [
+            row_of(note) | {"claims": self.claims[number], "past": list(map(row_of, self.past(number)))}
+            for number, note in self.notes.items()
+        ]
         return ({"embedder": self.embedder.name, "next": self._next, "notes": notes},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        notes = [note_of(row) for row in state["notes"]]
-        following = checked_number("next", state["next"], max((note.id + 1 for note in notes), default=0))
+        rows = [note_of(row) for row in state["notes"]]
+        notes = {number: note for number, note, _, _ in rows}
+        following = checked_number("next", state["next"], max(notes, default=-1) + 1)
         self._clear()
-        self._next, self.notes = following, {note.id: note for note in notes}
-        self._same = {key_of(note): note.id for note in notes}
+        self._next, self.notes = following, notes
+        self.claims = {number: claims for number, _, claims, _ in rows}
+        self._past = {number: past for number, _, _, past in rows if past}
+        self._same = {_key_of(note): number for number, note in notes.items()}
         self._index(self.notes)
 
     def fork(self) -> Self:
         other = super().fork()
-        other.notes = copy.deepcopy(self.notes)
+        other.notes, other.claims, other._past = dict(self.notes), dict(self.claims), dict(self._past)
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
         other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
@@ -458,36 +543,90 @@ class NoteMemory(RecordedModule):
         """
         self.embedder.clear()
         self._claims.clear()
-        doomed: set[int] = set()
+        doomed: list[int] = []
         moved: list[int] = []
         references = 0
-        for note in self.notes.values():
-            if selector.everything or selector.is_entry("notes", note.id) or self._was_said_by(selector, note):
-                doomed.add(note.id)
+        for number, note in self.notes.items():
+            sources = tuple(source for source in note.sources if source.episode != selector.episode)
+            if (
+                not sources
+                or selector.everything
+                or selector.is_entry("notes", number)
+                or self._was_said_by(selector, note)
+                or any(map(selector.in_text, (_about(note), note.data["action"], *_label_texts(note))))
+            ):
+                doomed.append(number)
                 continue
-            kept = [source for source in note.sources if source.episode != selector.episode]
-            past = [one for one in note.past if not selector.in_text(words_of_version(one))]
-            named = any(map(selector.in_text, (about(note), note.action, *label_texts(note.labels))))
-            if not kept or named:
-                doomed.add(note.id)
-                continue
-            references += len(note.sources) - len(kept) + len(note.past) - len(past)
-            if kept[0] != note.sources[0]:
-                self._unindex(note)  # it may be of another conversation now
-                moved.append(note.id)
-            note.sources, note.past = kept, past
+            before = self.past(number)
+            past = [one for one in before if not selector.in_text(" ".join([one.text, *_label_texts(one)]))]
+            if selector.episode is not None:
+                past = [one._replace(sources=tuple(s for s in one.sources if s in sources)) for one in past]
+            references += len(note.sources) - len(sources) + len(before) - len(past)
+            if sources[0] != note.sources[0]:
+                self._unindex(number)  # it may be of another conversation now
+                moved.append(number)
+            if len(sources) != len(note.sources):
+                recorded = sources[0].time or 0
+                self.notes[number] = note._replace(
+                    sources=sources, recorded=recorded, valid_from=note.valid_from if past else recorded
+                )
+            if past != before:
+                self._past[number] = tuple(past)
         self._index(moved)
         for number in doomed:
+            self._unindex(number)
             note = self.notes.pop(number)
-            self._unindex(note)
-            self._leave_key(note)
+            self._leave_key(number, note)
+            for held in (self.claims, self._past):
+                held.pop(number, None)
         return {"notes": len(doomed), "references": references}
 
-    def _was_said_by(self, selector: Selector, note: Note) -> bool:
+    def _was_said_by(self, selector: Selector, note: Record) -> bool:
         """Whether the user that a selector names said a text; one without a speaker is of the user of the scope."""
         if note.speaker:
             return selector.user is not None and selector.is_name(note.speaker)
         return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)
+
+
+def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...]]:
+    """Read number, note, claims and earlier versions of a row of a state; raise InvalidInputError for another one."""
+    row = dict(checked_mapping("state: note", row))
+    count, denials, ends = checked_rows("state: claims", row.pop("claims", None))
+    past = tuple(map(record_of, checked_rows("state: past", row.pop("past", None))))
+    note = record_of(row)
+    number = whole_number(note.id.removeprefix("notes:"))
+    if number is None or not note.sources or not {"when", "action"} <= note.data.keys():
+        raise InvalidInputError(f"state: expected a note with a number, a source, when and action, got {shown(row)}")
+    for one in (note, *past):
+        checked_labels(one.labels)
+    over = tuple(End(*(checked_number("state: end", n) for n in end)) for end in ends)
+    claims = Claims(checked_number("state: claims", count, 0), checked_number("state: denials", denials, 0), over)
+    return number, note, claims, past
+
+
+def _usual_trust(kind: str) -> Trust:
+    """Whose word a note is if nothing else is said."""
+    return "user" if kind == TOLD else "sensor"
+
+
+def _about(note: Record) -> str:
+    """What queries are compared with."""
+    return " ".join(part for part in (note.speaker, note.text, note.data["when"]) if part)
+
+
+def _key(text: str, *said: Any) -> tuple[Any, ...]:
+    """What is equal for the same text said again; `said`: kind, speaker, when, action, trust, labels."""
+    *rest, labels = said
+    return " ".join(text.split()).rstrip(".!"), *rest, tuple(sorted(labels.items()))
+
+
+def _key_of(note: Record) -> tuple[Any, ...]:
+    data = note.data
+    return _key(note.text, note.kind, note.speaker, data["when"], data["action"], note.trust, note.labels)
+
+
+def _label_texts(note: Record) -> list[str]:
+    return [f"{name} {value}" for name, value in note.labels.items()]
 
 
 def _denials(claims: Iterable[Claim]) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 from ..errors import InvalidInputError
 from .arguments import checked_real, checked_text, shown
 from .images import image_record
-from .note import SEEN
+from .notes import SEEN
 from .readers.reading import NOT, Reader, Reading
 from .trust import QUOTED, Trust, checked_trust, least_trust
 from .views import checked_clock, checked_pose

@@ -62,10 +62,10 @@ from .knowledge import (
     normal,
     sentences_of,
 )
-from .recollection import Item
+from .record import Record, RecordMemory, Source
 from .relevance import SIMILAR
 from .search import QueryEmbedder, TextIndex
-from .store import RecordedModule, Selector
+from .store import Selector
 from .trust import unmarked
 
 EVENT = "profile event"
@@ -408,10 +408,11 @@ _MAX_DENIED = 16
 """How much of what is most similar to a denial is looked at."""
 
 
-class UserProfile(RecordedModule):
+class UserProfile(RecordMemory):
     """The graph of one scope's user."""
 
     format_name = "embodied_mem.user_profile"
+    module = "profile"
 
     def __init__(
         self,
@@ -441,7 +442,6 @@ class UserProfile(RecordedModule):
     def _clear(self) -> None:
         self._graph = ProfileGraph(self.scope.user or "user")
         self._text_index = TextIndex(self.embedder)
-        self.changed: list[tuple[str, str]] = []  # by the last event: what was done, and the knowledge
 
     # Changing.
 
@@ -617,18 +617,6 @@ class UserProfile(RecordedModule):
         keys = ("source", "target", "type", "relation")
         return [{key: getattr(edge, key) for key in keys} for edge in self._graph.edges if edge.invalid_at is None]
 
-    def knowledge(self, number: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Return a node of knowledge and the user's edges to it."""
-        return dict(self._graph.nodes[number]), [dict(vars(edge)) for edge in self._graph.known[number]]
-
-    def version(self, number: str, as_of: int | None = None) -> dict[str, Any]:
-        """Return `ProfileGraph.version` of knowledge."""
-        return self._graph.version(number, as_of)
-
-    def versions(self, number: str) -> list[dict[str, Any]]:
-        """Return all versions of knowledge, oldest first."""
-        return [dict(was) for was in self._graph.nodes[number].get("past", ())] + [self._graph.version(number)]
-
     def retrieve(
         self,
         query: str,
@@ -637,7 +625,7 @@ class UserProfile(RecordedModule):
         *,
         as_of: int | None = None,
         above: float = SIMILAR,
-    ) -> list[Item]:
+    ) -> list[Record]:
         """Return the knowledge that the sentences of a query are similar to.
 
         Args:
@@ -657,7 +645,7 @@ class UserProfile(RecordedModule):
 
     def _nearest(
         self, parts: Iterable[tuple[str | None, str]], k: int, as_of: int | None, above: float = SIMILAR
-    ) -> list[Item]:
+    ) -> list[Record]:
         """Return the `k` most similar to any (subtype or None, text)."""
         best: dict[int, tuple[float, str]] = {}
         parts = list(parts)
@@ -680,7 +668,7 @@ class UserProfile(RecordedModule):
         changed = [number for number in self._graph.known if self._graph.nodes[number].get("since", -1) > as_of]
         return {int(number[1:]): self._graph.version(number, as_of)["about"] for number in changed}
 
-    def recall(self, request: str, k: int = 5) -> list[Item]:
+    def recall(self, request: str, k: int = 5) -> list[Record]:
         """Return what a request refers to, in the writer's plain words.
 
         It is asked once before a task, not at every step.
@@ -696,23 +684,40 @@ class UserProfile(RecordedModule):
             found = self._nearest(references, checked_number("k", k, least=0), None)
         if self._writer is None or not found:
             return found
-        texts = ask_words(self._writer, request, [self._expanded(_number_of(item)) for item in found]) or {}
-        return [item._replace(text=texts.get(_number_of(item), item.text)) for item in found]
+        texts = ask_words(self._writer, request, [self._expanded(item.number) for item in found]) or {}
+        return [item._replace(text=texts.get(item.number, item.text)) for item in found]
 
-    def text_of(self, knowledge: str) -> str:
-        """Return the alias and what it stands for: one line."""
-        return self._graph.text_of(knowledge)
+    def numbers(self) -> list[str]:
+        return [node["id"] for node in self._graph.of_type("knowledge")]
 
-    def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Item:
-        was = self._graph.version(node["id"], as_of)
-        rows = was["sources"]
-        episode, step = rows[-1] if rows else (None, None)
-        sources = tuple(dict.fromkeys(row[0] for row in rows))
-        data = {"subtype": node["subtype"]} | {name: was[name] for name in ("alias", "description", "things", "steps")}
-        why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
+    def record(self, number: str) -> Record:
+        sources = dict.fromkeys(tuple(row) for edge in self._graph.known[number] for row in edge.sources)
+        return self._record_of(number, self._graph.version(number), sources)
+
+    def past(self, number: str) -> list[Record]:
+        return [self._record_of(number, was) for was in self._graph.nodes[number].get("past", ())]
+
+    def record_at(self, number: str, time: int) -> Record | None:
+        was = self._record_of(number, self._graph.version(number, time))
+        return was.until(time) if was.recorded <= time else None
+
+    def _record_of(
+        self, number: str, was: Mapping[str, Any], sources: Iterable[Sequence[int]] | None = None, **found: Any
+    ) -> Record:
+        """Make the record of a version of knowledge."""
+        subtype, recorded = self._graph.nodes[number]["subtype"], self._graph.known[number][0].valid_at
+        data = {"subtype": subtype} | {name: was[name] for name in ("alias", "description", "things", "steps")}
         data["notes"] = tuple(was["notes"])
-        found_in = episode, step, sources, data, f"profile:{node['id']}"
-        return Item(was["text"], "profile", min(cosine, 1.0), why, *found_in, "user")
+        rows = was["sources"] if sources is None else sources
+        return Record(
+            f"profile:{number}", subtype, was["text"], recorded=recorded, valid_from=was["since"], ended=was["until"],
+            data=data, sources=tuple(Source(*row) for row in rows), trust="user", **found,
+        )  # fmt: skip
+
+    def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Record:
+        why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
+        was = self._graph.version(node["id"], as_of)
+        return self._record_of(node["id"], was, score=min(cosine, 1.0), why=why)
 
     # Keeping.
 
@@ -787,10 +792,6 @@ class UserProfile(RecordedModule):
         self._graph.remove(doomed, selector.episode, selector.in_text)
         self._index()
         return {"nodes": before[0] - len(self._graph.nodes), "edges": before[1] - len(self._graph.edges)}
-
-
-def _number_of(item: Item) -> str:
-    return item.id.partition(":")[2]
 
 
 def _texts(node: Mapping[str, Any]) -> Iterable[str]:

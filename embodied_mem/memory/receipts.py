@@ -9,24 +9,10 @@ print(receipt.render())
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 from .observation import Status
-
-
-class Written(NamedTuple):
-    """One entry as it is after the call.
-
-    Attributes:
-        id: for `LifelongMemory.get`.
-        module: which memory holds it.
-        text: one line.
-    """
-
-    id: str
-    module: str
-    text: str
+from .record import Record
 
 
 class ForgetReceipt(dict[str, int]):
@@ -38,7 +24,7 @@ class ForgetReceipt(dict[str, int]):
             user, as somebody of whom others speak. Delete those that are meant.
     """
 
-    def __init__(self, counts: Mapping[str, int], removed: tuple[Written, ...], similar: tuple[Written, ...]):
+    def __init__(self, counts: Mapping[str, int], removed: tuple[Record, ...], similar: tuple[Record, ...]):
         super().__init__(counts)
         self.removed, self.similar = removed, similar
 
@@ -60,30 +46,35 @@ class WriteReceipt:
         outcome: of an action: as the world gave it, or "failure" if the text says so; else "unknown".
     """
 
-    stored: tuple[Written, ...] = ()
-    merged: tuple[Written, ...] = ()
-    ended: tuple[Written, ...] = ()
+    stored: tuple[Record, ...] = ()
+    merged: tuple[Record, ...] = ()
+    ended: tuple[Record, ...] = ()
     outcome: Status = "unknown"
     refused: tuple[str, ...] = ()
 
     @property
-    def notes(self) -> tuple[Written, ...]:
+    def notes(self) -> tuple[Record, ...]:
         """The texts that were kept as they are."""
-        return tuple(written for written in self.stored if written.module == "notes")
+        return tuple(record for record in self.stored if record.module == "notes")
 
     @property
-    def structured(self) -> tuple[Written, ...]:
+    def structured(self) -> tuple[Record, ...]:
         """What rules or a model made of the text; none: it is a plain note."""
-        return tuple(written for written in self.stored + self.merged if written.module != "notes")
+        return tuple(record for record in self.stored + self.merged if record.module != "notes")
 
     def joined(self, later: WriteReceipt) -> WriteReceipt:
         """Both, of which the other one came later."""
         both = (getattr(self, do) + getattr(later, do) for do in ("stored", "merged", "ended"))
-        stored, merged, ended = (tuple(dict.fromkeys(rows)) for rows in both)
+        stored, merged, ended = map(once_each, both)
         return dataclasses.replace(self, stored=stored, merged=merged, ended=ended)
 
     def render(self) -> str:
         """One line for each entry."""
-        rows = [(do, written) for do in ("stored", "merged", "ended") for written in getattr(self, do)]
-        lines = [f"{do} {written.id}: {written.text}" for do, written in rows]
+        rows = [(do, record) for do in ("stored", "merged", "ended") for record in getattr(self, do)]
+        lines = [f"{do} {record.id}: {record.text}" for do, record in rows]
         return "\n".join([*lines, *(f"refused: {text}" for text in self.refused)])
+
+
+def once_each(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Keep the last of each id, in the order of the first."""
+    return tuple({record.id: record for record in records}.values())

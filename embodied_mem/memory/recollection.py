@@ -15,7 +15,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .trust import QUOTED, Trust, marked
+from .record import Record
+from .trust import QUOTED, marked
 
 _QUOTES_BY_ITSELF = "temporal"
 """The action of a step is the robot's own; only what follows it is a quotation."""
@@ -23,33 +24,6 @@ EARLIER = " (earlier)"
 """Mark of what its speaker said something newer about."""
 _SAID = -1
 """Instead of what was left of the budget: another item says the same."""
-
-
-class Item(NamedTuple):
-    """One thing remembered, as found by one query.
-
-    Attributes:
-        text: what is remembered, one line.
-        module: which memory holds it.
-        score: how well it fits the query, in [0, 1]; comparable between modules only roughly.
-        why: how it was found.
-        episode, step: where it was last learned from; None if it has no single step or episode.
-        sources: episodes that support it, the newest ones if there are many.
-        data: the same as values, e.g. ("mug 2", "on", "countertop 1"); for programs that do not read text.
-        id: of the entry, for `LifelongMemory.get`; empty if it has none.
-        trust: of the source.
-    """
-
-    text: str
-    module: str
-    score: float
-    why: str
-    episode: int | None = None
-    step: int | None = None
-    sources: tuple[int, ...] = ()
-    data: Any = None
-    id: str = ""
-    trust: Trust = "sensor"
 
 
 class LeftOut(NamedTuple):
@@ -61,7 +35,7 @@ class LeftOut(NamedTuple):
         left: tokens that were left of the budget.
     """
 
-    item: Item
+    item: Record
     cost: int | None
     left: float
 
@@ -86,7 +60,7 @@ class Recollection:
     """
 
     query: str
-    items: tuple[Item, ...]
+    items: tuple[Record, ...]
     tokens: int
     budget_tokens: int | None
     _left: tuple[Any, ...] = ()  # item, cost and tokens that were left, of one after the other: a tuple each costs more
@@ -122,15 +96,15 @@ class Recollection:
         return {"query": self.query, "given": [_as_json(item) for item in self.items], "left_out": left}
 
 
-def _as_json(item: Item) -> dict[str, Any]:
+def _as_json(item: Record) -> dict[str, Any]:
     names = ("text", "module", "score", "why", "episode", "step", "id", "trust")
     return {name: getattr(item, name) for name in names}
 
 
-def _line(item: Item) -> str:
+def _line(item: Record) -> str:
     where = "" if item.episode is None else f", episode {item.episode}"
     where += "" if item.step is None else f" step {item.step}"
-    return f"[{item.id or item.module}, {item.trust}{where}, score {item.score:.2f}] {item.text}: {item.why}"
+    return f"[{item.id}, {item.trust}{where}, score {item.score:.2f}] {item.text}: {item.why}"
 
 
 def count_tokens(text: str) -> int:
@@ -139,7 +113,7 @@ def count_tokens(text: str) -> int:
 
 
 def pack(
-    items: Iterable[Item],
+    items: Iterable[Record],
     budget_tokens: int | None = None,
     *,
     query: str = "",

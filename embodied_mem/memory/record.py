@@ -1,274 +1,218 @@
-"""Entries of all memories under one form: what is kept, since when, until when, from which source.
+"""The one form of everything that is remembered: text, source, trust, times, place.
 
-    entry = memory.get("notes:12")
-    entry.text, entry.created, entry.ended, entry.sources
+    record = memory.get("notes:12")
+    record.text, record.recorded, record.ended, record.sources
     [old.text for old in memory.history("notes:12")]
+    memory.retrieve("where is the mug?").items[0].score
 
-An id is the name of the memory and the number of the entry in it; it stays the same for as long as the entry is there.
-Entries of episodic, semantic and spatial memory and of the profile follow from what was told and seen; notes are what
-was told, so notes are what can be given another text.
+An id is the name of a module and a number in it; it stays the same for as long as the record is there. Notes are what
+was told, so notes can be given another text; all else follows from what was told and seen.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import abc
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 from ..errors import InvalidInputError
-from .arguments import checked_text, shown
-from .entries import EntryMemory
-from .note import Note, Version, labels_at, note_data, rendered, text_at
-from .notes import NoteMemory
-from .profile import UserProfile
-from .receipts import Written
-from .spatial import SpatialMemory
-from .temporal import TemporalMemory, number_of
-from .trust import Trust, marked
-from .views import ViewMemory
+from .arguments import checked_mapping, checked_number, checked_text, shown
+from .store import RecordedModule
+from .trust import Trust, checked_trust, marked
 
 FIELDS = (
     "id", "module", "trust", "kind", "speaker", "when", "action", "subtype", "alias", "description", "notes", "fact",
     "goal", "place", "won", "actions", "origin", "steps", "why", "failures", "said", "terms", "command", "fix",
-    "pose", "clock", "images",
+    "pose", "clock", "images", "things", "nodes",
 )  # fmt: skip
-"""Names that a filter may have besides labels: of an entry, and of what is in its data."""
+"""Names that a filter may have besides labels: of a record, and of what is in its data."""
+_OWN = ("id", "module", "trust", "kind", "speaker", "place", "fact", "pose", "images")
 _MOST_DIGITS = 18
+NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """One entry of a memory, as it is or was.
+class Source(NamedTuple):
+    """Where something comes from: a task, its step where a single one is known, and when, where that is known."""
+
+    episode: int
+    step: int | None
+    time: int | None = None
+
+
+class Record(NamedTuple):
+    """One thing remembered, as it is, was, or was found.
 
     Attributes:
         id: "notes:12".
-        module: which memory holds it.
-        text: one line; of a note, the text as it was said.
-        created, updated: times when it came in, and was changed or supported last.
+        kind: "told" or "seen" of notes, "fact", "task", "found", "works", "lesson", "written", "step", "view",
+            "object_semantics" or "user_pattern".
+        text: one line; `get`, `get_all` and `history` have a note as it was said, `retrieve` and receipts as a prompt
+            may have it: with speaker, date and end, and what others say as a quotation.
+        speaker: who said it; empty for the user of the scope, or the world.
+        place: the room; empty if none was given.
+        recorded: time at which it came in.
+        valid_from: time from which on it is so, in these words.
         ended: time from which on it is no longer so; None if it is.
-        sources: (episode, step) that it comes from, oldest first; the step is None where no single one is known.
-        trust: of the source; of a fact, of its most trusted one.
         labels: the caller's own.
-        data: the same as values; of a note, who said it, when, and after which action.
+        fact: subject, relation and object.
+        pose: from where it was seen: x, y, z in metres, and a quaternion x, y, z, w if one was given.
+        images: what is kept of each.
+        data: the rest as values, such as "when" and "action" of a note, "goal" and "actions" of a task.
+        sources: what it comes from, oldest first; of a record that was found, the newest ones if there are many.
+        trust: of the source; of a fact, of its most trusted one.
+        score: how well it fits what was asked, in [0, 1]; comparable between modules only roughly.
+        why: how it was found.
     """
 
     id: str
-    module: str
+    kind: str
     text: str
-    created: int
-    updated: int
-    ended: int | None
-    sources: tuple[tuple[int, int | None], ...]
-    trust: Trust
-    labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data: Any = None
+    speaker: str = ""
+    place: str = ""
+    recorded: int = 0
+    valid_from: int = 0
+    ended: int | None = None
+    labels: Mapping[str, Any] = NOTHING
+    fact: tuple[str, str, str] | None = None
+    pose: tuple[float, ...] = ()
+    images: tuple[Mapping[str, Any], ...] = ()
+    data: Mapping[str, Any] = NOTHING
+    sources: tuple[Source, ...] = ()
+    trust: Trust = "sensor"
+    score: float = 0.0
+    why: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module that holds it."""
+        return self.id[: self.id.index(":")]
+
+    @property
+    def number(self) -> str:
+        """The number in its module, as the id ends in it."""
+        return self.id[self.id.index(":") + 1 :]
+
+    @property
+    def episode(self) -> int | None:
+        """The task that it was last learned from; None if there is no single one."""
+        return self.sources[-1].episode if self.sources else None
+
+    @property
+    def step(self) -> int | None:
+        """The step that it was last learned from; None if there is no single one."""
+        return self.sources[-1].step if self.sources else None
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:
-        """Whether attributes, data and labels have these values; no label hides another field."""
-        data = self.data if isinstance(self.data, Mapping) else {}
-        own = {**self.labels, **data, "id": self.id, "module": self.module, "trust": self.trust}
+        """Decide whether fields, data and labels have these values; no label hides another field."""
+        own = {**self.labels, **self.data}
+        own |= {name: value for name in _OWN if (value := getattr(self, name))}
+        if self.module == "notes":
+            own["speaker"] = self.speaker
         return all(name in own and own[name] == value for name, value in wanted.items())
 
+    def quoted(self) -> Record:
+        """Make a quotation of what others say; the text of a step is one by itself."""
+        return self if self.kind == "step" else self._replace(text=marked(self.text, self.trust))
 
-def written(name: str, module: Any, done: Sequence[tuple[str, Any]]) -> list[tuple[str, Written]]:
-    """The lines of a receipt about entries of a memory, each with what was done."""
-    if not done:
+    def until(self, time: int) -> Record:
+        """Leave out an end that came after a time."""
+        return self if self.ended is None or self.ended <= time else self._replace(ended=None)
+
+
+class RecordMemory(RecordedModule):
+    """A module of a `LifelongMemory`: what it holds are records.
+
+    Attributes:
+        module: its name, which ids begin with.
+    """
+
+    module: ClassVar[str]
+
+    @abc.abstractmethod
+    def numbers(self) -> Iterable[Any]:
+        """List the numbers of all records, oldest first."""
+
+    @abc.abstractmethod
+    def record(self, number: Any) -> Record:
+        """Make the record of a number of `numbers`."""
+
+    def number_like(self, text: str) -> Any:
+        """Find the number that an id ends in; None if there is none."""
+        return next((number for number in self.numbers() if str(number) == text), None)
+
+    def records(self) -> list[Record]:
+        """List all records, oldest first."""
+        return [self.record(number) for number in self.numbers()]
+
+    def past(self, number: Any) -> list[Record]:
+        """List what a record was before, oldest first."""
         return []
-    numbers = [number for _, number in done]
-    if isinstance(module, NoteMemory):
-        notes = [module.notes[number] for number in numbers]
-        texts = [marked(rendered(note), note.trust) for note in notes]
-    elif isinstance(module, SpatialMemory):
-        texts = [marked(text, module.trust_of(fact)) for text, fact in zip(module.texts_of(numbers), numbers)]
-    else:
-        texts = [module.text_of(number) for number in numbers]
-    return [(do, Written(f"{name}:{number}", name, text)) for (do, number), text in zip(done, texts)]
+
+    def record_at(self, number: Any, time: int) -> Record | None:
+        """Make a record as it was at a time; None if it was not there yet."""
+        now = self.record(number)
+        return now.until(time) if now.recorded <= time else None
+
+    def done(self) -> list[tuple[str, Record]]:
+        """List what the last event did ("add", "repeat", "update", "end"), each with the record for a receipt."""
+        return [(do, self.record(number).quoted()) for do, number in getattr(self, "changed", ())]
 
 
-def written_as(entries: Iterable[Kept]) -> tuple[Written, ...]:
-    """Make the lines of a receipt about entries; what others say is a quotation, which steps are by themselves."""
-    lines = ((one, one.text if one.module == "temporal" else marked(one.text, one.trust)) for one in entries)
-    return tuple(Written(one.id, one.module, text) for one, text in lines)
+def row_of(record: Record) -> dict[str, Any]:
+    """Make a row of JSON of a record, without what is as usual."""
+    return {name: value for name, value in zip(Record._fields, record) if name not in _USUAL or value != _USUAL[name]}
 
 
-def all_kept(name: str, module: Any) -> Iterator[Kept]:
-    """All entries of a memory, oldest first."""
-    return (_READERS[_kind(module)](name, module, number) for number in _NUMBERS[_kind(module)](module))
+def record_of(row: Any) -> Record:
+    """Make the record of a row. Raises InvalidInputError that names the field for what `row_of` does not give."""
+    given = dict(checked_mapping("state: record", row))
+    if unknown := given.keys() - _TYPES.keys():
+        raise InvalidInputError(f"state: record: expected some of {', '.join(_TYPES)}, got {shown(min(unknown))}")
+    for name, kinds in _TYPES.items():
+        if name not in given and name not in _USUAL:
+            raise InvalidInputError(f"state: record: {name}: expected it to be there, got {shown(sorted(given))}")
+        if name in given and type(given[name]) not in kinds:
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise InvalidInputError(f"state: record: {name}: expected {expected}, got {shown(given[name])}")
+    checked_trust("state: record: trust", given.get("trust", "sensor"))
+    if "sources" in given:
+        given["sources"] = tuple(_source_of(source) for source in given["sources"])
+    for name in ("pose", "images", "fact"):
+        if name in given and given[name] is not None:
+            given[name] = tuple(given[name])
+    return Record(**given)
 
 
-def as_it_was(entry: Kept, module: Any, time: int) -> Kept | None:
-    """An entry as it was at a time; None if it was not there yet. Notes and the profile keep their earlier texts."""
-    if entry.created > time:
+def _source_of(row: Any) -> Source:
+    if not isinstance(row, (list, tuple)) or not 1 < len(row) < 4:
+        raise InvalidInputError(f"state: record: sources: expected episode, step and time, got {shown(row)}")
+    episode, *rest = row
+    more = (None if one is None else checked_number("state: record: sources", one) for one in rest)
+    return Source(checked_number("state: record: sources", episode), *more)
+
+
+_USUAL = Record._field_defaults
+_LIST, _NUMBER, _TEXT = (list, tuple), (int,), (str,)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "id": _TEXT, "kind": _TEXT, "text": _TEXT, "speaker": _TEXT, "place": _TEXT, "recorded": _NUMBER,
+    "valid_from": _NUMBER, "ended": (int, type(None)), "labels": (dict,), "fact": _LIST, "pose": _LIST, "images": _LIST,
+    "data": (dict,), "sources": _LIST, "trust": _TEXT,
+}  # fmt: skip
+
+
+def whole_number(text: str) -> int | None:
+    """Read the number that an id ends in, as it is written there; None for anything else."""
+    if not text.isdecimal() or not text.isascii() or len(text) > _MOST_DIGITS:
         return None
-    then = _until(entry, time)
-    if isinstance(module, UserProfile):
-        was = module.version(number := entry.id.partition(":")[2], time)
-        return _until(dataclasses.replace(_told(entry.module, module, number, was), created=entry.created), time)
-    if not isinstance(module, NoteMemory):
-        return then
-    note = module.notes[int(entry.id.partition(":")[2])]
-    sources = tuple((source.episode, source.step) for source in note.sources if source.time <= time)
-    return dataclasses.replace(then, text=text_at(note, time), labels=labels_at(note, time), sources=sources)
-
-
-def _until(entry: Kept, time: int) -> Kept:
-    """An entry without what came after a time."""
-    ended = entry.ended if entry.ended is not None and entry.ended <= time else None
-    return dataclasses.replace(entry, updated=min(entry.updated, time), ended=ended)
-
-
-def kept(name: str, module: Any, number: str) -> Kept | None:
-    """The entry under a number, as an id ends in; None if there is none."""
-    found = next((n for n in _numbers_like(module, number) if str(n) == number), None)
-    return None if found is None else _READERS[_kind(module)](name, module, found)
-
-
-def history_of(name: str, module: Any, number: str) -> list[Kept]:
-    """What an entry was before, oldest first, and last what it is."""
-    now = kept(name, module, number)
-    if now is None:
-        return []
-    if isinstance(module, NoteMemory):
-        return [_version(now, version, i, module) for i, version in enumerate(module.notes[int(number)].past)] + [now]
-    if isinstance(module, SpatialMemory):
-        return _places(name, module, int(number))
-    if isinstance(module, UserProfile):
-        return [_told(name, module, number, was) for was in module.versions(number)[:-1]] + [now]
-    return [now]
+    return int(text) if str(int(text)) == text else None
 
 
 def module_and_number(entry: Any, modules: Mapping[str, Any]) -> tuple[str, str]:
-    """The parts of an id. Raises InvalidInputError for what is none, or of a memory that is not there."""
+    """Split an id. Raises InvalidInputError for what is none, or of a module that is not there."""
     name, mark, number = checked_text("id", entry).partition(":")
     if not mark or name not in modules:
         raise InvalidInputError(
             f"id: expected one like notes:12 of {', '.join(modules) or 'no memory'}, got {shown(entry)}"
         )
     return name, number
-
-
-def _kind(module: Any) -> type:
-    return next(kind for kind in _READERS if isinstance(module, kind))
-
-
-def _numbers_like(module: Any, number: str) -> Any:
-    """The numbers that a text can stand for: few where they are whole numbers."""
-    if isinstance(module, (UserProfile, TemporalMemory)):
-        return _NUMBERS[_kind(module)](module)
-    if not number.isdecimal() or not number.isascii() or len(number) > _MOST_DIGITS:
-        return ()
-    if isinstance(module, SpatialMemory):
-        with module.graph.snapshot() as now:
-            return [int(number)] if int(number) < now.num_facts and now.has_fact(int(number)) else []
-    if isinstance(module, ViewMemory):
-        return [int(number)] if module.has(int(number)) else []
-    held = module.notes if isinstance(module, NoteMemory) else module.entries
-    return [int(number)] if int(number) in held else []
-
-
-def _note(name: str, module: NoteMemory, number: int) -> Kept:
-    note = module.notes[number]
-    times = [source.time for source in note.sources] + [end.time for end in note.ends]
-    times += [version.until for version in note.past]
-    return Kept(
-        f"{name}:{number}", name, note.text, note.created, max(times), note.ended, _sources(note), note.trust,
-        note.labels, note_data(note),
-    )  # fmt: skip
-
-
-def _sources(note: Note) -> tuple[tuple[int, int | None], ...]:
-    return tuple((source.episode, source.step) for source in note.sources)
-
-
-def _version(now: Kept, version: Version, position: int, module: NoteMemory) -> Kept:
-    past = module.notes[int(now.id.partition(":")[2])].past
-    began = past[position - 1].until if position else now.created
-    return dataclasses.replace(
-        now, text=version.text, labels=version.labels, created=began, updated=began, ended=version.until
-    )
-
-
-def _knowledge(name: str, module: UserProfile, number: str) -> Kept:
-    _, edges = module.knowledge(number)
-    now = _told(name, module, number, module.version(number))
-    rows = dict.fromkeys((episode, step) for edge in edges for episode, step in edge["sources"])
-    return dataclasses.replace(now, created=edges[0]["valid_at"], updated=now.created, sources=tuple(rows))
-
-
-def _told(name: str, module: UserProfile, number: str, was: Mapping[str, Any]) -> Kept:
-    """A version of knowledge."""
-    node, _ = module.knowledge(number)
-    data = {"subtype": node["subtype"]} | {key: was[key] for key in ("alias", "description")}
-    sources = tuple((episode, step) for episode, step in was["sources"])
-    data["notes"] = tuple(was["notes"])
-    times = was["since"], was["since"], was["until"]
-    return Kept(f"{name}:{number}", name, was["text"], *times, sources, "user", {}, data)
-
-
-def _entry(name: str, module: EntryMemory, number: int) -> Kept:
-    entry = module.entries[number]
-    rows = tuple((row.episode, row.step) for row in entry.support)
-    data = dict(entry.data)
-    return Kept(f"{name}:{number}", name, entry.text, entry.created, entry.updated, None, rows, "sensor", {}, data)
-
-
-def _facts(module: SpatialMemory) -> list[int]:
-    """The facts that were not forgotten, past ones too."""
-    with module.graph.snapshot() as now:
-        return [fact for fact in range(now.num_facts) if now.has_fact(fact)]
-
-
-def _fact(name: str, module: SpatialMemory, number: int) -> Kept:
-    with module.graph.snapshot() as now:
-        fact = now.fact(number)
-    seen = module.seen(number)
-    sources = tuple((episode, seen.step if episode == seen.episode else None) for episode in fact.sources)
-    (text,), data = module.texts_of([number]), {"fact": module.triple(number)}
-    times = fact.valid_at, max(fact.valid_at, seen.time), fact.invalid_at
-    return Kept(f"{name}:{number}", name, text, *times, sources, module.trust_of(number), {}, data)
-
-
-def _places(name: str, module: SpatialMemory, number: int) -> list[Kept]:
-    """Where the thing of a fact about a place was before, and the fact; of another fact, that alone."""
-    subject, relation, object_ = module.triple(number)
-    placing, holding = module.relations.placing, module.relations.holding
-    thing = object_ if relation in holding else subject
-    found = []
-    for other in _facts(module) if relation in placing + holding else [number]:
-        one, verb, two = module.triple(other)
-        if other == number or (verb in placing and one == thing) or (verb in holding and two == thing):
-            found.append(_fact(name, module, other))
-    return sorted(
-        (one for one in found if one.created <= _fact(name, module, number).created), key=lambda one: one.created
-    )
-
-
-def _view(name: str, module: ViewMemory, number: int) -> Kept:
-    view = module.view(number)
-    data = {"pose": view.pose, "clock": view.clock, "images": view.images}
-    source = ((view.episode, view.step),)
-    return Kept(f"{name}:{number}", name, view.text, view.time, view.time, None, source, "sensor", {}, data)
-
-
-def _step(name: str, module: TemporalMemory, number: str) -> Kept:
-    entry = next(entry for entry in module.entries if number_of(entry) == number)
-    rows = ((entry.episode, entry.last_step),)
-    return Kept(f"{name}:{number}", name, entry.text, entry.began, entry.time, None, rows, entry.trust)
-
-
-_READERS: dict[type, Callable[..., Kept]] = {
-    NoteMemory: _note,
-    UserProfile: _knowledge,
-    EntryMemory: _entry,
-    SpatialMemory: _fact,
-    TemporalMemory: _step,
-    ViewMemory: _view,
-}
-_NUMBERS: dict[type, Callable[[Any], Any]] = {
-    NoteMemory: lambda module: list(module.notes),
-    UserProfile: lambda module: [node["id"] for node in module.nodes() if node["type"] == "knowledge"],
-    EntryMemory: lambda module: list(module.entries),
-    SpatialMemory: _facts,
-    TemporalMemory: lambda module: [number_of(entry) for entry in module.entries],
-    ViewMemory: ViewMemory.numbers,
-}

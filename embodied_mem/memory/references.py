@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError
 from .arguments import checked_mapping, checked_number, checked_text, shown
-from .recollection import Item, Recollection
+from .recollection import Recollection
+from .record import Record
 from .trust import Trust, checked_trust
 from .words import same_text
 
@@ -38,18 +39,18 @@ class Recent:
     """The texts that were recalled last, to know them when they come back; none of what was left out."""
 
     def __init__(self) -> None:
-        self._given: collections.deque[tuple[Item, ...]] = collections.deque(maxlen=_RECENT)
-        self._forms: dict[str, Item] | None = None  # made when something is told
+        self._given: collections.deque[tuple[Record, ...]] = collections.deque(maxlen=_RECENT)
+        self._forms: dict[str, Record] | None = None  # made when something is told
 
     def add(self, found: Recollection) -> None:
         self._given.append(found.items)
         self._forms = None
 
-    def item_of(self, text: str) -> Item | None:
+    def item_of(self, text: str) -> Record | None:
         """What was recalled in these words, however they are written; None for any other text."""
         if self._forms is None:
             items = itertools.chain.from_iterable(self._given)
-            self._forms = {same_text(item.text): item for item in items if item.id and item.module != _PASSING}
+            self._forms = {same_text(item.text): item for item in items if item.module != _PASSING}
         return self._forms.get(same_text(text))
 
     def clear(self) -> None:

@@ -31,7 +31,7 @@ from .arguments import checked_number, checked_text, checked_texts, shown
 from .chat_writer import ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
 from .readers.reading import AGENT, Event, class_of, effects, refusals
-from .recollection import Item
+from .record import Record
 from .relevance import SIMILAR
 
 _FIELDS: dict[str, dict[str, type]] = {
@@ -392,7 +392,7 @@ class SemanticMemory(EntryMemory):
         counts = [(e.data["terms"][1], len(e.support)) for e in found if e.key.startswith(f"works|{verb}|")]
         return sorted(counts, key=lambda pair: -pair[1])
 
-    def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Item]:
+    def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Record]:
         """The `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
 
         score = the larger of 0.3 + 0.6 * share and cosine, if above `SIMILAR`; share is the part of the entry's words
@@ -411,18 +411,15 @@ class SemanticMemory(EntryMemory):
         for entry, cosine in self.search(query, k if as_of is None else len(self), above=SIMILAR):
             if cosine > scores.get(entry.id, 0.0):
                 scores[entry.id] = similar[entry.id] = cosine
-        found = [number for number in scores if self.known_at(number, as_of)] if as_of is not None else scores
-        best = sorted(found, key=lambda n: (-scores[n], -len(entries[n].support), n))[:k]
+        known = [number for number in scores if self.known_at(number, as_of)] if as_of is not None else scores
+        best = sorted(known, key=lambda n: (-scores[n], -len(entries[n].support), n))[:k]
         whys = {number: f"{cosine:.2f} similar" for number, cosine in similar.items()}
-        return [
-            self._item(entries[n], scores[n], whys.get(n) or f"the query names {hits[n]} of its words") for n in best
-        ]
-
-    def _item(self, entry: Entry, score: float, why: str) -> Item:
-        episode, step, _ = entry.support[-1]
-        data = {**entry.data, "count": len(entry.support)}
-        found_in = episode, step, self.sources_of(entry), data
-        return Item(entry.text, "semantic", min(score, 1.0), why, *found_in, f"semantic:{entry.id}")
+        found = []
+        for number in best:
+            why = whys.get(number) or f"the query names {hits[number]} of its words"
+            entry, score = entries[number], min(scores[number], 1.0)
+            found.append(self.found(entry, score, why, count=len(entry.support)))
+        return found
 
 
 def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:

@@ -53,11 +53,11 @@ from .entities import THETA, Entities, Found, is_body, is_meant, name_of
 from .graph import MAX_HOPS, Change, ConflictRule, Direction, Ended, KnowledgeGraph, Scope, Snapshot
 from .readers import DEFAULT, Reader
 from .readers.reading import AGENT, NOT, ROOM, class_of, unread_lines
-from .recollection import Item
+from .record import NOTHING, Record, RecordMemory, Source, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .sighting import Sighting, sighting
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
-from .store import RecordedModule, Selector
+from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
 from .words import phrases
@@ -236,8 +236,8 @@ def _in_room(text: str, room: str) -> str:
     return f"{text} (in {room})" if room else text
 
 
-_new_item = functools.partial(tuple.__new__, Item)
-"""Makes an item from its fields in order; half the time of `Item(...)`, and there is one for every fact found."""
+_new_record = functools.partial(tuple.__new__, Record)
+"""Makes a record from its fields in order; half the time of `Record(...)`, and there is one for every fact found."""
 
 
 _IN_ITSELF = "nothing is in, on or under itself"
@@ -246,7 +246,7 @@ Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 """(action, text) -> facts; for texts that no rule knows."""
 
 
-class SpatialMemory(RecordedModule):
+class SpatialMemory(RecordMemory):
     """The graph of one scope and the rules that keep it.
 
     Attributes:
@@ -256,6 +256,7 @@ class SpatialMemory(RecordedModule):
     """
 
     format_name = "embodied_mem.spatial_memory"
+    module = "spatial"
 
     def __init__(
         self,
@@ -779,7 +780,7 @@ class SpatialMemory(RecordedModule):
         *,
         agent: bool = True,
         as_of: int | None = None,
-    ) -> list[Item]:
+    ) -> list[Record]:
         """Return facts near what a query names, nearest first.
 
         The agent and the last sightings of what is named are near, too.
@@ -809,7 +810,7 @@ class SpatialMemory(RecordedModule):
             if starts and relations:
                 near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
                 facts = near.facts.tolist()
-                items = self._items(facts, self._index.all_known(facts, now), near.fact_hops)
+                items = self._items(facts, self._index.all_known(facts, now), near.fact_hops, now)
             if named:
                 items += self._about([*named], now, words, as_of)
             if others := self._others(self.place):
@@ -818,10 +819,10 @@ class SpatialMemory(RecordedModule):
         return items
 
     def _with_others(
-        self, items: list[Item], named: Mapping[int, None], others: Sequence[str], now: Snapshot, as_of: int | None
-    ) -> list[Item]:
+        self, items: list[Record], named: Mapping[int, None], others: Sequence[str], now: Snapshot, as_of: int | None
+    ) -> list[Record]:
         """Add where the named things are in other rooms, or were last."""
-        found: list[Item] = []
+        found: list[Record] = []
         lasts: list[tuple[int, str]] = []
         for room in others:
             nodes = [node for node in self._index.named_in(room, self._asked[1], now) if node not in named]
@@ -829,17 +830,17 @@ class SpatialMemory(RecordedModule):
                 held = [(fact, known) for fact, known in zip(facts, self._index.all_known(facts, now))
                         if (known.relation in self.relations.placing and known.subject_id == node)
                         or (known.relation in self.relations.holding and known.object_id == node)]  # fmt: skip
-                here = self._items([fact for fact, _ in held], [known for _, known in held], itertools.repeat(0))
+                here = self._items([fact for fact, _ in held], [known for _, known in held], itertools.repeat(0), now)
                 found += [item._replace(text=_in_room(item.text, room)) for item in here]
                 if (last := self._index.last_place(node)) is not None and not held and as_of is None:
                     lasts.append((last, room))
         if not found and not named and lasts:
             last, room = max(lasts)
-            item = self._past_item(last, self._index.known(last, now))
+            item = self._past_item(last, self._index.known(last, now), now)
             found.append(item._replace(text=_in_room(item.text, room)))
         return items + found
 
-    def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Item]:
+    def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Record]:
         """Return states of nodes, and their last places if they left.
 
         States are facts with those of the graph's `words` that are not followed.
@@ -856,57 +857,98 @@ class SpatialMemory(RecordedModule):
         items = []
         for its, last in zip(facts, past):
             if own := [fact for fact in its if known[fact].relation not in followed]:
-                items += self._items(own, [known[fact] for fact in own], itertools.repeat(0))
+                items += self._items(own, [known[fact] for fact in own], itertools.repeat(0), now)
             if last is not None:
-                items.append(self._past_item(last, known[last]))
+                items.append(self._past_item(last, known[last], now))
         return items
 
-    def _told(self, fact: int, known: Known) -> Known:
-        """Return the known fact with its text, data and id."""
-        if known.data is None:
+    def _head(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
+        """Return the first fields of the record of a fact, up to its images."""
+        head = known.head
+        if head is None:
             subject, relation, object_ = known.subject, known.relation, known.object
-            subject = subject[subject.rfind(SEPARATOR) + 1 :]
+            place, _, subject = subject.rpartition(SEPARATOR)
             object_ = object_[object_.rfind(SEPARATOR) + 1 :]
-            known.text = self.relations.sentence(subject, relation, object_)
+            text = self.relations.sentence(subject, relation, object_)
             if known.sure is not None and known.sure < 1:
-                known.text += f" (confidence {known.sure:.2f})"
-            known.data, known.id = (subject, relation, object_), f"spatial:{fact}"
-        return known
+                text += f" (confidence {known.sure:.2f})"
+            since, triple = now.fact(fact).valid_at, (subject, relation, object_)
+            head = known.head = f"spatial:{fact}", "fact", text, "", place, since, since, None, NOTHING, triple, (), ()
+        return head
 
     def confidence(self, fact: int) -> float | None:
+        """Return the confidence of a fact; None if it has none."""
         return self._index.confidence(fact)
 
     def texts_of(self, facts: Sequence[int]) -> list[str]:
         """Return facts, past or current, each as one line."""
         with self.graph.snapshot() as now:
-            return [self._told(*one).text for one in zip(facts, self._index.all_known(facts, now))]
+            return [self._head(*one, now)[2] for one in zip(facts, self._index.all_known(facts, now))]
 
     def trust_of(self, fact: int) -> Trust:
-        """Return the level of the most trusted source of a fact."""
+        """Return the level of the most trusted source of a fact, past or current."""
         return self._trust.get(fact, "sensor")
 
-    def seen(self, fact: int) -> Seen:
-        """Return the last sighting of a fact, past or current."""
-        with self.graph.snapshot() as now:
-            return self._index.known(fact, now).seen
-
     def triple(self, fact: int) -> tuple[str, str, str]:
-        """Return (node, relation, node) of a fact, past or current."""
+        """Return (node, relation, node) of a fact; nodes are called "place/name"."""
         with self.graph.snapshot() as now:
             known = self._index.known(fact, now)
         return known.subject, known.relation, known.object
 
-    def _items(self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int]) -> list[Item]:
-        """Return facts as items, each so many hops away."""
+    def numbers(self) -> list[int]:
+        """List the facts that were not forgotten, past ones too."""
+        with self.graph.snapshot() as now:
+            return [fact for fact in range(now.num_facts) if now.has_fact(fact)]
+
+    def number_like(self, text: str) -> int | None:
+        number = whole_number(text)
+        with self.graph.snapshot() as now:
+            is_there = number is not None and number < now.num_facts and now.has_fact(number)
+        return number if is_there else None
+
+    def record(self, number: int) -> Record:
+        with self.graph.snapshot() as now:
+            return self._record_of(number, self._index.known(number, now), now)
+
+    def done(self) -> list[tuple[str, Record]]:
+        changed = self.changed
+        with self.graph.snapshot() as now:
+            known = self._index.all_known([fact for _, fact in changed], now)
+            return [(do, self._record_of(fact, one, now).quoted()) for (do, fact), one in zip(changed, known)]
+
+    def past(self, number: int) -> list[Record]:
+        """List where the thing of a fact about a place was before; nothing of another fact."""
+        placing, holding = self.relations.placing, self.relations.holding
+        subject, relation, object_ = self.triple(number)
+        if relation not in placing + holding:
+            return []
+        thing, now = object_ if relation in holding else subject, self.record(number)
+        found = []
+        for other in self.numbers():
+            one, verb, two = self.triple(other)
+            if other != number and ((verb in placing and one == thing) or (verb in holding and two == thing)):
+                found.append(self.record(other))
+        return sorted((one for one in found if one.recorded <= now.recorded), key=lambda one: one.recorded)
+
+    def _record_of(self, fact: int, known: Known, now: Snapshot) -> Record:
+        row, seen = now.fact(fact), known.seen
+        sources = (Source(episode, *((seen.step, seen.time) if episode == seen.episode else (None, None)))
+                   for episode in row.sources)  # fmt: skip
+        data = {"nodes": (known.subject, known.relation, known.object)}
+        record = _new_record((*self._head(fact, known, now), data, tuple(sources), self.trust_of(fact), 0.0, ""))
+        return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
+
+    def _items(
+        self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int], now: Snapshot
+    ) -> list[Record]:
+        """Return facts as records that were found, each so many hops away."""
         time, levels = self.time, self._trust
-        sources: dict[int, tuple[int]] = {}  # one for all items of an episode
+        sources: dict[Seen, tuple[Source, ...]] = {}  # one for all facts that were seen together
         items = []
         for fact, known, hop in zip(facts, all_known, hops):
-            seen, episode, step = known.seen
-            if known.data is None:
-                self._told(fact, known)
             # Nearest first; at one distance what was seen last first; which room furniture is in says little.
-            score = _NEAR[hop] * (0.9 + 0.1 / (1 + time - seen)) * (0.3 if known.relation == "in room" else 1.0)
+            seen = known.seen
+            score = _NEAR[hop] * (0.9 + 0.1 / (1 + time - seen.time)) * (0.3 if known.relation == "in room" else 1.0)
             if known.sure is not None:
                 score *= known.sure
             if hop:
@@ -916,12 +958,13 @@ class SpatialMemory(RecordedModule):
             else:
                 why = "about what the query names"
             trust = levels.get(fact, "sensor") if levels else "sensor"
-            source = sources.get(episode) or sources.setdefault(episode, (episode,))
-            fields = (known.text, "spatial", score, why, episode, step, source, known.data, known.id, trust)
-            items.append(_new_item(fields))
+            if (source := sources.get(seen)) is None:
+                source = sources[seen] = (Source(seen.episode, seen.step, seen.time),)
+            head = known.head or self._head(fact, known, now)
+            items.append(_new_record((*head, NOTHING, source, trust, score, why)))
         return items
 
-    def _past_item(self, fact: int, known: Known) -> Item:
+    def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
         seen, episode, step = known.seen
         subject, relation, object_ = split(known.subject)[1], known.relation, split(known.object)[1]
         if relation == HOLDS:
@@ -929,8 +972,10 @@ class SpatialMemory(RecordedModule):
         else:
             text = f"{subject} was last seen {relation} {object_}, not there now"
         why = f"last place of what the query names, seen at time {seen}"
-        data, trust = (subject, f"was {relation}", object_), self.trust_of(fact)
-        return Item(text, "spatial", 0.2, why, episode, step, (episode,), data, f"spatial:{fact}", trust)
+        return self._record_of(fact, known, now)._replace(
+            text=text, fact=(subject, f"was {relation}", object_), sources=(Source(episode, step, seen),), score=0.2,
+            why=why,
+        )  # fmt: skip
 
     # Keeping.
 

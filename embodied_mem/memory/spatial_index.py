@@ -46,9 +46,9 @@ class Seen(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Known:
-    """A fact with its names, its last sighting and its rendered text.
+    """A fact with its names, its last sighting and the first fields of its record.
 
-    Text, data and id are filled when it is rendered; `sure` is None without a confidence.
+    `head` is filled when it is rendered; `sure` is None without a confidence.
     """
 
     subject: str
@@ -58,9 +58,7 @@ class Known:
     object_id: int
     seen: Seen
     sure: float | None = None
-    text: str = ""
-    data: tuple[str, str, str] | None = None
-    id: str = ""
+    head: tuple[Any, ...] | None = None
 
 
 def split(node: str) -> tuple[str, str]:
@@ -204,7 +202,7 @@ class SpatialIndex:
                 if fact not in repeated or new == _NONE or (was != _NONE and new > was):
                     self._sure.set(fact, 0, new)
             if (known := self._known.get(fact)) is not None and known.sure != (now := self.confidence(fact)):
-                known.sure, known.text, known.data = now, "", None
+                known.sure, known.head = now, None
 
     def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
         """End facts at times, and add others that ended too early."""

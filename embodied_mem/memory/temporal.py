@@ -35,8 +35,8 @@ from .arguments import (
 )
 from .graph import Scope
 from .readers import DEFAULT, Reader
-from .recollection import Item
-from .store import RecordedModule, Selector
+from .record import Record, RecordMemory, Source
+from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust, marked
 
 Summarizer = Callable[[Sequence[str]], str | None]
@@ -80,10 +80,11 @@ class Entry:
     trust: Trust = "sensor"
 
 
-class TemporalMemory(RecordedModule):
+class TemporalMemory(RecordMemory):
     """The buffer of the running episode."""
 
     format_name = "embodied_mem.temporal_memory"
+    module = "temporal"
 
     def __init__(
         self,
@@ -213,11 +214,17 @@ class TemporalMemory(RecordedModule):
 
     # Reading.
 
+    def numbers(self) -> list[str]:
+        return [_number_of(entry) for entry in self.entries]
+
+    def record(self, number: str) -> Record:
+        return next(_record_of(entry) for entry in self.entries if _number_of(entry) == number)
+
     def render(self) -> str:
         """The entries, oldest first, one a line."""
         return "\n".join(entry.text for entry in self.entries)
 
-    def retrieve(self, query: str = "", *, as_of: int | None = None) -> list[Item]:
+    def retrieve(self, query: str = "", *, as_of: int | None = None) -> list[Record]:
         """The entries as items, newest first; the query does not matter, since they are few.
 
         Args:
@@ -228,11 +235,8 @@ class TemporalMemory(RecordedModule):
         past = [entry for entry in reversed(self.entries) if as_of is None or entry.time <= as_of]
         for age, entry in enumerate(past):
             steps = entry.first_step if entry.first_step == entry.last_step else f"{entry.first_step}-{entry.last_step}"
-            score = 0.95 * 0.8**age
             why = f"among the last {self.capacity} entries, step {steps}"
-            where = entry.episode, entry.last_step, (entry.episode,)
-            own = None, f"temporal:{number_of(entry)}", entry.trust
-            items.append(Item(entry.text, "temporal", score, why, *where, *own))
+            items.append(_record_of(entry, 0.95 * 0.8**age, why))
         return items
 
     # Keeping.
@@ -282,9 +286,16 @@ class TemporalMemory(RecordedModule):
         return other
 
 
-def number_of(entry: Entry) -> str:
+def _number_of(entry: Entry) -> str:
     """Episode and steps of an entry, as an id ends in."""
     return f"{entry.episode}.{entry.first_step}-{entry.last_step}"
+
+
+def _record_of(entry: Entry, score: float = 0.0, why: str = "") -> Record:
+    return Record(
+        f"temporal:{_number_of(entry)}", "step", entry.text, recorded=entry.began, valid_from=entry.began,
+        sources=(Source(entry.episode, entry.last_step, entry.time),), trust=entry.trust, score=score, why=why,
+    )  # fmt: skip
 
 
 def _summary_text(entry: Entry) -> str:

@@ -34,7 +34,8 @@ from .arguments import (
 from .graph import Scope
 from .images import check_record, image_text
 from .paged_rows import PagedRows
-from .store import RecordedModule, Selector
+from .record import Record, RecordMemory, Source, whole_number
+from .store import Selector
 
 _EVENT = "view event"
 _MICRO = 1e6
@@ -99,10 +100,11 @@ def _checked_size(name: str, value: Any) -> float:
     return number
 
 
-class ViewMemory(RecordedModule):
+class ViewMemory(RecordMemory):
     """The views of one scope, one for each observation that has a pose, a time or images."""
 
     format_name = "embodied_mem.views"
+    module = "views"
 
     def __init__(self, scope: Scope | None = None, *, record: Callable[[dict[str, Any]], None] | None = None):
         """Make an empty memory. Args as for `RecordedModule`."""
@@ -174,9 +176,17 @@ class ViewMemory(RecordedModule):
         place = tuple(value / _MICRO for value in pose if value != _NONE)
         return View(number, time, episode, step, None if clock == _NONE else clock / _MICRO, place, tuple(images))
 
-    def text_of(self, number: int) -> str:
-        """The view as one line."""
-        return self.view(number).text
+    def record(self, number: int) -> Record:
+        view = self.view(number)
+        return Record(
+            f"views:{number}", "view", view.text, recorded=view.time, valid_from=view.time, pose=view.pose,
+            images=view.images, data={} if view.clock is None else {"clock": view.clock},
+            sources=(Source(view.episode, view.step, view.time),),
+        )  # fmt: skip
+
+    def number_like(self, text: str) -> int | None:
+        number = whole_number(text)
+        return number if number is not None and self.has(number) else None
 
     def at(self, time: int) -> View | None:
         """The view of a time of the memory; None if there is none."""

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.record import Kept
+from embodied_mem.memory.record import Record
 from embodied_mem.memory.store import folder_scope
 from embodied_mem.viewer.page import page
 
@@ -50,14 +50,14 @@ def memory_data(memory: LifelongMemory) -> dict[str, Any]:
     return {"kind": "memory", "entries": [_row(one) | {"was": _was(memory, one)} for one in entries]}
 
 
-def _was(memory: LifelongMemory, entry: Kept) -> list[dict[str, Any]]:
+def _was(memory: LifelongMemory, entry: Record) -> list[dict[str, Any]]:
     return [_row(old) for old in memory.history(entry.id)[:-1]]
 
 
-def _row(entry: Kept) -> dict[str, Any]:
-    fact = entry.data.get("fact") if entry.module == "spatial" else None
+def _row(entry: Record) -> dict[str, Any]:
+    fact = entry.data.get("nodes")
     return {
-        "id": entry.id, "module": entry.module, "text": entry.text, "from": entry.created, "until": entry.ended,
+        "id": entry.id, "module": entry.module, "text": entry.text, "from": entry.valid_from, "until": entry.ended,
         "trust": entry.trust, "sources": entry.sources, "fact": fact,
     }  # fmt: skip
 

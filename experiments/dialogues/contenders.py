@@ -8,7 +8,7 @@ contender.ask("When did Ann move?", 10)          # ids of turns
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from embodied_mem.memory import LifelongMemory
@@ -55,8 +55,7 @@ class Ours:
         """As `Contender.ask`; an item that follows from notes stands for them."""
         turns: dict[str, None] = {}
         for item in self.memory.retrieve(question, k=k).items:
-            data = item.data if isinstance(item.data, Mapping) else {}
-            notes = [data["id"]] if item.module == "notes" else [f"notes:{note}" for note in data.get("notes", ())]
+            notes = [item.id] if item.module == "notes" else [f"notes:{note}" for note in item.data.get("notes", ())]
             turns |= dict.fromkeys(turn for note in notes for turn in self._turns.get(note, ()))
         return list(turns)[:k]
 

@@ -42,8 +42,8 @@ def test_every_episode_is_found_by_its_goal():
         memory.learn(episode, number=number, time=number, place=episode.task_id)
     for number, episode in enumerate(episodes()):
         best = memory.retrieve(episode.goal, place=episode.task_id)[0]
-        assert best.data["place"] == episode.task_id
-        assert best.sources == (number,)
+        assert best.place == episode.task_id
+        assert [source.episode for source in best.sources] == [number]
         assert best.episode == number
         assert ("won" in best.text) == episode.won
         assert best.score == pytest.approx(1.0, abs=1e-6)

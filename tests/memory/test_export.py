@@ -87,10 +87,10 @@ def line_of(lines: list[str], **wanted) -> int:
 @pytest.mark.parametrize(
     ("where", "field", "value", "named"),
     [
-        ({"module": "notes", "field": "notes"}, "text", 3, "'text': expected str, got 3"),
+        ({"module": "notes", "field": "notes"}, "text", 3, "text: expected str, got 3"),
         ({"module": "notes", "field": "notes"}, "trust", "guest", "trust: expected one of"),
-        ({"module": "notes", "field": "notes"}, "sources", [["x", 0, 0]], "source: expected a whole number"),
-        ({"module": "notes", "field": "notes"}, "mood", 1, "'mood': expected one of id, text"),
+        ({"module": "notes", "field": "notes"}, "sources", [["x", 0, 0]], "sources: expected a whole number"),
+        ({"module": "notes", "field": "notes"}, "mood", 1, "expected some of id, kind, text"),
         ({"module": "profile", "field": "edges"}, "valid_at", "now", "'valid_at': expected int, got 'now'"),
         ({"module": "semantic", "field": "entries"}, "created", None, "'created': expected int, got None"),
         ({"module": "episodic", "field": "entries"}, "support", {}, "'support': expected list"),

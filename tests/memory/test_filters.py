@@ -9,7 +9,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import AsyncLifelongMemory, LifelongMemory, Scope
-from embodied_mem.memory.note import RESERVED
+from embodied_mem.memory.notes import RESERVED
 from embodied_mem.memory.record import FIELDS
 from embodied_mem.serve.tools import call
 
@@ -86,10 +86,10 @@ def test_every_field_is_a_key_and_no_other_name():
     memory = lived(LifelongMemory(Scope(user="ann")))
     assert {"spatial", "views", "episodic", "profile", "notes"} <= {entry.module for entry in memory.get_all()}
     for entry in memory.get_all():
-        names = {"id", "module", "trust", *(entry.data if isinstance(entry.data, dict) else ())}
+        names = {"id", "module", "kind", "trust", *entry.data, *(("pose",) if entry.pose else ())}
         assert names <= {*FIELDS}
         for name in names:
-            value = getattr(entry, name, None) if name in ("id", "module", "trust") else entry.data[name]
+            value = getattr(entry, name) if name in ("id", "module", "kind", "trust", "pose") else entry.data[name]
             assert entry in memory.get_all(where={name: value})
     for ask in (memory.get_all, lambda where: memory.retrieve("mug", where=where)):
         assert ask(where={"room": "hall"})

@@ -18,7 +18,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope
 from embodied_mem.memory.lifelong import MODULES, LifelongMemory, replay
 from embodied_mem.memory.readers import HOUSEHOLD
-from embodied_mem.memory.recollection import Item, count_tokens, pack
+from embodied_mem.memory.recollection import count_tokens, pack
+from embodied_mem.memory.record import Record
 from embodied_mem.worlds.alfworld.generator import generate
 
 
@@ -58,7 +59,7 @@ def test_every_module_remembers():
     assert best.data["goal"] == episodes()[0].goal.rstrip(".")
     assert memory.task_ids[best.episode] == episodes()[0].task_id
     for item in recollection.items:
-        assert item.sources == () or item.episode in item.sources
+        assert item.sources[-1][:2] == (item.episode, item.step)
         assert item.episode <= memory.episode
         assert item.why
     assert any(item.module == "profile" for item in memory.retrieve("prepare my morning work").items)
@@ -120,12 +121,15 @@ def test_budget_and_explanation(budget):
 
 
 def test_each_module_gets_its_best_item_first():
-    items = [Item(f"spatial fact {i}", "spatial", 0.9, "x") for i in range(20)]
-    items += [Item("a lesson of some length", "semantic", 0.3, "x"), Item("another one", "semantic", 0.2, "x")]
+    items = [Record(f"spatial:{i}", "fact", f"spatial fact {i}", score=0.9) for i in range(20)]
+    items += [
+        Record(f"semantic:{i}", "lesson", text, score=score)
+        for i, (text, score) in enumerate([("a lesson of some length", 0.3), ("another one", 0.2)])
+    ]
     recollection = pack(items, 30)
     assert [item.module for item in recollection.items].count("semantic") == 1
     assert recollection.items[-1].text == "a lesson of some length"
-    same = pack([Item("a", "spatial", 0.5, "x"), Item("a", "semantic", 0.9, "x")])
+    same = pack([Record("spatial:0", "fact", "a", score=0.5), Record("semantic:0", "works", "a", score=0.9)])
     assert [item.module for item in same.items] == ["semantic"]
     assert [entry.reason for entry in same.left_out] == ["another item says the same"]
 
@@ -161,9 +165,9 @@ def test_forgetting_episodes_and_users():
         receipt = memory.forget(episode=gone)
         assert sum(receipt.values()) > 0
         for query in (*(episode.goal for episode in episodes()), "morning work"):
-            assert all(gone not in item.sources for item in memory.retrieve(query).items)
+            assert all(gone != episode for item in memory.retrieve(query).items for episode, *_ in item.sources)
         assert episodes()[gone].task_id.encode() not in memory.state()
-    assert any(2 in item.sources for item in memory.retrieve(episodes()[2].goal).items)
+    assert any(source.episode == 2 for item in memory.retrieve(episodes()[2].goal).items for source in item.sources)
     with pytest.raises(InvalidInputError, match="user: expected one of ann, got 'bob'"):
         memory.forget(user="bob")
     with pytest.raises(InvalidInputError, match="episode: expected 0 to 4, got 5"):

@@ -105,14 +105,14 @@ def test_images_are_kept_by_hash(tmp_path):
         memory.observe("look", images=[picture, Image(array, labels={"camera": "head"})])
         memory.observe("look", facts=[("mug", "on", "table")], images=[Image(b"secret pixels", keep=True)])
         first, second = memory.get_all("views")
-        assert first.data["images"][0]["hash"] == hashlib.sha256(picture.read_bytes()).hexdigest()
-        assert first.data["images"][1]["shape"] == [2, 4, 3]
+        assert first.images[0]["hash"] == hashlib.sha256(picture.read_bytes()).hexdigest()
+        assert first.images[1]["shape"] == [2, 4, 3]
         assert "camera head" in first.text
         assert (b"pixels of a mug" in files_of(folder), b"c2VjcmV0IHBpeGVscw" in files_of(folder)) == (False, True)
         assert memory.forget(object="mug")["views.images"] == 1
         assert b"c2VjcmV0IHBpeGVscw" not in files_of(folder)
-        assert len(memory.get(first.id).data["images"]) == 2
-        assert memory.get(second.id).data["images"] == ()
+        assert len(memory.get(first.id).images) == 2
+        assert memory.get(second.id).images == ()
 
 
 def test_a_killed_memory_holds_what_was_observed(tmp_path):

@@ -32,7 +32,7 @@ def test_every_entry_is_found_by_its_id():
         assert memory.get(entry.id) == entry
         assert memory.history(entry.id)[-1] == entry
         assert entry.sources
-        assert entry.created <= entry.updated
+        assert entry.recorded <= entry.valid_from
     assert memory.get("notes:99") is memory.get("spatial:99") is memory.get("profile:k99") is None
     for wrong in ("notes", "moods:1", 7, "", None):
         with pytest.raises(InvalidInputError, match="id: expected"):
@@ -172,13 +172,13 @@ def test_what_is_left_after_forgetting_is_what_is_restored():
         memory.observe("look", "The old clock ticks.")
         memory.end_task(False)
     clock = next(entry for entry in memory.get_all("notes") if "clock" in entry.text)
-    assert [episode for episode, _ in clock.sources] == [0, 1]
+    assert [episode for episode, *_ in clock.sources] == [0, 1]
     memory.forget(episode=0)
     other = LifelongMemory()
     other.restore(memory.state())
     for query in ("clock", "green door", "who ticks in the hall?"):
         assert memory.retrieve(query) == other.retrieve(query)
-    assert [episode for episode, _ in memory.get(clock.id).sources] == [1]
+    assert [episode for episode, *_ in memory.get(clock.id).sources] == [1]
     memory.update(clock.id, "The old bell rings.")
     assert "clock" not in memory.retrieve("clock", where={"module": "notes"}).render()
     memory.delete(clock.id)

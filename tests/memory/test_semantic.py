@@ -91,7 +91,7 @@ def test_retrieval_prefers_what_the_query_names():
     items = memory.retrieve("put a hot mug in cabinet.", k=6)
     assert any(item.text.startswith("mug: found") for item in items)
     assert any(item.text.startswith("heat works with microwave") for item in items)
-    assert all(item.why and item.sources and item.episode == item.sources[-1] for item in items)
+    assert all(item.why and item.episode == item.sources[-1].episode for item in items)
     assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)
     everything = memory.retrieve("put a hot mug in cabinet.", k=10**6)
     assert everything[:6] == items

@@ -141,7 +141,7 @@ def test_values_that_differ_stay_with_their_times():
     text = memory.retrieve("which medicine do I need at 8?").render()
     assert "medicine A" in text
     assert "medicine B" in text
-    times = [memory.get(receipt.notes[0].id).created for receipt in told]
+    times = [memory.get(receipt.notes[0].id).recorded for receipt in told]
     assert times[0] < times[1]
 
 

@@ -4,7 +4,6 @@ more trusted source said."""
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -211,18 +210,6 @@ def test_the_log_has_it_and_a_folder_opens_with_it(tmp_path):
     assert b'"trust":[[' not in other.spatial.state()
 
 
-def test_notes_of_a_folder_without_levels_have_the_usual_one():
-    memory = at_home()
-    memory.tell("I am vegetarian.")
-    memory.observe("look", "Something hums.")
-    state = memory.notes.state()
-    line = json.loads(state)
-    for note in line["notes"]:
-        del note["trust"]
-    memory.notes.restore(json.dumps(line).encode() + b"\n")
-    assert memory.notes.state() == state
-
-
 @pytest.mark.parametrize("wrong", ["User", "", None, 3, ["user"], "guest"])
 def test_an_unknown_level_is_refused(wrong):
     memory = at_home()
@@ -336,7 +323,7 @@ def test_a_step_has_the_level_of_who_answered_and_the_sensor_comes_first(trust, 
         sensed = memory.retrieve("where is the tea?", where={"trust": "sensor"})
         assert "trash" not in sensed.render()
         quoted = memory.get_all("temporal", where={"trust": trust})
-        assert [entry.data or entry.sources for entry in quoted] == [((0, 2),)]
+        assert [source[:2] for entry in quoted for source in entry.sources] == [(0, 2)]
         state = memory.state()
         memory.store.snapshot()
     with LifelongMemory.open(tmp_path) as again:

@@ -39,10 +39,10 @@ def test_every_item_has_source_step_validity_and_trust():
             entry = memory.get(item.id)
             assert (entry.id, entry.module, entry.trust) == (item.id, item.module, item.trust)
             assert item.episode is not None
-            assert item.episode in {episode for episode, _ in entry.sources}
-            assert any(step is not None for _, step in entry.sources)
-            assert 0 < entry.created <= entry.updated <= memory.time
-            assert entry.ended is None or entry.created <= entry.ended <= memory.time
+            assert item.episode in {episode for episode, *_ in entry.sources}
+            assert any(source.step is not None for source in entry.sources)
+            assert 0 < entry.recorded <= entry.valid_from <= memory.time
+            assert entry.ended is None or entry.recorded <= entry.ended <= memory.time
             seen.add(item.module)
     assert seen == {"spatial", "temporal", "episodic", "semantic", "profile", "notes"}
 
@@ -69,7 +69,7 @@ def test_a_recalled_item_stored_again_is_a_reference(query):
     other.restore(memory.state())
     assert {entry.id: entry for entry in other.get_all()} == after
     other.forget(episode=0)
-    assert all(episode != 0 for entry in other.get_all() for episode, _ in entry.sources)
+    assert all(episode != 0 for entry in other.get_all() for episode, *_ in entry.sources)
 
 
 def test_what_another_says_in_the_same_words_is_no_reference():
@@ -115,11 +115,11 @@ def test_every_reading_method_looks_back():
     assert memory.get(note.id, as_of=then).text == "Ann likes the mug."
     assert memory.get(note.id, as_of=then).labels == {}
     assert memory.get(note.id).text == "Ann likes the cup."
-    assert memory.get(note.id, as_of=note.created - 1) is None
+    assert memory.get(note.id, as_of=note.recorded - 1) is None
     for time in range(memory.time + 1):
         past = memory.get_all(as_of=time)
-        assert {entry.id for entry in past} == {entry.id for entry in memory.get_all() if entry.created <= time}
-        assert all(entry.updated <= time and (entry.ended is None or entry.ended <= time) for entry in past)
+        assert {entry.id for entry in past} == {entry.id for entry in memory.get_all() if entry.recorded <= time}
+        assert all(entry.valid_from <= time and (entry.ended is None or entry.ended <= time) for entry in past)
         for query in QUERIES:
             found = memory.retrieve(query, as_of=time).items
             assert {item.id for item in found} <= {entry.id for entry in past}

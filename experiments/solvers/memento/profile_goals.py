@@ -88,7 +88,7 @@ def told_of(instruction: str, words: PlaceWords, profile: UserProfile | None, me
     patterns, called = [], []
     at_hand = {memory.episode_id for memory in memories}
     for item in profile.recall(instruction, _MOST) if profile is not None else ():
-        alias, told_at_hand = item.data["alias"], at_hand & set(map(str, item.sources))
+        alias, told_at_hand = item.data["alias"], at_hand & {str(source.episode) for source in item.sources}
         if item.data["subtype"] == OBJECT_SEMANTICS:
             called.append(Called(alias, tuple(_thing(name, alias) for name in item.data["things"])))
         elif not told_at_hand and (one := _pattern(item.data, words)) is not None:

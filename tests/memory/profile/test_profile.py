@@ -104,7 +104,7 @@ def test_breakfast_as_a_graph():
 def test_a_query_finds_what_it_refers_to(query):
     items = told().retrieve(query)
     assert items[0].episode == QUERIES[query]
-    assert items[0].sources == (QUERIES[query],)
+    assert [source.episode for source in items[0].sources] == [QUERIES[query]]
     assert "similar to" in items[0].why
     assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)
 
@@ -170,7 +170,8 @@ def test_updates():
     profile.tell(TOLD[2], episode=9, step=4, time=20)  # said again: a reference, no copy
     assert len(profile.nodes()) == count
     item = profile.retrieve("breakfast")[0]
-    assert (item.sources, item.episode, item.step) == ((2, 9), 9, 4)
+    assert (item.episode, item.step) == (9, 4)
+    assert {source.episode for source in item.sources} == {2, 9}
 
     profile.tell("breakfast: bread on the plate, cup next to the plate", episode=10, step=0, time=21)
     item = profile.retrieve("breakfast")[0]
@@ -223,7 +224,7 @@ def test_a_writer_and_its_failures():
     for number in range(1, 6):
         profile.tell(TOLD[3], episode=number, step=0, time=number)
     assert (writer.calls, writer.malformed) == (6, 5)
-    assert profile.retrieve("favourite cup")[0].sources == (1, 2, 3, 4, 5)  # by rules
+    assert {source.episode for source in profile.retrieve("favourite cup")[0].sources} == {1, 2, 3, 4, 5}  # by rules
     replayed = UserProfile()
     for event in events:
         replayed.apply(json.loads(json.dumps(event)))
@@ -251,7 +252,7 @@ def test_replay_state_and_forgetting(script, cut, data):
 
     gone = data.draw(st.integers(0, 8))
     profile.remove(Selector(episode=gone))
-    assert all(gone not in item.sources for query in QUERIES for item in profile.retrieve(query))
+    assert all(gone != one.episode for query in QUERIES for item in profile.retrieve(query) for one in item.sources)
     assert all([gone, 0] not in edge["sources"] for edge in profile.edges(ended=True))
     word = data.draw(st.sampled_from(["jug", "mug", "cup", "lamp", "bread", "plate", "couch"]))
     profile.remove(Selector(object=word))

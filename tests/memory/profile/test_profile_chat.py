@@ -49,7 +49,7 @@ def told(*answers, texts=("Tea at five.", "At five o'clock, milk too.")):
 
 
 def texts_of(profile) -> list[str]:
-    return [profile.text_of(node["id"]) for node in profile.nodes() if node["type"] == "knowledge"]
+    return [record.text for record in profile.records()]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def told(memory: LifelongMemory) -> str:
 
 
 def texts(memory: LifelongMemory, id: str) -> list[tuple[str, int, int | None]]:
-    return [(one.text.partition("(")[2].rstrip(")"), one.created, one.ended) for one in memory.history(id)]
+    return [(one.text.partition("(")[2].rstrip(")"), one.valid_from, one.ended) for one in memory.history(id)]
 
 
 def test_history_and_looking_back_show_the_earlier_values(tmp_path):
@@ -29,7 +29,7 @@ def test_history_and_looking_back_show_the_earlier_values(tmp_path):
         copy = LifelongMemory(Scope(user="ann"))
         copy.import_(again.export())
         for memory in (again, again.fork(), copy):
-            assert texts(memory, id) == [("green", 1, 2), ("blue", 2, 3), ("red", 1, None)]
+            assert texts(memory, id) == [("green", 1, 2), ("blue", 2, 3), ("red", 3, None)]
             assert [len(one.sources) for one in memory.history(id)] == [1, 1, 1]
             for time, colour in enumerate(COLOURS, 1):
                 then = memory.get(id, as_of=time)
@@ -46,7 +46,7 @@ def test_each_version_has_its_source():
         memory.end_task(True)
     (entry,) = memory.get_all("profile")
     first, now = memory.history(entry.id)
-    assert (first.sources, now.sources) == (((0, 0),), ((0, 0), (1, 0)))
+    assert [[source[:2] for source in one.sources] for one in (first, now)] == [[(0, 0)], [(0, 0), (1, 0)]]
     memory.forget(episode=0)
     (entry,) = memory.get_all("profile")
     assert [one.text for one in memory.history(entry.id)] == ["My favorite color: color (blue)"]
@@ -65,7 +65,7 @@ def test_the_same_again_is_no_version_and_what_ended_is_one():
     memory.tell("I don't like oat milk anymore.")
     ended = memory.time
     memory.tell("I like oat milk.")
-    assert [(one.created, one.ended) for one in memory.history(id)] == [(began, ended), (began, None)]
+    assert [(one.valid_from, one.ended) for one in memory.history(id)] == [(began, ended), (memory.time, None)]
 
 
 @pytest.mark.parametrize("forgotten", ["green", "color"])

@@ -74,7 +74,7 @@ def test_a_week_of_a_robot(tmp_path, seed):
             where = next(((s.place, s.receptacle) for s in found if s.name == thing and s.current), None)
             if where is not None and where[1] != "agent":
                 items = [i for i in memory.retrieve(f"where is the {thing}?", k=20).items if i.module == "spatial"]
-                said = [item.text for item in items if item.data[0] == thing and item.data[1] == "on"]
+                said = [item.text for item in items if item.fact[0] == thing and item.fact[1] == "on"]
                 assert len(said) == 1
                 assert f"{thing} is on {where[1]}" in said[0]
                 assert said[0].endswith(f"(in {where[0]})") == (where[0] != memory.place)

@@ -12,7 +12,7 @@ the order of the room's text.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embodied_mem.agents.planner_critic.interfaces import Situation
@@ -35,11 +35,11 @@ class SearchPrior:
         self._receptacles = AlfworldBeliefs.of(situation).receptacles
         self._room = Counter(map(type_of, self._receptacles))
 
-    def _wins_here(self) -> Iterator[dict[str, Any]]:
+    def _wins_here(self) -> Iterator[Mapping[str, Any]]:
         """Data of the tasks won in this very room that were retrieved, best first."""
         recollection, memory = self._situation.recollection, self._situation.memory
         for item in recollection.items if recollection is not None else ():
-            if item.module == "episodic" and memory.place and item.data["place"] == memory.place and item.data["won"]:
+            if item.module == "episodic" and memory.place and item.place == memory.place and item.data["won"]:
                 yield item.data
 
     def named(self, kind: str) -> list[tuple[str, str]]:

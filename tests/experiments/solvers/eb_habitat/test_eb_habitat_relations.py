@@ -151,7 +151,7 @@ def test_a_first_reading_wins_by_relations_and_not_without_them():
 
 def test_memory_keeps_relations_as_facts():
     _, agent = play("Move a cup to the sofa.", relations=True)
-    told = {item.data for item in agent.memory.spatial.retrieve("What is left of the black table?")}
+    told = {item.fact for item in agent.memory.spatial.retrieve("What is left of the black table?")}
     assert ("sofa", "left of", "black table") in told
     assert ("sofa", "next to", "black table") in told
 
