@@ -688,7 +688,7 @@ class UserProfile(RecordMemory):
         return [item._replace(text=texts.get(item.number, item.text)) for item in found]
 
     def numbers(self) -> list[str]:
-        return [node["id"] for node in self._graph.of_type("knowledge")]
+        return list(self._graph.known)
 
     def record(self, number: str) -> Record:
         sources = dict.fromkeys(tuple(row) for edge in self._graph.known[number] for row in edge.sources)
