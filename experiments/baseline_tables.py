@@ -88,16 +88,16 @@ def agents_table(data: dict[str, Any], source: str) -> str:
     )
 
 
-def again_table(data: dict[str, Any], source: str) -> str:
+def repeated_table(data: dict[str, Any], source: str) -> str:
     """The same on the subsets of a world: success and steps of each run; differences are to the agent's first run."""
     head = ["agent", "run"]
-    for subset in data["again"]:
+    for subset in data["repeated_trials"]:
         head += [f"{subset}: success", "against the first run, paired", "steps"]
     rows = []
-    for name, runs in next(iter(data["again"].values())).items():
+    for name, runs in next(iter(data["repeated_trials"].values())).items():
         for number in range(len(runs[:_RUNS])):
             cells = [name, str(number + 1)]
-            for row in (subset[name][number] for subset in data["again"].values()):
+            for row in (subset[name][number] for subset in data["repeated_trials"].values()):
                 against = difference(row.get("success_difference_to_first_run"))
                 cells += [rate(row["success"], row["interval"]), against, f"{row['steps']:.1f}"]
             rows.append(cells)
@@ -157,8 +157,8 @@ def _against(row: dict[tuple[str, int], bool], other: dict[tuple[str, int], bool
 BASELINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "baseline_recall": recall_table,
     "baseline_agents": agents_table,
-    "baseline_agents_eb_alfred": again_table,
-    "baseline_agents_eb_habitat": again_table,
+    "baseline_agents_eb_alfred": repeated_table,
+    "baseline_agents_eb_habitat": repeated_table,
     "baselines_alfworld": deliveries_table,
     "baselines_alfworld_read": deliveries_table,
 }

@@ -223,7 +223,7 @@ def training_seeds_table(read: Callable[[str], Any], name: str) -> str:
     return markdown(head, rows, f"{games}; {reports[0]['machine']}; scored at commits {commits}")
 
 
-def life_table(data: dict[str, Any], source: str) -> str:
+def online_bank_table(data: dict[str, Any], source: str) -> str:
     """Success over a life, in windows of tasks."""
     size, first = data["settings"]["window"], next(iter(data["rows"].values()))
     ends = [min((i + 1) * size, data["settings"]["num_tasks"]) for i in range(len(first["windows"]))]
@@ -282,7 +282,7 @@ STUDIES = {
     "soft_budget": soft_budget_table,
     "soft_budget_procedures": soft_budget_table,
     "soft_probe": soft_probe_table,
-    "life": life_table,
+    "online_bank": online_bank_table,
     "alfworld_judging_seed0": controls_table,
     "alfworld_qwen15": served_table,
     "alfworld_qwen05": served_table,

@@ -260,12 +260,12 @@ def planner_benchmark(world: str, name: str = "") -> str:
     return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, {played}; {_source(data)}"
 
 
-def twice(world: str) -> str:
-    """Tasks played twice in homes that are lived in."""
-    if not (data := _read(f"{world}_twice")):
+def revisited(world: str) -> str:
+    """Show tasks that are played again in homes that an agent knows."""
+    if not (data := _read(f"{world}_revisited")):
         return NOT_RUN
-    shown, limit = load(world, "benchmark").table(data), data["config"]["twice"]
-    tasks = max(row["tasks"] for rows in data["twice"].values() for row in rows.values())
+    shown, limit = load(world, "benchmark").table(data), data["config"]["revisit"]
+    tasks = max(row["tasks"] for rows in data["revisited_home"].values() for row in rows.values())
     return f"{shown}\n\n{tasks} tasks a subset, at most {limit} steps, nothing is drawn; {_source(data)}"
 
 
@@ -461,8 +461,8 @@ TABLES = {
     "eb_alfred": eb_alfred,
     "eb_habitat": eb_habitat,
     "eb_habitat_relations": eb_habitat_relations,
-    "eb_alfred_twice": lambda: twice("eb_alfred"),
-    "eb_habitat_twice": lambda: twice("eb_habitat"),
+    "eb_alfred_revisited": lambda: revisited("eb_alfred"),
+    "eb_habitat_revisited": lambda: revisited("eb_habitat"),
     "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
     "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
     "quick_start": quick_start,

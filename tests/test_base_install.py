@@ -85,7 +85,7 @@ def test_rules_are_played(tasks, tmp_path):
         tasks,
         "--num_tasks",
         "2",
-        "--runs",
+        "--repeat",
         "1",
         "--max_steps",
         "5",

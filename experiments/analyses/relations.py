@@ -17,10 +17,10 @@ import statistics
 import sys
 from typing import Any
 
-from embodied_mem.evaluation.benchmarks.planner import AGENTS, play, remember
 from embodied_mem.evaluation.intervals import success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.progress import Progress
+from experiments.solvers.embodiedbench import AGENTS, play, remember
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 

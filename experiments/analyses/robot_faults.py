@@ -24,13 +24,13 @@ from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.robot.mistakes import KINDS, Mistakes
 from embodied_mem.agents.robot.runner import Limits, Run, Runner
 from embodied_mem.agents.robot.simulated import Faults, Roles, SimulatedRobot
-from embodied_mem.evaluation.benchmarks.planner import AGENTS
 from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
 from embodied_mem.worlds.alfworld.generator import generate
+from experiments.solvers.embodiedbench import AGENTS
 
 ROLES = Roles(take="take", put="put", open="open", go="go_to")
 FAULTS = Faults(grasp=0.15, slip=0.05, stuck=0.15, wrong=0.05, blind=0.1, late=0.05)

@@ -38,7 +38,7 @@ def test_report_and_table(tmp_path, capsys):
 
 
 def test_lives_share_the_tasks():
-    report = main(["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "--lives", "3", "--runs", "1"])
+    report = main(["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "--lives", "3", "--repeat", "1"])
     assert len({episode.task for episode in episodes_of(report)}) == len(episodes_of(report)) == 8
 
 

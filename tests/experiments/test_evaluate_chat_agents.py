@@ -58,7 +58,7 @@ def score(arguments, path, capsys):
 
 
 def test_alfworld(tmp_path, capsys):
-    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--runs", "1"]
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--repeat", "1"]
     report, requests = score(["--config=alfworld", "--agents", "chat_planner_critic", *few], tmp_path, capsys)
     assert report["planner"] == "tiny"
     assert {episode.agent for episode in episodes_of(report)} == {"chat_planner_critic"}
@@ -109,7 +109,7 @@ def test_what_is_missing_is_said():
 
 def test_a_real_model_plays_and_is_replayed(chat_server, tmp_path):
     """SmolLM2 by llama.cpp, whatever it scores."""
-    few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "1", "--runs", "1", "--model", "smollm2"]
+    few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "1", "--repeat", "1", "--model", "smollm2"]
     record = ["--agents", "chat_planner_critic", *few, "--record", str(tmp_path / "calls.jsonl")]
     report = main([*record, "--server", f"{chat_server}/v1"])
     assert report["usage"]["calls"] >= 3

@@ -9,11 +9,11 @@ import types
 import pytest
 
 from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_of
-from embodied_mem.evaluation.benchmarks.planner import NOTE, episode_of, rows_of, table
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.registry import load as part
 from embodied_mem.types import Episode, Step
 from experiments.evaluate import main
+from experiments.solvers.embodiedbench import NOTE, episode_of, rows_of, table
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_trace_has_every_step_and_changes_nothing(arguments, tmp_path):
 
 
 def test_a_stopped_command_goes_on(arguments, monkeypatch, tmp_path):
-    from embodied_mem.evaluation.benchmarks import planner
+    from experiments.solvers import embodiedbench as planner
 
     whole = main(arguments)
     played = []
@@ -124,9 +124,9 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     from embodied_mem.agents import rollout as player
     from embodied_mem.agents.deliveries import Delivered
     from embodied_mem.agents.rollout import Trajectory
-    from embodied_mem.evaluation.benchmarks import delivery
     from embodied_mem.training import bundle as weights
     from experiments.configs import load
+    from experiments.solvers import embodiedbench as delivery
 
     calls = []
 

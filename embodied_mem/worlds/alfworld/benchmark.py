@@ -52,8 +52,8 @@ from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAge
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option, trace_option
-from embodied_mem.evaluation.benchmarks import lifelong
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import (
@@ -139,14 +139,14 @@ class AlfworldConfig(ChatOptions):
         kind=output_folder,
     )
     trace: pathlib.Path | None = trace_option("what this command plays")
-    runs: int = option(2, "of agents: how often the tasks are played")
+    repeat: int = option(2, "of agents: how often the tasks are played")
     lives: int = option(1, "of agents: robots that share the tasks, each with its own memory, in lockstep")
     seed: int = option(0, "of agents: order of the tasks, and generated games")
     grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
 
     def __post_init__(self) -> None:
         for name, least in (
-            ("runs", 1),
+            ("repeat", 1),
             ("lives", 1),
             ("max_steps", 0),
             ("num_tasks", 0),
@@ -203,7 +203,7 @@ class AlfworldBenchmark:
         if "deliveries" in report:
             return rows_table(report["deliveries"])
         count, source, steps = (report[key] for key in ("num_tasks", "tasks", "max_steps"))
-        return f"{lifelong.table(report['agents'])}\n\n{count} tasks ({source}), at most {steps} steps."
+        return f"{task_sequence.table(report['agents'])}\n\n{count} tasks ({source}), at most {steps} steps."
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """As `Benchmark.line`."""
@@ -389,18 +389,18 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
     rows = {row_of(name, model): name for name in config.agents}
     with open_trace(config.trace) as trace:
-        played = lifelong.play(
+        played = task_sequence.play(
             [*rows], make_envs, lambda row: traced(make_agent(rows[row]), trace, row),
-            num_tasks=len(games), runs=config.runs, lives=config.lives,
+            num_tasks=len(games), runs=config.repeat, lives=config.lives,
         )  # fmt: skip
     world = make_envs(1)
-    episodes = lifelong.episodes_of(played, [world.task_id(index) for index in range(len(games))])
+    episodes = task_sequence.episodes_of(played, [world.task_id(index) for index in range(len(games))])
     settings: dict[str, Any] = {
-        "seed": config.seed, "lives": config.lives, "runs": config.runs, "max_steps": max_steps,
+        "seed": config.seed, "lives": config.lives, "repeat": config.repeat, "max_steps": max_steps,
         "grammar": config.grammar,
     }  # fmt: skip
     report = {
-        "agents": lifelong.rows_of(played),
+        "agents": task_sequence.rows_of(played),
         "num_tasks": len(games),
         **manifest(
             tasks=source, **settings, planner=model.name if model else "rules",

@@ -6,8 +6,8 @@ from typing import Any
 
 from embodied_mem.evaluation.benchmark import Published
 from embodied_mem.evaluation.benchmark import embodiedbench_row as _row
-from embodied_mem.evaluation.benchmarks.planner import PlannerBenchmark
 from embodied_mem.worlds.eb_alfred.env import load_tasks
+from experiments.solvers.embodiedbench import PlannerBenchmark
 
 from .hidden import HiddenThings
 

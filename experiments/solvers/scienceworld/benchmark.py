@@ -27,7 +27,6 @@ from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_by, episodes_data, option, trace_option
-from embodied_mem.evaluation.benchmarks.planner import cost_cells
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, write_result
@@ -38,6 +37,7 @@ from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator, game_names, official_variations
 from embodied_mem.worlds.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, outcome_of
 from embodied_mem.worlds.scienceworld.recordings import spread
+from experiments.solvers.embodiedbench import cost_cells
 
 from .agents import AGENTS, NO_MEMORY, OWN
 

@@ -8,7 +8,7 @@ from told_chat import ToldChat
 from embodied_mem import envs
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.benchmarks import lifelong
+from embodied_mem.evaluation import task_sequence
 from embodied_mem.registry import load, names
 from embodied_mem.worlds.alfworld.experts import ObservingExpert
 from embodied_mem.worlds.alfworld.generator import generate
@@ -106,7 +106,7 @@ def test_voyager_does_without_a_skill_that_does_not_fit():
 def test_voyager_plays_short_goals_first():
     goals = ["put a hot egg in fridge.", "put a pen in desk.", "put some egg on desk."]
     assert Voyager.curriculum(goals) == [1, 2, 0]
-    played = lifelong.play(
+    played = task_sequence.play(
         ["voyager"], lambda count: world(num_envs=count), lambda name: Voyager(player()), num_tasks=6, runs=1, lives=1
     )
     [outcomes] = played["voyager"]

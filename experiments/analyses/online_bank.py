@@ -1,13 +1,14 @@
 """Learning over a life: a bank that starts empty and holds the agent's own successes and losses; forgetting on the way.
 
-    python experiments/analyses/life.py --weights experiments/weights/habits
-    python experiments/analyses/life.py --lives 2 --num_tasks 40 --deliveries none compiled --out runs/life.json
+    python experiments/analyses/online_bank.py --weights experiments/weights/habits
+    python experiments/analyses/online_bank.py --lives 2 --num_tasks 40 --out runs/bank.json
 
 Each life has a home of its own (or --homes) that no training game is of, and plays so many of its games in order; lives
 go side by side. Half-way through, each life is lived on twice: with its bank, and with --forget of it drawn and gone.
 `teacher` is the guidance of the rule teacher from banks filled in the same way, carried out by the executor: what a
-compiler could reach. What a loss leaves behind: see `embodied_mem/evaluation/benchmarks/life.py`. Writes one JSON file
-and ends with one JSON line.
+compiler could reach. A success is remembered as everywhere. Of a loss it is remembered where things of the goal's kind
+were taken from, and nothing if none was found: the models have never read that a thing was somewhere not. Writes one
+JSON file and ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -17,14 +18,117 @@ import dataclasses
 import functools
 import json
 import pathlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embodied_mem.agents.rollout import Bank, Envs, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.command import Models, output_file, run
+from embodied_mem.evaluation.intervals import wilson
+from embodied_mem.memory import MemoryBank
+from embodied_mem.memory.bank import OBJECT_WEIGHT
+from embodied_mem.memory.readers import DEFAULT, Reader
+from embodied_mem.types import Episode
+
+if TYPE_CHECKING:
+    from embodied_mem.agents.deliveries import Delivery
+    from embodied_mem.compiler.prompts import Shown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DELIVERIES = ("none", "compiled", "teacher")
+
+
+def learned_from(episode: Episode, reader: Reader = DEFAULT) -> str:
+    """What a lost episode tells of the world: where things of the goal's kind were; empty if none was found."""
+    kind, places = reader.goal_object(episode.goal), dict[str, str]()
+    for _, what, name, place in reader.events(episode):
+        if what == "take" and kind and name.rstrip("0123456789 ") == kind:
+            places.setdefault(name, place)
+    found = [f"{name} was in {place}" for name, place in places.items()]
+    return "; ".join([*found, f"{len(episode.steps)} steps"]) if found else ""
+
+
+def remember(bank: MemoryBank, episode: Episode) -> None:
+    """Adds what an episode taught, if it taught something."""
+    if episode.won:
+        bank.add(episode)
+    elif told := learned_from(episode, bank.reader):
+        bank.add(episode, told)
+
+
+def forgotten(bank: MemoryBank, share: float, seed: int) -> MemoryBank:
+    """A bank without that share of the records of `bank`, drawn by the seed."""
+    records = bank.records
+    kept = np.sort(np.random.default_rng(seed).permutation(len(records))[round(share * len(records)) :])
+    left = MemoryBank(bank.embedder, object_weight=bank.object_weight, task_key=bank.task_key, lost=True)
+    left.add_many([records[i][0] for i in kept], [records[i][1] for i in kept])
+    return left
+
+
+def windows(won: np.ndarray, size: int) -> list[dict[str, Any]]:
+    """Success of bool[tasks, lives] in windows of so many tasks, with its interval over tasks of all lives."""
+    rows = []
+    for first in range(0, len(won), size):
+        part = won[first : first + size]
+        success = float(part.mean())
+        interval = list(wilson(success, part.size))
+        rows.append({"tasks": [first + 1, first + len(part)], "success": success, "interval": interval})
+    return rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Lives:
+    """Lives side by side, of the same number of tasks.
+
+    Attributes:
+        envs: with a row per life.
+        orders: task indices int[tasks, lives], the tasks of each life in order.
+        top_k, shown: as the models were trained with.
+        view: what is retrieved from, made of a bank.
+        object_weight: of the banks.
+    """
+
+    envs: Envs
+    orders: np.ndarray
+    top_k: int
+    shown: Shown
+    view: Callable[[MemoryBank], Bank]
+    object_weight: float = OBJECT_WEIGHT
+
+    def empty(self) -> list[MemoryBank]:
+        """A bank for each life, with nothing in it."""
+        return [MemoryBank(object_weight=self.object_weight, lost=True) for _ in range(self.orders.shape[1])]
+
+    def play(
+        self,
+        executor: Any,
+        delivery: Delivery,
+        banks: Sequence[MemoryBank],
+        *,
+        first: int,
+        last: int,
+        seed: int,
+        on_task: Callable[[np.ndarray], None] | None = None,
+    ) -> np.ndarray:
+        """Success bool[last - first, lives] of the tasks from `first` to before `last`; `banks` grow by them.
+
+        `on_task` is called with the successes of all lives in each task.
+        """
+        views = [self.view(bank) for bank in banks]
+        won = []
+        for tasks in self.orders[first:last]:
+            played = play(
+                self.envs, executor, delivery, views, tasks=tasks.tolist(), seeds=[seed] * len(banks),
+                top_k=self.top_k, shown=self.shown,
+            )  # fmt: skip
+            for bank, trajectory in zip(banks, played, strict=True):
+                remember(bank, trajectory.episode)
+            won.append([trajectory.won for trajectory in played])
+            if on_task:
+                on_task(np.array(won[-1]))
+        return np.array(won, bool).reshape(last - first, len(banks))
 
 
 def main() -> None:
@@ -38,13 +142,11 @@ def main() -> None:
     parser.add_argument("--forget", type=float, default=0.5, help="share of the bank that is gone after half the tasks")
     parser.add_argument("--temperature", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0, help="of the play and of what is forgotten")
-    parser.add_argument("--out", type=output_file, default=ROOT / "experiments/results/life.json")
+    parser.add_argument("--out", type=output_file, default=ROOT / "experiments/results/online_bank.json")
     options = parser.parse_args()
 
-    from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, windows
     from embodied_mem.evaluation.controls import Setting, under
     from embodied_mem.evaluation.report import manifest, write_result
-    from embodied_mem.memory import MemoryBank
     from embodied_mem.memory.bank_settings import BankView
     from embodied_mem.models.host import keep_freed_memory
     from embodied_mem.progress import Progress

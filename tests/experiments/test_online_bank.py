@@ -9,13 +9,13 @@ import pytest
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.benchmarks.life import Lives, forgotten, learned_from, remember, windows
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.wording.follower import Follower
+from experiments.analyses.online_bank import Lives, forgotten, learned_from, remember, windows
 
 ROOM = "Looking quickly around you, you see a desk 1, a shelf 1, and a shelf 2.\n\nYour task is to: put a mug in desk."
 LOST = Episode(

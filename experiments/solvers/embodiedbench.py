@@ -9,8 +9,8 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --agents full no_memory --num_tasks 10
     --agents first_reading ends_itself                                   # agents that stop by themselves
     --agents --deliveries none static compiled --weights RUN/weights     # deliveries alone, by models
-    --twice 15                                                           # in homes that are lived in (`twice`)
-    --runs 3 --max_steps 15 --agents full reflexion voyager cradle       # tasks again, memory kept (`again`)
+    --revisit 15                                                         # in homes that are lived in
+    --repeat 3 --max_steps 15 --agents full reflexion voyager cradle     # tasks again, memory kept
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
@@ -27,17 +27,19 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from embodied_mem import envs
+from embodied_mem import envs, registry
 from embodied_mem.agents.deliveries import delivery_names
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.planner_critic.beliefs import in_home
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.rollout import Played, rollout
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import (
     AgentNumbers,
     EpisodeResult,
@@ -49,19 +51,30 @@ from embodied_mem.evaluation.benchmark import (
 )
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
-from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option
+from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.noaction import withheld_of, withheld_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
-from embodied_mem.evaluation.tables import markdown, rate
+from embodied_mem.evaluation.tables import difference, markdown, rate
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load, names
 
+if TYPE_CHECKING:
+    from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.training.teachers.lesson import TaskSource
+
+
 DESCRIPTION = __doc__
+
+
 FIRST, FIRST_BLANK = PlannerCriticConfig(retries=False), PlannerCriticConfig(retries=False, long_term=False)
+
+
 AGENTS = {
     **ABLATIONS,
     "no_memory": PlannerCriticConfig(spatial=False, long_term=False),
@@ -72,8 +85,12 @@ AGENTS = {
 }
 """The agent by rules, its ablations, and one that has the last three answers and no other memory, all of which try
 other readings of the instruction until the episode ends; then those that carry out the first they can, and stop."""
+
+
 UNTOLD = frozenset(("ends_itself", "ends_itself_no_long_term"))
 """Agents whose episodes go on when the goal holds, so that the end is theirs to see; the goal has to hold at it."""
+
+
 LABELS = {
     "full": "retries until the episode ends",
     "no_critic": "retries, without critic",
@@ -86,7 +103,11 @@ LABELS = {
     "ends_itself_no_long_term": "first reading, ends it itself, without long-term memory",
 }
 """The agents in tables."""
+
+
 _CONFIGS = {**AGENTS, CHAT_AGENT: ABLATIONS["full"]}
+
+
 NOTE = (
     "The native world is symbolic: no images, no physics, and a text names what is in view. The papers' agents see "
     "images in the real simulators, so their figures are beside these for orientation and are no comparison."
@@ -99,7 +120,7 @@ class PlannerConfig(ChatOptions):
 
     Attributes:
         world: id of the environment.
-        agents: of `AGENTS`, or `chat_planner_critic`; with `runs` those of other papers, too.
+        agents: of `AGENTS`, or `chat_planner_critic`; with `repeat` those of other papers, too.
         subsets: that are scored; empty takes all at hand.
         deliveries: of memory, by the models in `weights`.
         weights: folder with models that read ALFWorld's texts.
@@ -109,8 +130,8 @@ class PlannerConfig(ChatOptions):
         training_tasks: that memory is made of; 0 takes all.
         num_tasks: of each subset; 0 takes all.
         trace: JSON lines of every step, for `embodied-mem view`.
-        twice: steps of an episode in homes that are lived in (`twice`); 0 plays the rest and not that.
-        runs: how often agents play a subset without clearing memory (`again`); 0 plays the rest and not that.
+        revisit: steps of an episode in homes that an agent knows (`play_revisited`); 0 plays the rest and not that.
+        repeat: times that agents play a subset, memory kept (`play_repeated`); 0 plays the rest and not that.
         max_steps: of an episode then.
     """
 
@@ -131,18 +152,16 @@ class PlannerConfig(ChatOptions):
     training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
     num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
     trace: pathlib.Path | None = trace_option("what is played now")
-    twice: int = option(
-        0, "plays tasks twice in homes that are lived in, in so many steps, and nothing else; 0 does not"
-    )
-    runs: int = option(0, "plays agents so often without clearing memory, and nothing else; 0 does not")
-    max_steps: int = option(15, "of an episode, with --runs")
+    revisit: int = option(0, "plays each task again in its home, in so many steps, and nothing else; 0 does not")
+    repeat: int = option(0, "plays agents so often with memory kept, and nothing else; 0 does not")
+    max_steps: int = option(15, "of an episode, with --repeat")
 
     def __post_init__(self) -> None:
         theirs = [name for name in self.agents if name not in _CONFIGS]
-        if theirs and not self.runs:
-            raise InvalidInputError(f"--agents {theirs[0]}: expected --runs >= 1, got {self.runs}")
-        if self.runs and (self.deliveries or self.twice or CHAT_AGENT in self.agents):
-            raise InvalidInputError(f"--runs: expected no --deliveries, --twice or {CHAT_AGENT} beside it")
+        if theirs and not self.repeat:
+            raise InvalidInputError(f"--agents {theirs[0]}: expected --repeat >= 1, got {self.repeat}")
+        if self.repeat and (self.deliveries or self.revisit or CHAT_AGENT in self.agents):
+            raise InvalidInputError(f"--repeat: expected no --deliveries, --revisit or {CHAT_AGENT} beside it")
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -187,14 +206,10 @@ class PlannerBenchmark:
         """As `Benchmark.evaluate`."""
         started = time.perf_counter()
         facts = manifest(config=chosen_by(config), planner="rules", note=NOTE)
-        if config.twice:
-            from .twice import evaluate_twice  # which plays by this module
-
-            return evaluate_twice(self, config, facts, result)
-        if config.runs:
-            from .again import evaluate_again
-
-            return evaluate_again(self, config, facts, result)
+        if config.revisit:
+            return evaluate_revisited(self, config, facts, result)
+        if config.repeat:
+            return evaluate_repeated(self, config, facts, result)
         shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
         with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
@@ -217,19 +232,15 @@ class PlannerBenchmark:
 
     def table(self, report: Mapping[str, Any]) -> str:
         """As `Benchmark.table`; the cost of a step is that of deciding alone."""
-        if "twice" in report:
-            from .twice import table as table_twice
-
-            return table_twice(report["twice"])
-        if "again" in report:
-            from .again import table as table_again
-
-            return table_again(report["again"])
+        if "revisited_home" in report:
+            return revisited_table(report["revisited_home"])
+        if "repeated_trials" in report:
+            return repeated_table(report["repeated_trials"])
         return table(report["subsets"], self.published)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """As `Benchmark.line`."""
-        rows = next(report[key] for key in ("subsets", "twice", "again") if key in report)
+        rows = next(report[key] for key in ("subsets", "revisited_home", "repeated_trials") if key in report)
         return {"world": self.world, "subsets": rows}
 
     def agent(
@@ -313,8 +324,6 @@ def play_all(
         if (numbers := [number for number, task in enumerate(tasks) if is_left(name, subset, task)])
     }
     if open_parts:
-        from embodied_mem.evaluation.benchmarks.delivery import play_deliveries
-
         play_deliveries(
             config.world, models, open_parts, subsets, settings=config.settings, training_tasks=config.training_tasks,
             seeds=config.seeds, temperature=config.temperature,
@@ -462,3 +471,322 @@ def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequen
             cells += ["-" if value is None else f"{value:g} %" for value in values] + ["-"]
         lines.append([*cells, "-", "-"])
     return markdown(head, lines)
+
+
+#
+# ---- Deliveries of memory --------------------------------------------------------------------------------------------
+#
+
+
+BATCH = 25
+"""Tasks in lockstep, with all seeds of each."""
+
+
+def source_of(world: str) -> TaskSource:
+    """A world's tasks to be trained on and their teacher."""
+    from embodied_mem.training.config import WorldConfig
+    from embodied_mem.training.tasks import sources_of
+
+    [source] = sources_of(WorldConfig(name=world, train="train", valid="held_out"), seed=0)
+    return source
+
+
+def bank_of(world: str, num_tasks: int = 0) -> MemoryBank:
+    """The memory bank of the rule teacher's successes on the first `num_tasks` training tasks of a world; 0: all."""
+    from embodied_mem.training import tasks
+    from embodied_mem.training.tasks import TEACHER_STEPS
+
+    source = source_of(world)
+    training = [task for side in source.sides() for task in side][: num_tasks or None]
+    envs = source.envs(training, num_envs=min(16, len(training)), max_steps=TEACHER_STEPS)
+    return tasks.bank_of(envs, len(training), lambda task: source.teacher(), seed=0, task_key=source.task_key)
+
+
+def play_deliveries(
+    world: str,
+    models: Models,
+    left: Mapping[tuple[str, str], Sequence[int]],
+    subsets: Mapping[str, Sequence[Any]],
+    *,
+    settings: Mapping[str, Setting],
+    training_tasks: int,
+    seeds: Sequence[int],
+    temperature: float,
+    on_episode: Callable[[str, str, Any, int, AgentNumbers], None],
+    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
+) -> None:
+    """Plays tasks with each delivery, once per seed.
+
+    What is random in an episode depends on seed and number of the task in its subset, so it does not matter which tasks
+    are left.
+
+    Args:
+        world: one with a text adapter.
+        models: that act and compile.
+        left: (name of a row, subset) -> numbers of the tasks that it is to play.
+        subsets: name -> tasks.
+        settings: name of a row -> delivery and controls.
+        training_tasks: that the memory bank is made of; 0 takes all.
+        seeds: of the episodes.
+        temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
+        on_episode: gets row, subset, task, seed, and the episode's numbers.
+        on_played: gets row, trajectory and the compiler.
+
+    Raises:
+        InvalidInputError: models of ScienceWorld, which do not read this wording.
+    """
+    from embodied_mem.models.host import keep_freed_memory
+
+    keep_freed_memory()
+    from embodied_mem.agents.rollout import play
+    from embodied_mem.evaluation.score import numbers_of, refuse_weights
+    from embodied_mem.progress import Progress
+
+    bundle = models.load()
+    if bundle.config.world.name == "scienceworld":
+        refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
+    memory, bank, num_envs = bundle.config.memory, bank_of(world, training_tasks), BATCH * len(seeds)
+    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(num_envs,))
+    worlds = {subset: source_of(world).envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
+    teacher, tokenizer = source_of(world).teacher, compiler.tokenizer if compiler else None
+    for (name, subset), numbers in left.items():
+        delivery, view, acting = under(
+            settings[name], executor, compiler, bank, source=source_of(world),
+            numbered=memory.numbered, newest_first=memory.newest_first,
+        )  # fmt: skip
+        with Progress(f"{name}: {subset}", len(numbers), unit="task") as progress:
+            for first in range(0, len(numbers), BATCH):
+                part = numbers[first : first + BATCH]
+                pairs = [(number, seed) for number in part for seed in seeds]
+                envs, wins = worlds[subset], 0
+                played = play(
+                    envs, acting, delivery, view,
+                    tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
+                    top_k=memory.top_k, shown=memory.shown,
+                )  # fmt: skip
+                for (number, seed), (won, share, steps), trajectory in zip(pairs, envs.outcomes(), played):
+                    one = numbers_of(trajectory, teacher, tokenizer)
+                    row = AgentNumbers(int(won), share, steps, 0, 0, one.tokens, one.milliseconds, one.more)
+                    on_episode(name, subset, subsets[subset][number], seed, row)
+                    if on_played:
+                        on_played(name, trajectory, compiler)
+                    wins += won
+                progress.update(len(part), won=wins / len(pairs))
+
+
+#
+# ---- Revisited homes -------------------------------------------------------------------------------------------------
+#
+
+
+REVISITED_ROWS = ("first", "kept", "wiped", "other home")
+"""The first time, and three second times."""
+
+
+REVISITED_LABELS = {
+    "first": "first time",
+    "kept": "second time, memory kept",
+    "wiped": "second time, memory wiped",
+    "other home": "second time, memory of another home",
+}
+
+
+class NamedHomes:
+    """Envs whose first texts name the home: `home`, or that of the task, which is called as the task is."""
+
+    def __init__(self, world: Any, home: str = ""):
+        self._world, self._home = world, home
+        self.num_envs, self.max_steps = world.num_envs, world.max_steps
+
+    def reset(self, *, options: dict[str, Any]) -> tuple[list[str], Any]:
+        observations, info = self._world.reset(options=options)
+        homes = [self._home or name for name in info["task_id"]]
+        return [in_home(home, text) for home, text in zip(homes, observations)], info
+
+    def step(self, actions: Sequence[str], /) -> Any:
+        return self._world.step(actions)
+
+
+def play_in_home(
+    benchmark: PlannerBenchmark,
+    task: Any,
+    home: str,
+    memory: LifelongMemory | None,
+    max_steps: int,
+    trace: TextIO | None = None,
+    name: str = "",
+) -> tuple[Played, LifelongMemory]:
+    """A task played in the home of this name by an agent with this memory, or a new one; with what it remembers.
+
+    It is written to `trace` under its `name`.
+    """
+    world = envs.make(benchmark.world, tasks=[task], num_envs=1, max_steps=max_steps)
+    named = NamedHomes(benchmark.hides(world), home)
+    agent = benchmark.agent(ABLATIONS["full"], memory)
+    [played] = rollout(named, [traced(agent, trace, name)], [[0]], lists_actions=benchmark.lists_actions)
+    return played, agent.memory
+
+
+def play_revisited(
+    benchmark: PlannerBenchmark,
+    tasks: Sequence[Any],
+    max_steps: int,
+    progress: Progress,
+    trace: TextIO | None = None,
+) -> dict[str, list[AgentNumbers]]:
+    """Numbers of each of `REVISITED_ROWS`, tasks in order."""
+    rows: dict[str, list[AgentNumbers]] = {name: [] for name in REVISITED_ROWS}
+    for i, task in enumerate(tasks):
+        home = task.name
+        played, memory = play_in_home(benchmark, task, home, None, max_steps, trace, "first")
+        _, other = play_in_home(benchmark, tasks[(i + 1) % len(tasks)], home, None, max_steps)
+        seconds = {"kept": memory.fork(), "wiped": None, "other home": other.fork()}
+        outcomes = {"first": played} | {
+            name: play_in_home(benchmark, task, home, kept, max_steps, trace, name)[0] for name, kept in seconds.items()
+        }
+        for name, outcome in outcomes.items():
+            rows[name].append(numbers_of(outcome))
+        progress.update(won=outcomes["kept"].won)
+    return rows
+
+
+def evaluate_revisited(
+    benchmark: PlannerBenchmark, config: PlannerConfig, facts: dict[str, Any], result: pathlib.Path | None
+) -> dict[str, Any]:
+    """The report of `PlannerBenchmark.evaluate` for `config.revisit`; `facts` are its manifest."""
+    subsets = config.subsets or benchmark.subsets
+    played = {}
+    with open_trace(config.trace) as trace:
+        for subset in subsets:
+            tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
+            names = [task.name for task in tasks]
+            with Progress(f"{subset}, revisited", len(tasks), unit="task") as progress:
+                played[subset] = names, play_revisited(benchmark, tasks, config.revisit, progress, trace)
+    report = {"revisited_home": {subset: revisited_rows(rows) for subset, (_, rows) in played.items()}, **facts}
+    report |= episodes_data(
+        benchmark.world,
+        [
+            dataclasses.replace(episode_of(name, subset, task, 0, row), run=1 if name == "first" else 2)
+            for subset, (tasks, rows) in played.items()
+            for name, column in rows.items()
+            for task, row in zip(tasks, column)
+        ],
+        max_steps=config.revisit,
+    )
+    if result:
+        write_result(result, report)
+    return report
+
+
+def revisited_rows(rows: dict[str, list[AgentNumbers]]) -> dict[str, dict[str, Any]]:
+    """Success and steps of each row with 95 % intervals; paired differences to the second time without memory."""
+    won = {name: np.array([row.won for row in column], float) for name, column in rows.items()}
+    steps = {name: np.array([row.steps for row in column], float) for name, column in rows.items()}
+    return {
+        name: success_row(won[name])
+        | {
+            "steps": float(steps[name].mean()),
+            "success_difference_to_wiped": list(paired_difference(won[name], won["wiped"])),
+            "steps_difference_to_wiped": list(paired_difference(steps[name], steps["wiped"])),
+            "tasks": len(column),
+        }
+        for name, column in rows.items()
+    }
+
+
+def revisited_table(subsets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """The rows as a Markdown table."""
+    columns = [column for subset in subsets for column in (f"{subset}: success", "vs wiped", "steps", "vs wiped")]
+    lines = []
+    for name in REVISITED_ROWS:
+        cells = [REVISITED_LABELS[name]]
+        for row in (rows[name] for rows in subsets.values()):
+            second = name in ("kept", "other home")
+            cells.append(rate(row["success"], row["interval"]))
+            cells.append(difference(row["success_difference_to_wiped"]) if second else "-")
+            cells.append(f"{row['steps']:.1f}")
+            cells.append(difference(row["steps_difference_to_wiped"], 1, 1) if second else "-")
+        lines.append(cells)
+    return markdown(["robot", *columns], lines)
+
+
+#
+# ---- Repeated trials -------------------------------------------------------------------------------------------------
+#
+
+
+def play_repeated(
+    benchmark: PlannerBenchmark,
+    memories: Mapping[str, LifelongMemory | None],
+    tasks: Sequence[Any],
+    max_steps: int,
+    runs: int,
+) -> task_sequence.Runs:
+    """Outcomes by row and run; rows of agents of other papers say that rules act.
+
+    Args:
+        benchmark: of the world.
+        memories: name of each agent -> what it begins with.
+        tasks: that are played.
+        max_steps: of an episode.
+        runs: how often.
+    """
+
+    def ours(name: str) -> Any:
+        memory = memories[name]
+        return benchmark.agent(AGENTS[name], memory.fork() if memory else None)
+
+    def native(count: int) -> Any:
+        world = envs.make(benchmark.world, tasks=list(tasks), num_envs=count, max_steps=max_steps)
+        return NamedHomes(benchmark.hides(world))
+
+    def adapted(count: int) -> Any:
+        return NamedHomes(source_of(benchmark.world).envs(tasks, count, max_steps))
+
+    settings: dict[str, Any] = {"num_tasks": len(tasks), "runs": runs, "lives": 1}
+    played: task_sequence.Runs = {}
+    for name in memories:
+        if name in AGENTS:
+            played |= task_sequence.play([name], native, ours, lists_actions=benchmark.lists_actions, **settings)
+            continue
+
+        def by_rules(row: str, name: str = name) -> Any:
+            return registry.load("agents", name)(player=source_of(benchmark.world).player())
+
+        [outcomes] = task_sequence.play([f"{name} (rules)"], adapted, by_rules, **settings).values()
+        played[f"{name} (rules)"] = [[_world_steps(one) for one in run] for run in outcomes]
+    return played
+
+
+def _world_steps(outcome: Played) -> Played:
+    """The same with the world's own steps, of which a command may take several, or none."""
+    record = dataclasses.replace(outcome.record, steps=max(int(outcome.info["steps"][outcome.row]), 1))
+    return dataclasses.replace(outcome, record=record)
+
+
+def evaluate_repeated(
+    benchmark: PlannerBenchmark, config: PlannerConfig, facts: dict[str, Any], result: pathlib.Path | None
+) -> dict[str, Any]:
+    """The report of `PlannerBenchmark.evaluate` for `config.repeat`; `facts` are its manifest."""
+    started = time.perf_counter()
+    trials, episodes = {}, []
+    training = benchmark.training()[: config.training_tasks or None]
+    memories = {name: remember(benchmark, AGENTS[name], training) if name in AGENTS else None for name in config.agents}
+    for subset in config.subsets or benchmark.subsets:
+        tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
+        played = play_repeated(benchmark, memories, tasks, config.max_steps, config.repeat)
+        trials[subset] = task_sequence.rows_of(played)
+        names = [task.name for task in tasks]
+        episodes += [dataclasses.replace(one, subset=subset) for one in task_sequence.episodes_of(played, names)]
+    report = {"repeated_trials": trials, **facts, "seconds": round(time.perf_counter() - started, 1)}
+    report |= episodes_data(
+        benchmark.world, episodes, max_steps=config.max_steps, repeat=config.repeat, training_tasks=len(training)
+    )
+    if result:
+        write_result(result, report)
+    return report
+
+
+def repeated_table(subsets: Mapping[str, Mapping[str, Any]]) -> str:
+    """The rows of each subset as Markdown tables."""
+    return "\n\n".join(f"{subset}\n\n{task_sequence.table(rows)}" for subset, rows in subsets.items())

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.benchmarks.delivery import source_of
 from embodied_mem.registry import load
+from experiments.solvers.embodiedbench import source_of
 from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task
 from tests.worlds.eb_habitat.eb_habitat_home import homes
 
@@ -18,11 +18,11 @@ AGENTS = ("full", "first_reading", "reflexion", "voyager", "cradle")
 def played(world, tasks, max_steps):
     benchmark = load(world, "benchmark")
     small = dataclasses.replace(benchmark, load=lambda subset: tasks, training=list, subsets=("base",))
-    config = dataclasses.replace(small.config, agents=AGENTS, runs=2, max_steps=max_steps)
+    config = dataclasses.replace(small.config, agents=AGENTS, repeat=2, max_steps=max_steps)
     report = small.evaluate(config)
     assert "reflexion (rules)" in small.table(report)
-    assert small.line(report)["subsets"] == report["again"]
-    return report["again"]["base"]
+    assert small.line(report)["subsets"] == report["repeated_trials"]
+    return report["repeated_trials"]["base"]
 
 
 def test_who_remembers_an_apartment_needs_fewer_steps_in_the_second_run():
@@ -65,6 +65,6 @@ def test_a_player_looks_first_where_it_is_told():
 
 def test_agents_of_other_papers_need_runs():
     config = load("eb_habitat", "benchmark").config
-    for given in ({"agents": ("voyager",)}, {"agents": ("full",), "runs": 2, "twice": 6}):
-        with pytest.raises(InvalidInputError, match="--runs"):
+    for given in ({"agents": ("voyager",)}, {"agents": ("full",), "repeat": 2, "revisit": 6}):
+        with pytest.raises(InvalidInputError, match="--repeat"):
             dataclasses.replace(config, **given)

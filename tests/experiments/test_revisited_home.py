@@ -10,10 +10,16 @@ import pytest
 
 from embodied_mem import envs
 from embodied_mem.agents.planner_critic.beliefs import home_told, in_home
-from embodied_mem.evaluation.benchmarks.twice import ROWS, live, play_twice, rows_of, table
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
 from experiments.solvers.eb_alfred.hidden import HIDDEN, HiddenThings
+from experiments.solvers.embodiedbench import (
+    REVISITED_ROWS,
+    play_in_home,
+    play_revisited,
+    revisited_rows,
+    revisited_table,
+)
 from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task
 from tests.worlds.eb_habitat.eb_habitat_home import homes
 
@@ -26,16 +32,16 @@ def test_a_home_is_told_in_the_first_line():
 def test_a_remembered_apartment_needs_no_search_and_another_one_misleads():
     benchmark, trace = load("eb_habitat", "benchmark"), io.StringIO()
     with Progress("tasks", 2) as progress:
-        rows = play_twice(benchmark, homes(), 30, progress, trace)
-    assert tuple(rows) == ROWS
+        rows = play_revisited(benchmark, homes(), 30, progress, trace)
+    assert tuple(rows) == REVISITED_ROWS
     written = [(line["agent"], len(line["steps"])) for line in map(json.loads, trace.getvalue().splitlines())]
-    assert written == [(name, rows[name][task].steps) for task in range(2) for name in ROWS]
-    first, kept, wiped, other = ([row.steps for row in rows[name]] for name in ROWS)
+    assert written == [(name, rows[name][task].steps) for task in range(2) for name in REVISITED_ROWS]
+    first, kept, wiped, other = ([row.steps for row in rows[name]] for name in REVISITED_ROWS)
     assert first == wiped
     assert kept[0] == 4  # there, up, to the sofa, down
     assert kept[0] < first[0] < other[0] + first[0]
     assert other[0] > kept[0]
-    assert "vs wiped" in table({"homes": rows_of(rows)})
+    assert "vs wiped" in revisited_table({"homes": revisited_rows(rows)})
 
 
 def test_hidden_things_are_found_only_after_they_were_seen():
@@ -58,9 +64,9 @@ def test_hidden_things_are_found_only_after_they_were_seen():
 @pytest.mark.parametrize("name", ["place", "hidden"])
 def test_a_hidden_thing_is_searched_for_and_remembered(name):
     benchmark, task = load("eb_alfred", "benchmark"), kitchen_task(name)
-    first, memory = live(benchmark, task, "kitchen", None, 30)
-    kept, _ = live(benchmark, task, "kitchen", memory.fork(), 30)
-    elsewhere, _ = live(benchmark, task, "elsewhere", memory.fork(), 30)
+    first, memory = play_in_home(benchmark, task, "kitchen", None, 30)
+    kept, _ = play_in_home(benchmark, task, "kitchen", memory.fork(), 30)
+    elsewhere, _ = play_in_home(benchmark, task, "elsewhere", memory.fork(), 30)
     assert all(played.won for played in (first, kept, elsewhere))
     assert kept.record.steps <= first.record.steps
 
@@ -68,8 +74,8 @@ def test_a_hidden_thing_is_searched_for_and_remembered(name):
 def test_the_report_is_paired_over_tasks():
     benchmark = load("eb_habitat", "benchmark")
     small = dataclasses.replace(benchmark, load=lambda subset: homes(), subsets=("base",))
-    report = small.evaluate(dataclasses.replace(small.config, twice=6))
-    assert set(report["twice"]["base"]) == set(ROWS)
+    report = small.evaluate(dataclasses.replace(small.config, revisit=6))
+    assert set(report["revisited_home"]["base"]) == set(REVISITED_ROWS)
     assert report["protocol"]["max_steps"] == 6
-    assert len(report["episodes"]["rows"]) == 2 * len(ROWS)
+    assert len(report["episodes"]["rows"]) == 2 * len(REVISITED_ROWS)
     assert "second time, memory kept" in small.table(report)

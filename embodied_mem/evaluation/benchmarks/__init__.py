@@ -1,1 +1,0 @@
-"""What several worlds' benchmarks share: agents by text, lifelong agents, deliveries."""
