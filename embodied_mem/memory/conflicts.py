@@ -40,7 +40,7 @@ _ARTICLES = {"a", "an", "the"}
 
 @dataclasses.dataclass(frozen=True)
 class Contradiction:
-    """Current facts that fill one slot of `node`, of which the rule allows one."""
+    """Current facts in one slot of `node`, where a rule allows one."""
 
     rule: str
     node: int
@@ -86,14 +86,14 @@ class Audit:
 
 
 def plain_name(name: str) -> str:
-    """Return the name without what people write differently: case, articles, punctuation, a space before a number."""
+    """Return a name without case, articles, punctuation and spacing of numbers."""
     words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
     kept = [word for word in words if word not in _ARTICLES]
     return " ".join(kept or words) or name
 
 
 def audit(graph: KnowledgeGraph) -> Audit:
-    """Return what is wrong with the newest version of the graph. Takes time in proportion to its size."""
+    """Return what is wrong with the newest version of a graph."""
     with graph.snapshot() as now:
         nodes = [now.node(i) for i in now.node_ids()]
         facts = [now.fact(i) for i in range(now.num_facts) if now.has_fact(i)]
@@ -119,7 +119,7 @@ def audit(graph: KnowledgeGraph) -> Audit:
 
 
 def _loops(facts: list[Fact]) -> Iterator[tuple[int, ...]]:
-    """Each ring of things that are in or on one another, once, from its lowest fact on."""
+    """Yield each ring of things in one another, once."""
     outward: dict[int, list[Fact]] = collections.defaultdict(list)
     for fact in facts:
         if fact.relation in _NESTING and fact.subject != fact.object:
@@ -197,7 +197,7 @@ _VERDICTS = get_args(Verdict)
 
 @dataclasses.dataclass(frozen=True)
 class Conflict:
-    """Two facts as text, and the rule by which they exclude each other."""
+    """Two facts as text, and the rule that they break together."""
 
     old: str
     new: str
@@ -208,11 +208,14 @@ class ConflictResolver(Protocol):
     """Decides about conflicts from the facts around them and nothing else."""
 
     def __call__(self, facts: Sequence[str], conflicts: Sequence[Conflict]) -> Sequence[Verdict] | None:
-        """Return a verdict for each conflict; None if there is none to be had. Called in a thread of its own."""
+        """Return a verdict for each conflict; None if there is none.
+
+        Called in a thread of its own.
+        """
 
 
 class Corrected(Protocol):
-    """The graph whose changes are reviewed: a `KnowledgeGraph`, or what records corrections before they are made."""
+    """A graph that takes corrections, recorded first or not."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -220,7 +223,7 @@ class Corrected(Protocol):
 
 
 class ConflictReview:
-    """Asks a resolver about the conflicts of a change and puts into the graph what it says.
+    """A second look at the conflicts of a change by a resolver.
 
     Attributes:
         asked: questions.
@@ -261,7 +264,9 @@ class ConflictReview:
         self.last_error = ""
 
     def __call__(self, change: Change) -> Applied | None:
-        """Return what was put right; None where the rules were. Called by one thread at a time, the graph's writer.
+        """Return what was put right; None where the rules were.
+
+        Called by one thread at a time, the graph's writer.
 
         A fact that should not have ended holds again from the moment of its end on, as a new fact with its last source.
         """
@@ -333,7 +338,7 @@ class ConflictReview:
 
 
 class ChatResolver:
-    """A `ConflictResolver` that asks a chat model; `writer` counts what it did not answer well."""
+    """A `ConflictResolver` that asks a chat model; `writer` counts its failures."""
 
     def __init__(self, writer: ChatWriter):
         if checked_writer(writer) is None:
@@ -360,7 +365,7 @@ def _fact_text(now: Snapshot, id: int) -> str:
 
 
 def _stands(now: Snapshot, conflict: Ended) -> bool:
-    """Whether both facts are there as the rule left them: the new one current, the old one ended by it."""
+    """Return whether both facts are still as the rule left them."""
     if not now.has_fact(conflict.fact) or not now.has_fact(conflict.by):
         return False
     old, new = now.fact(conflict.fact), now.fact(conflict.by)

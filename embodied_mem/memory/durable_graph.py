@@ -129,7 +129,7 @@ class GraphModule:
     @restoring
     def restore(self, state: bytes) -> None:
         """Become what `state` returned. Raises InvalidInputError for other bytes, or another kind of index."""
-        capacity, theta, mine = self.graph._buffer.capacity, self.graph._theta, self.graph.index
+        capacity, theta, mine = self.graph._capacity, self.graph._theta, self.graph.index
         if (mine is not None) != state.startswith(b"{"):
             expected = "no vector index" if mine is None else f"a vector index of dimension {mine.dim}"
             raise InvalidInputError(f"state: expected a graph with {expected}; pass GraphModule the index it had")
@@ -140,7 +140,7 @@ class GraphModule:
             if (index.dim, index.metric) != (mine.dim, mine.metric):
                 raise InvalidInputError(f"state: expected an index like {mine!r}, got {index!r}")
         self.graph = KnowledgeGraph.from_bytes(state, index=index, theta=theta)
-        self.graph._buffer.capacity = capacity
+        self.graph._capacity = capacity
 
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove the nodes of that name, in any Unicode form and case, the episode of that number, or all nodes.

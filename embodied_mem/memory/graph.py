@@ -69,14 +69,14 @@ class Scope:
 
 
 def checked_scope(scope: Scope | None) -> Scope:
-    """The scope; that of everybody for None."""
+    """Check a scope; None is that of everybody."""
     if scope is not None and not isinstance(scope, Scope):
         raise InvalidInputError(f"scope: expected a Scope, e.g. Scope(user='ann'), or None, got {shown(scope)}")
     return Scope() if scope is None else scope
 
 
 def scope_text(scope: Scope) -> str:
-    """Return the scope as it stands in files: JSON with sorted keys, ASCII."""
+    """Return the scope as in files: JSON with sorted keys, ASCII."""
     return json.dumps(dataclasses.asdict(scope), sort_keys=True, separators=(",", ":"))
 
 
@@ -93,7 +93,7 @@ def scope_from_text(text: str) -> Scope:
 
 @dataclasses.dataclass(frozen=True)
 class ConflictRule:
-    """One slot that every node has and that at most one fact may fill at a time.
+    """A slot of every node for at most one fact at a time.
 
     Attributes:
         name: how reports call it.
@@ -109,7 +109,7 @@ class ConflictRule:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thing, place, person or value. `embedding` is a handle that the caller gave, e.g. into a vector index."""
+    """A thing, place, person or value, perhaps with the caller's embedding handle."""
 
     id: int
     name: str
@@ -119,7 +119,7 @@ class Node:
 
 
 class Fact(NamedTuple):
-    """subject, relation, object, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
+    """A triple, true at times `valid_at <= t < invalid_at`; `invalid_at` None: still."""
 
     id: int
     subject: int
@@ -155,7 +155,10 @@ class Triple(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node for `apply`. If the name exists, that node gets these attributes, and the type and embedding if given."""
+    """A node for `apply`; a known name gets its attributes.
+
+    The type and embedding are set if given.
+    """
 
     name: str
     type: str = ""
@@ -164,7 +167,10 @@ class NewNode(NamedTuple):
 
 
 class NewFact(NamedTuple):
-    """A fact for `apply`, between node ids; ids of nodes made in the same batch count on from `num_nodes`."""
+    """A fact for `apply`, between node ids.
+
+    Ids of nodes made in the same batch count on from `num_nodes`.
+    """
 
     subject: int
     relation: str
@@ -174,7 +180,7 @@ class NewFact(NamedTuple):
 
 
 class Subgraph(Protocol):
-    """What `khop` found, in the order of a breadth-first search: by hop, then by the node and the fact that led there.
+    """The result of `khop` in the order of a breadth-first search.
 
     The native code makes and holds it; an array is made when it is asked for, over the numbers that are there.
 
@@ -203,7 +209,7 @@ class Subgraph(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """A fact that a new one is in conflict with: `fact` was invalidated when `by` began, for the rule named."""
+    """A fact that ended, `by` another one, for a rule."""
 
     fact: int
     by: int
@@ -211,7 +217,7 @@ class Ended:
 
 
 class Applied(NamedTuple):
-    """Ids of the nodes and facts of a batch; `repeated[i]`: fact i was current and has got a source, not a copy."""
+    """Ids of a batch; `repeated[i]`: fact i got a source, not a copy."""
 
     nodes: list[int]
     facts: list[int]
@@ -220,7 +226,7 @@ class Applied(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What `update` did.
+    """The result of `update`.
 
     Attributes:
         subjects, objects, facts: ids for each triple.
@@ -243,7 +249,7 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class Forgotten:
-    """What `forget` removed.
+    """The result of `forget`.
 
     Attributes:
         nodes: ids of the nodes named, then of those that nothing was left of.
@@ -265,7 +271,7 @@ _STILL_VALID = _native.STILL_VALID
 
 
 class Snapshot:
-    """One version of a graph. Use it in a `with` block: what later batches replace is kept until it is closed."""
+    """One version of a graph, kept until it is closed; use it in `with`."""
 
     def __init__(self, native: Any):
         self._native = native
@@ -283,35 +289,35 @@ class Snapshot:
     @property
     def version(self) -> int:
         """Number of the last batch in it."""
-        return int(self._native.version)
+        return self._native.version
 
     @property
     def num_nodes(self) -> int:
-        return int(self._native.num_nodes)
+        return self._native.num_nodes
 
     @property
     def num_facts(self) -> int:
         """Facts that are or were true; ids are below it."""
-        return int(self._native.num_facts)
+        return self._native.num_facts
 
     @property
     def num_current_facts(self) -> int:
-        return int(self._native.num_current_facts)
+        return self._native.num_current_facts
 
     @property
     def num_forgotten_nodes(self) -> int:
         """Ids below `num_nodes` that nothing is behind any more."""
-        return int(self._native.num_forgotten_nodes)
+        return self._native.num_forgotten_nodes
 
     @property
     def num_erased_facts(self) -> int:
         """Ids below `num_facts` that nothing is behind any more."""
-        return int(self._native.num_erased_facts)
+        return self._native.num_erased_facts
 
     @native_call
     def has_node(self, node: int) -> bool:
-        """Return whether something is behind the id, that is, whether the node was not forgotten."""
-        return bool(self._native.has_node(checked_id(node, "node")))
+        """Return whether the node was not forgotten."""
+        return self._native.has_node(node)
 
     def node_ids(self) -> list[int]:
         """Return the ids of the nodes that were not forgotten."""
@@ -319,8 +325,8 @@ class Snapshot:
 
     @native_call
     def has_fact(self, fact: int) -> bool:
-        """Return whether something is behind the id, that is, whether the fact was not erased."""
-        return bool(self._native.has_fact(checked_id(fact, "fact")))
+        """Return whether the fact was not erased."""
+        return self._native.has_fact(fact)
 
     @property
     def relations(self) -> list[str]:
@@ -329,73 +335,69 @@ class Snapshot:
     @native_call
     def find(self, name: str) -> int | None:
         """Return the id of the node of exactly this name, or None."""
-        found: int | None = self._native.find_node(name)
-        return found
+        return self._native.find_node(name)
 
     @native_call
     def find_all(self, names: Sequence[str]) -> list[int | None]:
         """Return `find` of each of several names."""
-        found: list[int | None] = self._native.find_nodes(names)
-        return found
+        return self._native.find_nodes(names)
 
     @native_call
     def find_fact(self, subject: int, relation: str, object: int) -> int | None:
         """Return the id of the current fact that says so, or None."""
-        found: int | None = self._native.find_fact(subject, self._native.find_relation(relation), object)
-        return found
+        return self._native.find_fact(subject, self._native.find_relation(relation), object)
 
     @native_call
     def node(self, node: int) -> Node:
         """Return all about a node. Raises InvalidInputError for an unknown id."""
-        name, type_, attributes, embedding = self._native.node(checked_id(node, "node"))
+        name, type_, attributes, embedding = self._native.node(node)
         return Node(node, name, type_, dict(attributes), None if embedding == _NO_EMBEDDING else embedding)
 
     @native_call
     def name(self, node: int) -> str:
         """Return the name of a node. Raises InvalidInputError for an unknown id."""
-        return str(self._native.node(checked_id(node, "node"))[0])
+        return self._native.node(node)[0]
 
     @native_call
     def names(self, nodes: Sequence[int]) -> list[str]:
-        """Return `name` of each of several nodes; empty for one that was forgotten."""
-        found: list[str] = self._native.names(nodes)
-        return found
+        """Return `name` of each of several nodes; empty for a forgotten one."""
+        return self._native.names(nodes)
 
     @native_call
     def named_facts(self, facts: Sequence[int]) -> list[tuple[str, str, str, int, int]]:
-        """Return (name, relation, name, subject, object) of each of several facts, past or current."""
-        found: list[tuple[str, str, str, int, int]] = self._native.named_facts(facts)
-        return found
+        """Return (name, relation, name, subject, object) of several facts."""
+        return self._native.named_facts(facts)
 
     @native_call
     def are_current(self, facts: Sequence[int]) -> list[bool]:
         """Return whether each of several facts was not invalidated."""
-        found: list[bool] = self._native.are_current(facts)
-        return found
+        return self._native.are_current(facts)
 
     @native_call
     def fact(self, fact: int) -> Fact:
-        """Return all about a fact, past or current. Raises InvalidInputError for an unknown id."""
-        subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(checked_id(fact, "fact"))
+        """Return a fact, past or current. Raises InvalidInputError for an unknown id."""
+        subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(fact)
         end = None if invalid_at == _STILL_VALID else invalid_at
         return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
 
     @native_call
     def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:
-        """Return uint32[E] ids of the facts at a node: out before in, each by id; current ones, or those at `as_of`."""
-        return np.asarray(self._native.facts_of(checked_id(node, "node"), direction, as_of))
+        """Return uint32[E] ids of the facts at a node.
+
+        Out before in, each by id; current ones, or those at `as_of`.
+        """
+        return np.asarray(self._native.facts_of(node, direction, as_of))
 
     @native_call
     def facts_of_all(
         self, nodes: Sequence[int], direction: Direction = "both", as_of: int | None = None
     ) -> list[list[int]]:
         """Return `facts_of` of each of several nodes, as lists."""
-        found: list[list[int]] = self._native.facts_of_all(nodes, direction, as_of)
-        return found
+        return self._native.facts_of_all(nodes, direction, as_of)
 
     @native_call
     def facts(self, as_of: int | None = None) -> np.ndarray:
-        """Return uint32[E] ids of all facts that are true now or were true at `as_of`. Reads the whole graph."""
+        """Return uint32[E] ids of all facts true now or at `as_of`."""
         return np.asarray(self._native.all_facts(as_of))
 
     @native_call
@@ -408,7 +410,9 @@ class Snapshot:
         max_nodes: int | None = None,
         as_of: int | None = None,
     ) -> Subgraph:
-        """Return what lies within `hops` facts of the sources, at a cost that depends on what is visited alone.
+        """Return all within `hops` facts of the sources.
+
+        The cost depends on what is visited alone.
 
         Args:
             sources: node ids.
@@ -421,36 +425,19 @@ class Snapshot:
         Raises:
             InvalidInputError: an unknown node, relation or direction, or a number out of range.
         """
-        numbers = None if relations is None else tuple(map(self._native.find_relation, _words(relations)))
+        if isinstance(relations, str):
+            raise InvalidInputError(f"relations: expected a list of words, got the one str {relations!r}")
+        numbers = None if relations is None else tuple(map(self._native.find_relation, relations))
         if numbers == ():
             raise InvalidInputError("relations: expected at least one, or None for all, got an empty list")
-        found: Subgraph = self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
-        return found
-
-
-def checked_id(value: int, where: str) -> int:
-    """The id as an int. Raises InvalidInputError for what cannot be one."""
-    try:
-        number = int(value)
-    except (OverflowError, TypeError, ValueError):
-        number = -1
-    if not 0 <= number < 2**32:
-        raise InvalidInputError(f"{where}: expected an id from 0 to {2**32 - 1}, got {shown(value)}")
-    return number
-
-
-def _words(words: Iterable[str]) -> list[str]:
-    """The words. Raises InvalidInputError for a single text."""
-    if isinstance(words, str):
-        raise InvalidInputError(f"relations: expected a list of words, got the one str {words!r}")
-    return list(words)
+        return self._native.khop(sources, khop_options(hops, direction, max_nodes, numbers, as_of))
 
 
 @functools.lru_cache(256)
 def khop_options(
     hops: int, direction: str, max_nodes: int | None, relations: tuple[int, ...] | None = None, as_of: int | None = None
 ) -> Any:
-    """The native options of an extraction, the last ones kept. Raises InvalidInputError for a number out of range."""
+    """Return the native options of an extraction; the last ones are cached."""
     if checked_number("hops", hops) < 0:
         raise InvalidInputError(f"hops: expected 0 to {MAX_HOPS}, got {hops}")
     if max_nodes is not None and checked_number("max_nodes", max_nodes) < 1:
@@ -465,7 +452,7 @@ _REPORTED = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "adde
 
 
 class GraphWriter(abc.ABC):
-    """What a graph is told, whether each change is recorded first (`DurableGraph`) or not."""
+    """The writing of a graph, recorded first (`DurableGraph`) or not."""
 
     @abc.abstractmethod
     def snapshot(self) -> Snapshot:
@@ -478,7 +465,7 @@ class GraphWriter(abc.ABC):
         invalidate: Iterable[tuple[int | tuple[int, str, int], int]] = (),
         add: Iterable[NewFact] = (),
     ) -> Applied:
-        """Do one batch as given, without rules: nodes, then (fact, invalid_at), then facts.
+        """Do one batch without rules: nodes, then (fact, invalid_at), then facts.
 
         Args:
             nodes: made, or changed if the name is known.
@@ -501,7 +488,7 @@ class GraphWriter(abc.ABC):
         max_nodes: int | None = None,
         extract: bool = True,
     ) -> Change:
-        """Link, merge and resolve conflicts by the rules in one native call (Algorithm 1); return what changed.
+        """Link, merge and resolve conflicts (Algorithm 1); return what changed.
 
         Args:
             triples: what was observed, in its order.
@@ -523,11 +510,14 @@ class GraphWriter(abc.ABC):
 
     @abc.abstractmethod
     def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
-        """`update`, with an extraction by these native options unless they are None."""
+        """Update, with an extraction unless the options are None."""
 
 
 class KnowledgeGraph(GraphWriter):
-    """The facts of one scope. Batches are all or nothing; any number of threads may read, writers take turns."""
+    """The facts of one scope, for many readers and one writer at a time.
+
+    Batches are all or nothing.
+    """
 
     def __init__(
         self,
@@ -552,10 +542,11 @@ class KnowledgeGraph(GraphWriter):
             InvalidInputError: a rule without members, or given twice; a capacity below 1; ids in the index that are
                 no nodes.
         """
-        buffer_capacity = checked_number("buffer_capacity", buffer_capacity, least=1)
         self._scope = checked_scope(scope)
         self._native = _native.KnowledgeGraph()
-        self._buffer = _ObservationBuffer(buffer_capacity)
+        self._capacity = checked_number("buffer_capacity", buffer_capacity, least=1)
+        self._lock = forking_lock()  # keeps what waits whole when several threads write
+        self._drop_waiting()
         self._set_rules(rules)
         self._link_with(index, theta)
 
@@ -584,37 +575,39 @@ class KnowledgeGraph(GraphWriter):
     @native_call
     def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
         rules = tuple(rules)
-        self._native.set_rules([(rule.name, [_member(*member) for member in rule.members]) for rule in rules])
+        self._native.set_rules(
+            [(rule.name, [(*one, ()) if len(one) == 2 else one for one in rule.members]) for rule in rules]
+        )
         self._rules = rules
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self._native.snapshot())
 
     def fork(self) -> KnowledgeGraph:
-        """Return an independent copy of the same scope in constant time; each side pays for what it changes.
+        """Return an independent copy in constant time.
 
         The copy has no vector index, since this graph goes on with its own.
         """
         other = object.__new__(KnowledgeGraph)
-        with self._buffer.lock:
+        with self._lock:
             other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
-            other._buffer = self._buffer.copy()
+            other._capacity, other._lock = self._capacity, forking_lock()
+            other._waiting, other._num_waiting = list(self._waiting), self._num_waiting
             other._link_with(None, self._theta)
         return other
 
     def to_bytes(self) -> bytes:
-        """Return all of it, past facts, ids, rules and scope included; the same graph always gives the same bytes.
+        """Return all of it; the same graph always gives the same bytes.
 
         What `observe` has not integrated is in it as facts; the report of it is not. Format: docs/formats.md.
         """
-        data: bytes = self._native.snapshot().to_bytes(scope_text(self._scope))
-        return data
+        return self._native.snapshot().to_bytes(scope_text(self._scope))
 
     @classmethod
     def from_bytes(
         cls, data: bytes, scope: Scope | None = None, *, index: VectorIndex | None = None, theta: float = 0.9
     ) -> KnowledgeGraph:
-        """Return the graph that `to_bytes` wrote, to go on with the index that it had, which is not in the bytes.
+        """Return the graph of `to_bytes`, to go on with its index.
 
         Raises:
             InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`, an
@@ -636,7 +629,7 @@ class KnowledgeGraph(GraphWriter):
 
     @native_call
     def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
-        """Remove nodes with their facts, and episodes with what only they support; nothing of it is in `to_bytes`.
+        """Remove nodes, and episodes with what only they support.
 
         Their vectors leave the index, too.
 
@@ -648,13 +641,11 @@ class KnowledgeGraph(GraphWriter):
         Raises:
             InvalidInputError: an unknown node; nothing has changed.
         """
-        with self._buffer.lock:
-            gone = Forgotten(
-                *self._native.forget([checked_id(node, "nodes") for node in nodes], [int(s) for s in sources])
-            )
+        with self._lock:
+            gone = Forgotten(*self._native.forget(list(nodes), list(sources)))
             if self._index is not None:
                 self._index.remove([node for node in gone.nodes if node in self._index])
-            self._buffer.clear()
+            self._drop_waiting()
         return gone
 
     @native_call
@@ -665,16 +656,15 @@ class KnowledgeGraph(GraphWriter):
         direction: Direction = "both",
         max_nodes: int | None = None,
     ) -> Subgraph:
-        """As `Snapshot.khop` of the newest version, in one native call."""
+        """Return `Snapshot.khop` of the newest version, in one native call."""
         return self._around(sources, khop_options(hops, direction, max_nodes))
 
     def _around(self, sources: Iterable[int] | np.ndarray, options: Any) -> Subgraph:
-        found: Subgraph = self._native.khop(sources, options)
-        return found
+        return self._native.khop(sources, options)
 
     @native_call
     def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
-        """Note what was seen, visible to every snapshot taken afterwards; the local integration waits.
+        """Note observations for every later snapshot; local integration waits.
 
         Rapid response and local integration are RoboMemory's two phases (section 3.2). Here the first links, merges
         and applies the rules, which the native part does in microseconds, so that no reader sees a contradiction; what
@@ -690,27 +680,33 @@ class KnowledgeGraph(GraphWriter):
         Raises:
             InvalidInputError: as `update`; nothing has changed.
         """
-        with self._buffer.lock:
+        with self._lock:
             got = self._reported(_listed(triples), vectors)
-            self._buffer.add(got)
-            return self.integrate() if got["ended"] or self._buffer.count >= self._buffer.capacity else None
+            self._waiting.append(got)
+            self._num_waiting += len(got["facts"])
+            return self.integrate() if got["ended"] or self._num_waiting >= self._capacity else None
 
     @property
     def num_waiting(self) -> int:
         """Observations that were not integrated yet."""
-        return self._buffer.count
+        return self._num_waiting
 
     @native_call
     def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
-        """Return what one `update` with all waiting observations would have returned, and let them wait no longer."""
+        """Return one `update` of all waiting observations; none waits then."""
         options = khop_options(hops, direction, max_nodes)
-        with self._buffer.lock:
-            got = self._buffer.take()
-            got["subgraph"] = self._around(got["subjects"] + got["objects"], options)
-            return Change(**got)
+        with self._lock:
+            got = {name: [value for report in self._waiting for value in report[name]] for name in _REPORTED}
+            got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
+            self._drop_waiting()
+            return Change(**got, subgraph=self._around(got["subjects"] + got["objects"], options))
+
+    def _drop_waiting(self) -> None:
+        self._waiting: list[dict[str, Any]] = []  # reports of `observe`, as the native part gave them
+        self._num_waiting = 0
 
     def _similar(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[Any, float, list[str], np.ndarray]:
-        """What the native update links names by: index, theta, names with vectors, float32[N, dim]."""
+        """Return index, theta, names and float32[N, dim] for the native update."""
         if self._index is None:
             raise InvalidInputError("vectors: expected a graph with an index, see KnowledgeGraph(index=...)")
         names = dict.fromkeys(name for t in triples for name in (t.subject, t.object) if name in vectors)
@@ -731,7 +727,7 @@ class KnowledgeGraph(GraphWriter):
 
     @native_call
     def note(self, facts: Sequence[tuple[str, str, str]], *, valid_at: int, source: int, state: str) -> Change:
-        """As `update` without an extraction, of facts of one time and source.
+        """Update without an extraction, with facts of one time and source.
 
         Each node gets as type what its name says after the last slash and before its number: "home/mug 1" is a "mug".
 
@@ -743,58 +739,19 @@ class KnowledgeGraph(GraphWriter):
         return Change(**self._named(self._native.note(facts, valid_at, source, state)))
 
     def _reported(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any = None) -> dict[str, Any]:
-        """The fields of a `Change`."""
+        """Return the fields of a `Change`."""
         similar = _NOT_SIMILAR if vectors is None else self._similar(triples, vectors)
         return self._named(self._native.update(triples, options is not None, options or _NO_HOPS, *similar))
 
     def _named(self, got: dict[str, Any]) -> dict[str, Any]:
-        """A native report with the names of the rules."""
+        """Put the names of rules into a native report."""
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
         return got
 
     @property
     def num_retired(self) -> int:
         """Replaced records that are kept for open snapshots."""
-        return int(self._native.num_retired)
-
-
-class _ObservationBuffer:
-    """What `observe` did and `integrate` has not reported; `lock` keeps both whole when several threads write.
-
-    Adding keeps the native report as it is, since it is on the way of every observation; putting together is for
-    `take`.
-
-    Attributes:
-        count: triples that wait.
-    """
-
-    def __init__(self, capacity: int):
-        self.capacity = capacity
-        self.lock = forking_lock()
-        self.clear()
-
-    def clear(self) -> None:
-        self._reports: list[dict[str, Any]] = []
-        self.count = 0
-
-    def copy(self) -> _ObservationBuffer:
-        other = _ObservationBuffer(self.capacity)
-        other._reports, other.count = list(self._reports), self.count
-        return other
-
-    def add(self, report: dict[str, Any]) -> None:
-        self._reports.append(report)
-        self.count += len(report["facts"])
-
-    def take(self) -> dict[str, Any]:
-        got = {name: [value for report in self._reports for value in report[name]] for name in _REPORTED}
-        got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
-        self.clear()
-        return got
-
-
-def _member(relation: str, end: str, objects: Sequence[str] = ()) -> tuple[str, str, list[str]]:
-    return relation, end, list(objects)
+        return self._native.num_retired
 
 
 def _listed(items: Iterable[Any]) -> Sequence[Any]:
@@ -826,7 +783,7 @@ class _Reader:
 
 
 def rows_of(data: bytes) -> Iterator[tuple[str, Any]]:
-    """(kind, row) of all that a graph's bytes hold, in their order; the row of something forgotten is None."""
+    """Yield (kind, row) of a graph's bytes; None for something forgotten."""
     read = _Reader(data)
     if data[: len(_MAGIC)] != _MAGIC or (version := read.number("I")) != _VERSION:
         raise InvalidInputError(f"graph: expected version {_VERSION} of a knowledge graph, got {data[:12]!r}")
@@ -868,7 +825,10 @@ def _fact(read: _Reader) -> dict[str, Any]:
 
 
 def bytes_of(rows: Iterable[tuple[str, Any]]) -> bytes:
-    """The bytes of a graph. Raises KeyError, TypeError, ValueError or struct.error for rows that are none."""
+    """Return the bytes of a graph's rows.
+
+    Raises KeyError, TypeError, ValueError or struct.error for rows that are none.
+    """
     kinds: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
     for kind, row in rows:
         kinds[kind].append(row)

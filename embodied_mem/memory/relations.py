@@ -43,7 +43,7 @@ _MAX_KEPT = 4096  # spellings whose meaning is kept
 
 @dataclasses.dataclass(frozen=True)
 class Relation:
-    """What one relation means.
+    """The meaning of one relation.
 
     Attributes:
         name: as facts have it.
@@ -75,7 +75,7 @@ class Relation:
             raise InvalidInputError(f"relation {self.name!r}: transitive: expected containment 'subject'")
 
     def has_own_slot(self, end: Literal["subject", "object"]) -> bool:
-        """Whether at most one such fact holds at this end at a time."""
+        """Return whether one such fact at most holds at this end."""
         return self.exclusive in (end, "both")
 
 
@@ -112,11 +112,11 @@ class Relations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the declared relations, as facts have them."""
+        """Names of the declared relations, as facts have them."""
         return tuple(relation.name for relation in self.declared)
 
     def rules(self) -> tuple[ConflictRule, ...]:
-        """The rules for `KnowledgeGraph`: one place, each exclusive end, and the rules about states."""
+        """Return the rules for `KnowledgeGraph`: place, exclusive ends, states."""
         place = tuple((relation.name, relation.containment) for relation in self.declared if relation.containment)
         rules = [ConflictRule(PLACE, place)] if place else []
         for relation in self.declared:
@@ -127,7 +127,7 @@ class Relations:
         return (*rules, *self._state_rules)
 
     def read(self, subject: str, relation: str, object_: str) -> tuple[str, str, str]:
-        """The fact with the declared name of its relation, turned around for an inverse; an unknown one as it is."""
+        """Return a fact with its declared relation, an inverse turned around."""
         known = self._read.get(relation)
         if known is None:
             known = self._look_up(relation)
@@ -135,7 +135,7 @@ class Relations:
         return (object_, name, subject) if turned else (subject, name, object_)
 
     def read_all(self, facts: Iterable[Sequence[Any]]) -> list[tuple[str, str, str]]:
-        """As `read`, of the first three values of each of several facts."""
+        """Return `read` of the first three values of each fact."""
         known, found = self._read, []
         for fact in facts:
             name, turned = known.get(fact[1]) or self._look_up(fact[1])
@@ -143,7 +143,7 @@ class Relations:
         return found
 
     def sentence(self, subject: str, relation: str, object_: str) -> str:
-        """A fact in words: declared relations are said with "is", except verbs; others stand as they are."""
+        """Return a fact in words: "is" before relations, except verbs."""
         if relation == "in room":
             return f"{subject} is in the room"
         return f"{subject} {self._said.get(relation, relation)} {object_}"
@@ -159,7 +159,10 @@ class Relations:
 
 
 def _plain(relation: str) -> str:
-    """Small letters, one space between words: "OnTopOf", "on_top_of" and "on top of" are one."""
+    """Return small letters, one space between words.
+
+    "OnTopOf", "on_top_of" and "on top of" are one.
+    """
     return _GAPS.sub(" ", _CAMEL.sub(" ", relation)).strip().lower()
 
 
