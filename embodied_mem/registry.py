@@ -3,7 +3,7 @@
     load("alfworld", "env")              # a world's vector environment; the module is imported now and not before
     names("tasks")                       # worlds that can be trained on
     load("methods", "mem0_2")            # a class of `agents.method.MemoryMethod`
-    register("methods", "mine", "my_file:Mine")
+    register("methods", "mine", "my_file.py:Mine")
 
 A world is a folder that holds all that knows one benchmark; everything else knows none. Another package names what it
 brings by entry points:
@@ -20,6 +20,10 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
+import pathlib
+import sys
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,7 +106,7 @@ def register(group: str, name: str, place: str) -> None:
     Args:
         group: of `GROUPS`, or a world, which gets another part.
         name: by which it is found; of a world, one of `PARTS`.
-        place: "module:attribute".
+        place: "module:attribute", or "path/of/file.py:attribute".
 
     Raises:
         InvalidInputError: there is no such group or part, the name is taken, or the place is not of that form.
@@ -171,15 +175,16 @@ def load(name: str, part: str, backend: str | None = None) -> Any:
     _check_part(part)
     if not getattr(world, part):
         have = ", ".join(names(part)) or "none"
-        raise InvalidInputError(f"world: expected one with {part} ({have}), got {name!r}{hint(name)}")
+        raise InvalidInputError(f"world: expected one with {part} ({have}), got {name!r}{hint(name, part)}")
     return _load(getattr(world, part))
 
 
-def hint(name: object) -> str:
-    """Return where to find something that is in a clone of the repository only; empty for other names."""
+def hint(name: object, part: str = "") -> str:
+    """Return where something is that is in a clone of the repository only; empty for other names."""
     if not isinstance(name, str) or name.removesuffix("_steps") not in ONLY_IN_CLONE:
         return ""
-    return f"; {name} is played by `python experiments/evaluate.py` in a clone of the repository, not by a wheel"
+    what = f"the {part} of {name}" if part else name
+    return f"; {what} is in a clone of the repository only: `python experiments/evaluate.py` there"
 
 
 def _check_part(part: str) -> None:
@@ -200,4 +205,20 @@ def _entry_points(group: str) -> dict[str, str]:
 
 def _load(place: str) -> Any:
     module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    if not module.endswith(".py"):
+        return getattr(importlib.import_module(module), attribute)
+    loaded = _file(module)
+    if not hasattr(loaded, attribute):
+        raise InvalidInputError(f"{module}: expected {attribute!r} in it, got none of that name")
+    return getattr(loaded, attribute)
+
+
+@functools.cache
+def _file(path: str) -> types.ModuleType:
+    """Run a file as a module of its own."""
+    spec = importlib.util.spec_from_file_location(path, path)
+    if spec is None or spec.loader is None or not pathlib.Path(path).is_file():
+        raise InvalidInputError(f"expected a Python file, got {path}, which is not there")
+    module = sys.modules[path] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -32,9 +32,9 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     'pip install -e ".[train]" && python experiments/train.py --config=grpo_cpu': "tests/training/test_resume.py",
     'pip install -e ".[train,test]" && pytest tests/': ".ci/run",
     "embodied-mem evaluate --config=alfworld --deliveries": "tests/experiments/test_evaluate_alfworld_command.py",
-    "embodied-mem evaluate --config=eb_": "tests/experiments/test_evaluate_planner_command.py",
-    "embodied-mem evaluate --config=memento": "tests/experiments/solvers/memento/test_memento_protocol.py",
-    "embodied-mem evaluate --config=scienceworld": "tests/experiments/test_evaluate_scienceworld_command.py",
+    "embodied-mem evaluate --config=alfworld --weights habits --method": (
+        "tests/experiments/test_evaluate_alfworld_command.py"
+    ),
     "embodied-mem view memory/ann": "tests/viewer/test_viewer.py",
     **{
         f"embodied-mem memory {do} ": "tests/memory/test_memory_cli.py" for do in ("show", "search", "forget", "export")

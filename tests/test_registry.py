@@ -53,6 +53,55 @@ def test_what_is_unknown_is_said(call, expected):
         call()
 
 
+def test_what_is_registered_is_found_and_loaded_late(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
+    registry.register("methods", "mine", f"{tmp_path}/mine.py:Mine")
+    registry.register("methods", "gone", f"{tmp_path}/gone.py:Mine")
+    registry.register("methods", "other", f"{tmp_path}/mine.py:Other")
+    assert registry.names("methods") == ("mine", "gone", "other")
+    assert registry.load("methods", "mine").__name__ == "Mine"
+    with pytest.raises(InvalidInputError, match=r"expected a Python file, got .*gone\.py"):
+        registry.load("methods", "gone")
+    with pytest.raises(InvalidInputError, match=r"mine\.py: expected 'Other' in it, got none"):
+        registry.load("methods", "other")
+    assert not registry.card("memento").benchmark
+    registry.register("memento", "benchmark", "memento_scores:BENCHMARK")
+    assert registry.card("memento").benchmark == "memento_scores:BENCHMARK"
+    assert "memento" in registry.names("benchmark")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("methods", "mine", "mine"), "expected 'module:attribute', got 'mine'"),
+        (("cellar", "env", "cellar:Env"), "world: expected one of alfworld"),
+        (("memento", "roof", "cellar:Roof"), "part: expected one of env"),
+        (("worlds", "memento", "cellar:WORLD"), "expected a name of no world of this package, got 'memento'"),
+    ],
+)
+def test_what_cannot_be_registered_is_refused(arguments, expected):
+    with pytest.raises(InvalidInputError, match=expected):
+        registry.register(*arguments)
+
+
+def test_what_a_wheel_lacks_says_where_it_is(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    for call, name in (
+        (lambda: registry.load("methods", "mem0_2"), "mem0_2"),
+        (lambda: registry.load("agents", "voyager"), "voyager"),
+        (lambda: registry.load("memento", "benchmark"), "the benchmark of memento"),
+        (lambda: registry.card("locomo"), "locomo"),
+    ):
+        with pytest.raises(InvalidInputError, match=f"{name} is in a clone of the repository only"):
+            call()
+
+
+def test_all_that_a_clone_registers_is_what_a_wheel_says_it_lacks():
+    groups = [*registry.GROUPS[1:], "benchmark"]
+    assert {name for group in groups for name in registry.names(group)} - {"alfworld"} == registry.ONLY_IN_CLONE
+
+
 def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     (tmp_path / "cellar_world").mkdir()
     (tmp_path / "cellar_world" / "__init__.py").write_text(
@@ -64,6 +113,7 @@ def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cellar-world\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
         "[embodied_mem.worlds]\ncellar = cellar_world:WORLD\nalfworld = cellar_world:WORLD\n"
+        "[embodied_mem.methods]\nlast = cellar_world:Cellar\n[embodied_mem.agents]\nwalker = cellar_world:Cellar\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
@@ -71,6 +121,7 @@ def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     try:
         assert "cellar" in registry.names()
         assert registry.load("cellar", "env").__name__ == "Cellar"
+        assert registry.load("methods", "last") is registry.load("agents", "walker") is registry.load("cellar", "env")
         assert registry.card("alfworld").name == "alfworld"  # a built-in name cannot be taken
     finally:
         registry._entry_points.cache_clear()

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import Benchmark
@@ -31,7 +32,7 @@ from embodied_mem.evaluation.command import (
     output_file,
     print_result,
 )
-from embodied_mem.registry import load, names
+from embodied_mem.registry import hint, load, names, register
 
 
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dict[str, Any]:
@@ -58,9 +59,10 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     name = first.parse_known_args(given)[0].config
     known = names("benchmark")
     if name not in known:
-        raise InvalidInputError(f"--config: expected one of {', '.join(known)}, got {name!r}")
+        raise InvalidInputError(f"--config: expected one of {', '.join(known)}, got {name!r}{hint(name, 'benchmark')}")
     benchmark = load(name, "benchmark")
-    parser = argparse.ArgumentParser(
+    added = _added_methods(given)
+    parser = _Parser(
         prog=prog,
         description=f"{__doc__}\n--config={name}:\n\n{benchmark.description}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,13 +75,43 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     _add_fields(parser, benchmark.config)
     if hasattr(benchmark.config, "weights"):
         add_model_options(parser)
+        parser.add_argument(
+            "--method", action="append", default=[], metavar="FILE.py:CLASS",
+            help="plays a memory method of yours beside others, see docs/baselines.md; may be repeated",
+        )  # fmt: skip
     options = parser.parse_args(given)
     chosen = {field.name: getattr(options, field.name) for field in _options_of(benchmark.config)}
     chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in chosen.items()}
+    if added and not chosen["deliveries"]:
+        chosen["deliveries"] = ("none", "static", *added, "compiled")
     config = dataclasses.replace(benchmark.config, **chosen)
     if not hasattr(config, "weights"):
         return benchmark, config, Models(""), options
     return benchmark, config, models_of(options), options
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says of a refused name where it is."""
+
+    def error(self, message: str) -> NoReturn:
+        refused = message.partition("'")[2].partition("'")[0]
+        super().error(message + hint(refused))
+
+
+def _added_methods(given: Sequence[str]) -> list[str]:
+    """Register the classes of `--method`, before names of deliveries are checked, and return their names."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--method", action="append", default=[])
+    found = []
+    for place in parser.parse_known_args(given)[0].method:
+        file, _, name = place.rpartition(":")
+        if not file.endswith(".py"):
+            raise InvalidInputError(f"--method: expected FILE.py:CLASS, got {place!r}")
+        register("methods", name, f"{pathlib.Path(file).absolute()}:{name}")
+        if not callable(getattr(load("methods", name), "observe", None)):
+            raise InvalidInputError(f"--method: expected a class with `observe` and `recall`, got {place!r}")
+        found.append(name)
+    return found
 
 
 def _options_of(config: Any) -> list[dataclasses.Field[Any]]:

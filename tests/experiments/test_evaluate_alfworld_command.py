@@ -6,9 +6,14 @@ import dataclasses
 import json
 
 import pytest
+from pages import FENCE, ROOT
 
+from embodied_mem import registry
+from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.evaluation.evaluate import parse
+from embodied_mem.types import Episode, Step
 from experiments.evaluate import main
 
 ARGUMENTS = ["--tasks", "generated", "--num_tasks", "8", "--agents", "full", "no_critic", "--max_steps", "40"]
@@ -49,3 +54,26 @@ def test_wrong_arguments_are_refused():
         main(["--agents=full", "--deliveries", "none"])
     with pytest.raises(InvalidInputError, match=r"--config: expected one of alfworld, .*, got 'robothor'"):
         main(["--config=robothor"])
+
+
+def test_a_method_in_a_file_is_played_beside_others(tmp_path, monkeypatch):
+    """The example of docs/baselines.md; with models it is played in `tests/test_wheel.py`."""
+    page = (ROOT / "docs/baselines.md").read_text()
+    code = next(code for language, code in FENCE.findall(page) if "class LastGoals" in code)
+    (tmp_path / "mine.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_registered", {})
+    config = parse(["--method", "mine.py:LastGoals"])[1]
+    assert config.deliveries == ("none", "static", "LastGoals", "compiled")
+    config = parse(["--method", "mine.py:LastGoals", "--deliveries", "LastGoals_steps"])[1]
+    assert config.deliveries == ("LastGoals_steps",)
+    episodes = [Episode(f"task {n}", f"goal {n}", (Step("room", "look"),), n != 1, "") for n in range(3)]
+    assert make_delivery("LastGoals", executor=None, episodes=episodes).method.recall("", "") == ["goal 2", "goal 0"]
+    for place, expected in (
+        ("mine.py", "expected FILE.py:CLASS, got 'mine.py'"),
+        ("mine.py:Others", "expected 'Others' in it"),
+        ("mine.py:MemoryMethod.observe", "expected 'MemoryMethod.observe' in it"),
+        ("other.py:Mine", r"expected a Python file, got .*other\.py"),
+    ):
+        with pytest.raises(InvalidInputError, match=expected):
+            parse(["--method", place])
