@@ -5,8 +5,8 @@
     embodied-mem view memory/ann --out ann.html
 
 A trace is shown step by step (arrow keys; up and down change the episode); `demo.html#2.5` is the fifth step of the
-second episode. Of a memory folder there are the graph with
-a slider over its times, a bar for as long as each entry was so, and what an entry said before. The folder is only read.
+second episode. Of a memory folder there are the graph by rooms with a slider over its times, a bar for as long as each
+entry was so, and what an entry said before. The folder is only read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from embodied_mem.viewer.page import page
 
 
 def trace_data(path: pathlib.Path) -> dict[str, Any]:
-    """What the page shows of a trace. Raises InvalidInputError for a line that is no episode."""
+    """Read what the page shows of a trace. Raises InvalidInputError for a line that is no episode."""
     episodes = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -45,7 +45,7 @@ def trace_data(path: pathlib.Path) -> dict[str, Any]:
 
 
 def memory_data(memory: LifelongMemory) -> dict[str, Any]:
-    """What the page shows of a memory: every entry with what it was before."""
+    """Collect every entry of a memory with its earlier texts."""
     entries = memory.get_all()
     return {"kind": "memory", "entries": [_row(one) | {"was": _was(memory, one)} for one in entries]}
 
@@ -59,11 +59,12 @@ def _row(entry: Record) -> dict[str, Any]:
     return {
         "id": entry.id, "module": entry.module, "text": entry.text, "from": entry.valid_from, "until": entry.ended,
         "trust": entry.trust, "sources": entry.sources, "fact": fact,
+        "clock": entry.data.get("clock") if entry.module == "views" else None,
     }  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view", output: TextIO | None = None) -> int:
-    """The command; returns the exit status.
+    """Run the command and return the exit status.
 
     Raises:
         DataNotFoundError: there is neither such a file nor such a folder.

@@ -121,7 +121,6 @@ function showTrace(episodes) {
   draw();
 }
 
-const WIDTH = 1100, HEIGHT = 560;
 const MAX_NODES = 200, MAX_ROWS = 500;  // of a page of the graph, and of the table
 
 // A bar with which one goes through pages; none where there is one page. Gives a function of (number of pages, which
@@ -155,32 +154,67 @@ function pagesOf(facts) {
   return pages.length ? pages : [{ facts: [], names: new Set() }];
 }
 
-// Places of nodes: springs along facts and to the middle, all else pushed apart. The same data give the same picture.
-function layout(names, links) {
-  const index = new Map(names.map((name, i) => [name, i]));
-  const pairs = links.map(([a, b]) => [index.get(a), index.get(b)]);
-  const at = names.map((_, i) => {
-    const turn = i * 2.399963, far = 25 * Math.sqrt(i + 1);
-    return [WIDTH / 2 + 1.6 * far * Math.cos(turn), HEIGHT / 2 + far * Math.sin(turn)];
-  });
-  const wide = Math.sqrt(WIDTH * HEIGHT / Math.max(names.length, 1));
-  for (let round = 0; round < 150; round++) {
-    const push = at.map(() => [0, 0]);
-    const pull = (i, j, strength) => {
-      const dx = at[j][0] - at[i][0], dy = at[j][1] - at[i][1], far = Math.hypot(dx, dy) || 1;
-      const by = strength(far) / far;
+const roomOf = (name) => name.includes("/") ? name.slice(0, name.lastIndexOf("/")) : "";
+const inRoom = (name) => name.slice(name.lastIndexOf("/") + 1);
+
+// A number in [0, 1) that a text always gives, so that a thing begins where it was at another time.
+function chance(text) {
+  let hash = 2166136261;
+  for (const sign of text) hash = Math.imul(hash ^ sign.codePointAt(0), 16777619) >>> 0;
+  hash = Math.imul(hash ^ (hash >>> 15), 2246822519) >>> 0;
+  return ((hash ^ (hash >>> 13)) >>> 0) / 4294967296;
+}
+
+// Moves points by forces for some rounds, less and less far. `force(i, j)` pushes both apart (or together, if negative),
+// `hold(i)` gives a push of its own and keeps a point in its bounds.
+function settle(points, force, hold, rounds) {
+  for (let round = 0; round < rounds; round++) {
+    const push = points.map(() => [0, 0]);
+    for (let i = 0; i < points.length; i++) for (let j = 0; j < i; j++) {
+      const dx = points[i][0] - points[j][0], dy = points[i][1] - points[j][1], far = Math.hypot(dx, dy) || 0.01;
+      const by = force(i, j, far) / far;
       push[i][0] += dx * by; push[i][1] += dy * by; push[j][0] -= dx * by; push[j][1] -= dy * by;
-    };
-    for (let i = 0; i < at.length; i++) for (let j = 0; j < i; j++) pull(i, j, (far) => -wide * wide / far);
-    at.forEach(([x, y], i) => { push[i][0] += (WIDTH / 2 - x) / 4; push[i][1] += (HEIGHT / 2 - y) / 2; });
-    for (const [i, j] of pairs) if (i !== j) pull(i, j, (far) => far * far / wide);
-    const heat = 40 * (1 - round / 150);
-    at.forEach((place, i) => {
-      const far = Math.hypot(...push[i]) || 1, by = Math.min(far, heat) / far;
-      place[0] = between(place[0] + push[i][0] * by, 20, WIDTH - 120);
-      place[1] = between(place[1] + push[i][1] * by, 15, HEIGHT - 15);
+    }
+    const heat = 20 * (1 - round / rounds);
+    points.forEach((point, i) => {
+      const [x, y] = hold(i, point), far = Math.hypot(push[i][0] + x, push[i][1] + y) || 1;
+      point[0] += (push[i][0] + x) / far * Math.min(far, heat);
+      point[1] += (push[i][1] + y) / far * Math.min(far, heat);
     });
   }
+}
+
+// Rooms as discs as large as the most things that they ever hold at a time, pushed apart until none covers another.
+function layRooms(sizes) {
+  const names = [...sizes.keys()].sort();
+  const wide = names.map((name) => 34 * Math.sqrt(sizes.get(name)) + 26);
+  const at = names.map((_, i) => {
+    const turn = 2 * Math.PI * i / names.length, far = 30 * names.length;
+    return [1.7 * far * Math.cos(turn), far * Math.sin(turn)];
+  });
+  settle(at, (i, j, far) => Math.max(wide[i] + wide[j] + 24 - far, 0) / 2, (_, [x, y]) => [-x / 90, -y / 45], 400);
+  return new Map(names.map((name, i) => [name, { x: at[i][0], y: at[i][1], radius: wide[i] }]));
+}
+
+// Things within their rooms: springs along facts, all else pushed apart. The same data give the same picture.
+function layThings(names, links, rooms) {
+  const index = new Map(names.map((name, i) => [name, i]));
+  const tied = new Set(links.flatMap(([a, b]) => [`${index.get(a)} ${index.get(b)}`, `${index.get(b)} ${index.get(a)}`]));
+  const room = names.map((name) => rooms.get(roomOf(name)));
+  const at = names.map((name, i) => {
+    const turn = 2 * Math.PI * chance(name), far = room[i].radius * 0.7 * Math.sqrt(chance(`${name} `));
+    return [room[i].x + far * Math.cos(turn), room[i].y + far * Math.sin(turn)];
+  });
+  const force = (i, j, far) => {
+    if (room[i] !== room[j]) return 0;
+    return 1500 / (far + 5) - (tied.has(`${i} ${j}`) ? far / 3 : 0);
+  };
+  settle(at, force, (i, [x, y]) => [(room[i].x - x) / 3, (room[i].y - y) / 3], 200);
+  at.forEach((point, i) => {
+    const dx = point[0] - room[i].x, dy = point[1] - room[i].y, far = Math.hypot(dx, dy);
+    const most = room[i].radius - 20;
+    if (far > most) point.splice(0, 2, room[i].x + dx * most / far, room[i].y + dy * most / far);
+  });
   return new Map(names.map((name, i) => [name, at[i]]));
 }
 
@@ -191,7 +225,16 @@ function showMemory(entries) {
   const first = times[0], last = times[times.length - 1] + 1;
   const [time, leaf, ...said] = location.hash.slice(1).split(".");
   let at = between((Number(time) || times.length) - 1, 0, times.length - 1);
-  let page = Math.max(Number(leaf) || 1, 1) - 1, part = 0, fits = [], pages = [], places = new Map();
+  let page = Math.max(Number(leaf) || 1, 1) - 1, part = 0, fits = [], pages = [], rooms = new Map();
+  const clocks = entries.filter((one) => one.clock !== null && one.clock !== undefined).sort((a, b) => a.from - b.from);
+
+  // The caller's clock at a time of the memory: seconds, or a date where they count from 1970.
+  function clock(time) {
+    const seconds = clocks.filter((one) => one.from <= time).at(-1)?.clock;
+    if (seconds === undefined) return "";
+    if (seconds < 1e9) return `${seconds} s, `;
+    return `${new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ")}, `;
+  }
 
   add(main, "h1", {}, `${entries.length} entries`);
   const filter = add(main, "div", { class: "bar" });
@@ -203,7 +246,7 @@ function showMemory(entries) {
   const bar = add(main, "div", { class: "bar" });
   const slider = add(bar, "input", { type: "range", min: 0, max: times.length - 1, "aria-label": "time" });
   const count = add(bar, "span", { id: "count" });
-  const graph = add(main, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, id: "graph" });
+  const graph = add(main, "svg", { id: "graph" });
   const things = pager(main, "things", (way) => { page += way; lay(); });
   const table = add(add(main, "table"), "tbody");
   const rows = pager(main, "entries", (way) => { part += way; list(); });
@@ -213,21 +256,27 @@ function showMemory(entries) {
   function draw() {
     const time = times[at], now = pages[page].facts.filter((one) => holds(one, time));
     slider.value = at;
-    count.textContent = `time ${time}, ${entries.filter((one) => holds(one, time)).length} hold`;
+    count.textContent = `${clock(time)}time ${time}, ${entries.filter((one) => holds(one, time)).length} entries hold`;
     const shared = [at + 1, ...(page || words.value ? [page + 1] : []), ...(words.value ? [words.value] : [])];
     history.replaceState(null, "", `#${shared.map(encodeURIComponent).join(".")}`);
     graph.replaceChildren();
-    const seen = new Set();
+    const names = [...new Set(now.flatMap((one) => [one.fact[0], one.fact[2]]))];
+    const places = layThings(names, now.map((one) => [one.fact[0], one.fact[2]]), rooms);
+    for (const name of new Set(names.map(roomOf))) {
+      const room = rooms.get(name);
+      if (!name) continue;
+      add(graph, "circle", { class: "room", cx: room.x, cy: room.y, r: room.radius });
+      add(graph, "text", { class: "room", x: room.x, y: room.y - room.radius - 5 }, name);
+    }
     for (const one of now) {
       const [subject, relation, object] = one.fact, a = places.get(subject), b = places.get(object);
-      seen.add(subject).add(object);
       const line = add(graph, "line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1] });
       add(line, "title", {}, `${subject} ${relation} ${object}, since ${one.from}`);
     }
-    for (const name of seen) {
+    for (const name of names) {
       const [x, y] = places.get(name);
       add(add(graph, "circle", { cx: x, cy: y, r: 4 }), "title", {}, name);
-      add(graph, "text", { x: x + 6, y: y + 4 }, name.slice(name.lastIndexOf("/") + 1));  // without its place
+      add(graph, "text", { x, y: y - 7 }, inRoom(name));
     }
     for (const line of table.querySelectorAll("line")) {
       line.setAttribute("x1", scale(time));
@@ -245,7 +294,8 @@ function showMemory(entries) {
     const text = add(row, "td", {}, one.text);
     const until = one.until === null ? "" : `, until ${one.until}`;
     add(text, "br");
-    add(text, "small", {}, `since ${one.from}${until}, ${one.trust}${one.was.length ? `, ${one.was.length} before` : ""}`);
+    const room = one.fact && roomOf(one.fact[0]) ? `${roomOf(one.fact[0])}, ` : "";
+    add(text, "small", {}, `${room}since ${one.from}${until}, ${one.trust}${one.was.length ? `, ${one.was.length} before` : ""}`);
     const time = add(add(row, "td"), "svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" });
     const end = one.until === null ? last : one.until;
     add(time, "rect", { x: scale(one.from), y: 2, width: Math.max(scale(end) - scale(one.from), 0.5), height: 4 });
@@ -263,7 +313,24 @@ function showMemory(entries) {
   function lay() {
     page = between(page, 0, pages.length - 1);
     const shown = pages[page];
-    places = layout([...shown.names], shown.facts.map((one) => [one.fact[0], one.fact[2]]));
+    const sizes = new Map();
+    for (const time of times) {
+      const here = new Map();
+      for (const one of shown.facts.filter((one) => holds(one, time))) {
+        for (const name of [one.fact[0], one.fact[2]]) {
+          if (!here.has(roomOf(name))) here.set(roomOf(name), new Set());
+          here.get(roomOf(name)).add(name);
+        }
+      }
+      for (const [room, inside] of here) sizes.set(room, Math.max(sizes.get(room) || 0, inside.size));
+    }
+    rooms = layRooms(sizes);
+    const ends = [...rooms.values()];
+    const [left, right] = [Math.min(...ends.map((r) => r.x - r.radius)), Math.max(...ends.map((r) => r.x + r.radius))];
+    const [top, below] = [Math.min(...ends.map((r) => r.y - r.radius)), Math.max(...ends.map((r) => r.y + r.radius))];
+    graph.toggleAttribute("hidden", !ends.length);  // no facts, no frame
+    document.getElementById("things").hidden = !ends.length;
+    if (ends.length) graph.setAttribute("viewBox", `${left - 10} ${top - 20} ${right - left + 20} ${below - top + 30}`);
     const all = new Set(pages.flatMap((one) => [...one.names])).size;
     things(pages.length, page, `${shown.names.size} of ${all} things that facts found are about, the latest first`);
     draw();

@@ -180,6 +180,28 @@ def test_a_memory_folder_is_shown_at_each_of_its_times(tmp_path, browser):
     assert "<title>mug 1 on desk 1" in dom[dom.index("<svg") : dom.index("</svg>")]
 
 
+def test_rooms_and_the_clock_are_shown_and_no_empty_frame(tmp_path, browser):
+    robot, chat = tmp_path / "robot", tmp_path / "chat"
+    with LifelongMemory.open(robot, Scope(robot="r")) as memory:
+        for room, time in (("kitchen", 1.7e9), ("bath room", 1.7e9 + 86400)):
+            memory.begin_task(room, "look around", "", place=room)
+            memory.observe("look", facts=[(f"cup of the {room}", "on", "shelf")], time=time)
+            memory.end_task(won=True)
+    with LifelongMemory.open(chat, Scope(user="ann")) as memory:
+        memory.tell("I like oat milk.")
+    pages = {}
+    for folder in (robot, chat):
+        main([str(folder), "--out", str(tmp_path / f"{folder.name}.html")], output=io.StringIO())
+        pages[folder.name] = shown(browser, tmp_path / f"{folder.name}.html")
+    assert re.findall(r'<text class="room"[^>]*>([^<]+)</text>', pages["robot"]) == ["bath room", "kitchen"]
+    assert "2023-11-15 22:13, time" in pages["robot"]
+    left, top, wide, high = map(float, re.findall(r'viewBox="([^"]+)" *[^>]*>', pages["robot"])[0].split())
+    for x, y, radius in re.findall(r'class="room" cx="([^"]+)" cy="([^"]+)" r="([^"]+)"', pages["robot"]):
+        assert left < float(x) - float(radius) < float(x) + float(radius) < left + wide
+        assert top < float(y) - float(radius) < float(y) + float(radius) < top + high
+    assert re.search(r'<svg[^>]*id="graph"[^>]*hidden', pages["chat"])
+
+
 def test_more_things_than_a_page_draws_are_on_further_pages_and_found_by_name(tmp_path, browser):
     def entry(number: int) -> dict:
         fact = [f"mug {number}", "on", f"desk {number}"]
