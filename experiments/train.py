@@ -178,9 +178,8 @@ def train(
     if not recorded and not options.unchecked and is_published(config, "executor") and not is_taught(config):
         acting = models.make_executor(config, executor, tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
-        say(
-            f"executor without memory: {100 * row.success:.0f} % success, {100 * row.refused:.0f} % of commands refused"
-        )
+        refused = 100 * row.per_step("refused")
+        say(f"executor without memory: {100 * row.success:.0f} % success, {refused:.0f} % of commands refused")
     if config.executor_correction.num_games:
         say.begin("correction of the executor")
         executor = sft.correct_executor(run, samples, executor, games)

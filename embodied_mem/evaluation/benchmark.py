@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.command import output_file
@@ -75,19 +75,13 @@ class EpisodeResult:
     milliseconds: float = 0
     more: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the fields in order, so that `EpisodeResult(*result)` is the same again."""
+        return (getattr(self, field.name) for field in dataclasses.fields(self))
 
-class AgentNumbers(NamedTuple):
-    """What is kept of an episode on the subsets of a world; see `EpisodeResult`. Plans and vetoes are the agent's;
-    `more` is a delivery's (`score.EpisodeNumbers.more`)."""
-
-    won: int
-    progress: float
-    steps: int
-    plans: int = 0
-    vetoes: int = 0
-    tokens: float = 0
-    milliseconds: float = 0
-    more: Mapping[str, float] = {}
+    def count(self, name: str) -> float:
+        """Return what a field, or a name in `more`, holds; 0 where nothing was counted."""
+        return float(self.more.get(name, getattr(self, name, 0)))
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(EpisodeResult) if field.name != "more")
@@ -97,9 +91,15 @@ def episodes_data(world: str, episodes: Sequence[EpisodeResult], **protocol: Any
     """What a report holds of its episodes: the world, the protocol, and rows under one head of columns."""
     more = list(dict.fromkeys(name for episode in episodes for name in episode.more))
     rows = [
-        [getattr(episode, name) for name in FIELDS] + [episode.more.get(name) for name in more] for episode in episodes
+        [_rounded(getattr(episode, name)) for name in FIELDS] + [_rounded(episode.more.get(name)) for name in more]
+        for episode in episodes
     ]
     return {"world": world, "protocol": protocol, "episodes": {"columns": [*FIELDS, *more], "rows": rows}}
+
+
+def _rounded(value: Any) -> Any:
+    """Round what is measured to a thousandth; shares and counts are exact enough."""
+    return round(value, 3) if isinstance(value, float) and value > 1 else value
 
 
 def episodes_of(report: Mapping[str, Any]) -> list[EpisodeResult]:

@@ -42,12 +42,13 @@ def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, b
         envs, executor, None, bank, deliveries=("none",), tasks=range(min(GAMES, num_tasks)), seeds=(0,),
         top_k=config.memory.top_k, shown=config.memory.shown,
     )["none"]  # fmt: skip
-    accepted = 1 - row.refused
+    accepted = 1 - row.per_step("refused")
+    steps = row.table("steps").mean()
     if not row.won.any() and accepted < MIN_ACCEPTED:
         raise InvalidInputError(
             f"model.executor: expected one that knows the commands of {config.world.name}, got {config.model.executor} "
             f"from {config.model.weights}: without memory it won 0 of {row.won.size} training games in "
-            f"{row.steps.mean():.0f} steps each, and {100 * accepted:.0f} % of its commands had an effect. Train it on "
+            f"{steps:.0f} steps each, and {100 * accepted:.0f} % of its commands had an effect. Train it on "
             "the teacher's commands first (--executor-sft.steps 1000) or take another model; --unchecked goes on"
         )
     return row

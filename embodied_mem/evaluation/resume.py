@@ -1,8 +1,8 @@
 """What a comparison has finished: one JSON line per episode, below a line that says what they belong to.
 
-    finished = Finished(path, {"commit": "...", "max_steps": 50}, EpisodeNumbers)
+    finished = Finished(path, {"commit": "...", "max_steps": 50}, EpisodeResult)
     if ("compiled", "0", "game 12") not in finished.rows:
-        finished.add("compiled", "0", "game 12", EpisodeNumbers(...))
+        finished.add("compiled", "0", "game 12", EpisodeResult(...))
 
 A command that was stopped reads the file and goes on; with another commit or other settings it starts anew. The result
 is written before the file goes, so that a kill at any moment loses at most the episodes that were being played.
@@ -28,7 +28,7 @@ class Finished(Generic[Row]):
     Args:
         path: of the file.
         belongs_to: what is at `path` is read if it belongs to the same, else begun anew.
-        row: makes an outcome of its values; a NamedTuple's class, or None for plain lists.
+        row: makes an outcome of its values, as `EpisodeResult` does; None for plain lists.
 
     Attributes:
         rows: (agent or delivery, subset or seed, task) -> outcome.

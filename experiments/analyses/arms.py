@@ -47,12 +47,13 @@ import numpy as np
 import tyro
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.controls import Setting
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import commit, manifest, write_result
 from embodied_mem.evaluation.resume import Finished
-from embodied_mem.evaluation.score import EpisodeNumbers, Score, score
+from embodied_mem.evaluation.score import Score, score
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.training import loop, sft
@@ -165,7 +166,7 @@ class Study:
             sum(line["tokens"] for name in ("compiler", "correction", "grpo") for line in read_metrics(stage / name))
         )
 
-    def score(self, bundle: Bundle, rows: list[Setting], finished: Finished[EpisodeNumbers]) -> dict[str, Score]:
+    def score(self, bundle: Bundle, rows: list[Setting], finished: Finished[EpisodeResult]) -> dict[str, Score]:
         """Scores of `rows` under these models."""
         ev = bundle.config.evaluation
         num_tasks = len(range(self.scored.num_valid)[: ev.num_tasks or None])
@@ -304,7 +305,7 @@ def main(arguments: list[str] | None = None) -> dict:
     claim_run(folder, config)
     study = Study(bundle, folder, options.run / "bank.jsonl.gz", options.homes)
     belongs_to = {"evaluation": dataclasses.asdict(config.evaluation), "commit": commit(), "homes": options.homes}
-    finished = Finished(folder / "episodes.jsonl", belongs_to, EpisodeNumbers)
+    finished = Finished(folder / "episodes.jsonl", belongs_to, EpisodeResult)
     scores = study.score(bundle, [Setting("none"), Setting("compiled", name="before")], finished)
     pairs = [(arm, seed) for seed in options.seeds for arm in options.arms]
     begun = time.perf_counter()

@@ -41,7 +41,6 @@ from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import (
-    AgentNumbers,
     EpisodeResult,
     Published,
     chosen_by,
@@ -212,7 +211,7 @@ class PlannerBenchmark:
             return evaluate_repeated(self, config, facts, result)
         shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
         belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
-        with kept_beside(result, "tasks", belongs_to, AgentNumbers) as finished:
+        with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished:
             model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
             with open_trace(config.trace) as trace:
                 played = play_all(self, config, models or Models(config.weights), finished, model, trace)
@@ -300,7 +299,7 @@ def play_all(
     benchmark: PlannerBenchmark,
     config: PlannerConfig,
     models: Models,
-    finished: Finished[AgentNumbers],
+    finished: Finished[EpisodeResult],
     model: ChatModel | None = None,
     trace: TextIO | None = None,
 ) -> list[EpisodeResult]:
@@ -348,11 +347,11 @@ def play_all(
             for subset, task in left:
                 before = _tokens(model)
                 [outcome] = play(benchmark, agent, memories[key], [task], *asked, trace=trace, name=name, **options)
-                row = numbers_of(outcome)._replace(tokens=_tokens(model) - before)
+                row = result_of(name, subset, task.name, outcome, _tokens(model) - before)
                 finished.add(name, f"{subset}/0", task.name, row)
                 progress.update(won=outcome.won)
     return [
-        episode_of(name, subset, task.name, seed, finished.rows[name, f"{subset}/{seed}", task.name])
+        finished.rows[name, f"{subset}/{seed}", task.name]
         for subset, tasks in subsets.items()
         for name in seeds
         for task in tasks
@@ -364,18 +363,12 @@ def _tokens(model: ChatModel | None) -> int:
     return 0 if model is None else model.meter.prompt_tokens + model.meter.completion_tokens
 
 
-def numbers_of(outcome: Played) -> AgentNumbers:
-    """What is kept of an agent's episode."""
+def result_of(name: str, subset: str, task: str, outcome: Played, tokens: int = 0) -> EpisodeResult:
+    """Make the result of an agent's episode."""
     record = outcome.record
-    milliseconds = 1000 * (record.memory_s + record.think_s)
-    return AgentNumbers(int(outcome.won), outcome.progress, record.steps, record.plans, record.vetoes, 0, milliseconds)
-
-
-def episode_of(agent: str, subset: str, task: str, seed: int, row: AgentNumbers) -> EpisodeResult:
-    """The result of an episode from its numbers."""
     return EpisodeResult(
-        agent, task, bool(row.won), row.progress, row.steps, subset=subset, seed=seed, tokens=row.tokens,
-        milliseconds=row.milliseconds, more={"plans": row.plans, "vetoes": row.vetoes, **row.more},
+        name, task, outcome.won, outcome.progress, record.steps, subset=subset, tokens=tokens,
+        milliseconds=1000 * (record.memory_s + record.think_s), more={"plans": record.plans, "vetoes": record.vetoes},
     )  # fmt: skip
 
 
@@ -416,14 +409,16 @@ def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, 
     return rows
 
 
+COUNTED = ("won", "progress", "steps", "plans", "vetoes", "tokens", "milliseconds")
+"""What a row has of each task."""
+
+
 def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
-    """float[tasks] by field of `AgentNumbers`, of the episodes of one agent, tasks by seeds."""
+    """Return float[tasks] by name of `COUNTED`, of the episodes of one agent, tasks by seeds."""
     tasks = len({episode.task for episode in episodes})
     return {
-        column: np.array([episode.more.get(column, getattr(episode, column, 0)) for episode in episodes], float)
-        .reshape(tasks, -1)
-        .mean(1)
-        for column in AgentNumbers._fields[:-1]
+        column: np.array([episode.count(column) for episode in episodes]).reshape(tasks, -1).mean(1)
+        for column in COUNTED
     }
 
 
@@ -512,7 +507,7 @@ def play_deliveries(
     training_tasks: int,
     seeds: Sequence[int],
     temperature: float,
-    on_episode: Callable[[str, str, Any, int, AgentNumbers], None],
+    on_episode: Callable[[str, str, Any, int, EpisodeResult], None],
     on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
 ) -> None:
     """Plays tasks with each delivery, once per seed.
@@ -539,12 +534,12 @@ def play_deliveries(
 
     keep_freed_memory()
     from embodied_mem.agents.rollout import play
-    from embodied_mem.evaluation.score import numbers_of, refuse_weights
+    from embodied_mem.evaluation import score
     from embodied_mem.progress import Progress
 
     bundle = models.load()
     if bundle.config.world.name == "scienceworld":
-        refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
+        score.refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
     memory, bank, num_envs = bundle.config.memory, bank_of(world, training_tasks), BATCH * len(seeds)
     executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(num_envs,))
     worlds = {subset: source_of(world).envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
@@ -565,9 +560,10 @@ def play_deliveries(
                     top_k=memory.top_k, shown=memory.shown,
                 )  # fmt: skip
                 for (number, seed), (won, share, steps), trajectory in zip(pairs, envs.outcomes(), played):
-                    one = numbers_of(trajectory, teacher, tokenizer)
-                    row = AgentNumbers(int(won), share, steps, 0, 0, one.tokens, one.milliseconds, one.more)
-                    on_episode(name, subset, subsets[subset][number], seed, row)
+                    task = subsets[subset][number]
+                    one = score.result_of(trajectory, name, seed, teacher, tokenizer)
+                    own = {"task": task.name, "subset": subset, "won": bool(won), "progress": share, "steps": steps}
+                    on_episode(name, subset, task, seed, dataclasses.replace(one, **own))
                     if on_played:
                         on_played(name, trajectory, compiler)
                     wins += won
@@ -633,9 +629,9 @@ def play_revisited(
     max_steps: int,
     progress: Progress,
     trace: TextIO | None = None,
-) -> dict[str, list[AgentNumbers]]:
+) -> dict[str, list[EpisodeResult]]:
     """Numbers of each of `REVISITED_ROWS`, tasks in order."""
-    rows: dict[str, list[AgentNumbers]] = {name: [] for name in REVISITED_ROWS}
+    rows: dict[str, list[EpisodeResult]] = {name: [] for name in REVISITED_ROWS}
     for i, task in enumerate(tasks):
         home = task.name
         played, memory = play_in_home(benchmark, task, home, None, max_steps, trace, "first")
@@ -645,7 +641,7 @@ def play_revisited(
             name: play_in_home(benchmark, task, home, kept, max_steps, trace, name)[0] for name, kept in seconds.items()
         }
         for name, outcome in outcomes.items():
-            rows[name].append(numbers_of(outcome))
+            rows[name].append(result_of(name, "", task.name, outcome))
         progress.update(won=outcomes["kept"].won)
     return rows
 
@@ -659,17 +655,16 @@ def evaluate_revisited(
     with open_trace(config.trace) as trace:
         for subset in subsets:
             tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
-            names = [task.name for task in tasks]
             with Progress(f"{subset}, revisited", len(tasks), unit="task") as progress:
-                played[subset] = names, play_revisited(benchmark, tasks, config.revisit, progress, trace)
-    report = {"revisited_home": {subset: revisited_rows(rows) for subset, (_, rows) in played.items()}, **facts}
+                played[subset] = play_revisited(benchmark, tasks, config.revisit, progress, trace)
+    report = {"revisited_home": {subset: revisited_rows(rows) for subset, rows in played.items()}, **facts}
     report |= episodes_data(
         benchmark.world,
         [
-            dataclasses.replace(episode_of(name, subset, task, 0, row), run=1 if name == "first" else 2)
-            for subset, (tasks, rows) in played.items()
+            dataclasses.replace(row, subset=subset, run=1 if name == "first" else 2)
+            for subset, rows in played.items()
             for name, column in rows.items()
-            for task, row in zip(tasks, column)
+            for row in column
         ],
         max_steps=config.revisit,
     )
@@ -678,7 +673,7 @@ def evaluate_revisited(
     return report
 
 
-def revisited_rows(rows: dict[str, list[AgentNumbers]]) -> dict[str, dict[str, Any]]:
+def revisited_rows(rows: dict[str, list[EpisodeResult]]) -> dict[str, dict[str, Any]]:
     """Success and steps of each row with 95 % intervals; paired differences to the second time without memory."""
     won = {name: np.array([row.won for row in column], float) for name, column in rows.items()}
     steps = {name: np.array([row.steps for row in column], float) for name, column in rows.items()}

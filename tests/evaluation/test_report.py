@@ -16,10 +16,11 @@ from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
+from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, rows_table, summary, table, write_report
 from embodied_mem.evaluation.resume import Finished
-from embodied_mem.evaluation.score import EpisodeNumbers, numbers_of, score_deliveries, score_of
+from embodied_mem.evaluation.score import Score, result_of, score_deliveries
 from embodied_mem.types import Episode
 from experiments import evaluate
 
@@ -57,21 +58,23 @@ def scores():
         for t, s in order
     ]
     played = {"none": none, "compiled": compiled}
-    return {name: score_of(name, list(map(numbers_of, rows)), 4, 2) for name, rows in played.items()}
+    return {name: Score(name, [result_of(one, name, one.seed) for one in rows], 2) for name, rows in played.items()}
 
 
 def test_score_of_trajectories():
     none, compiled = scores().values()
     np.testing.assert_array_equal(none.won, [[1, 1], [0, 0], [0, 0], [0, 0]])
     np.testing.assert_array_equal(compiled.won, [[1, 1], [1, 1], [1, 1], [0, 0]])
-    np.testing.assert_array_equal(none.steps, np.full((4, 2), 5))
+    np.testing.assert_array_equal(none.table("steps"), np.full((4, 2), 5))
     assert (none.success, compiled.success) == (0.25, 0.75)
     assert compiled.interval == wilson(0.75, 4), "tasks count, not episodes"
-    assert compiled.progress.mean() == pytest.approx(0.75 + 0.25 * 0.25)
-    assert (none.executor_tokens, none.compiler_tokens, compiled.compiler_tokens) == (104, 0, 50)
-    assert (compiled.executor_ms, compiled.compiler_ms) == pytest.approx((2, 3))
-    assert (none.parse_rate, compiled.parse_rate) == (1, 15 / 16)
-    assert (none.guided, compiled.guided) == (0, 0.5)
+    assert compiled.table("progress").mean() == pytest.approx(0.75 + 0.25 * 0.25)
+    none, compiled = none.to_json(), compiled.to_json()
+    assert (none["executor_tokens_per_step"], none["compiler_tokens_per_step"]) == (104, 0)
+    assert compiled["compiler_tokens_per_step"] == 50
+    assert (compiled["executor_ms_per_step"], compiled["compiler_ms_per_step"]) == pytest.approx((2, 3))
+    assert (none["parse_rate"], compiled["parse_rate"]) == (1, 15 / 16)
+    assert (none["guided"], compiled["guided"]) == (0, 0.5)
 
 
 def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
@@ -88,7 +91,7 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     envs, facts = types.SimpleNamespace(num_envs=3), {"commit": "a"}
 
     def run():
-        finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeNumbers)
+        finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeResult)
         return score_deliveries(
             envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1,
             shown=Shown(1),

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.score import Score
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.training.bundle import Bundle
@@ -52,8 +52,7 @@ def test_steps_with_as_many_tokens():
 
 
 def scored(*won):
-    table = np.array(won, bool)[:, None]
-    return Score("", table, table, table, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    return Score("", [EpisodeResult("", f"t{i}", bool(one), one, 1) for i, one in enumerate(won)], 1)
 
 
 def test_arms_are_compared_seed_by_seed_on_the_same_tasks():

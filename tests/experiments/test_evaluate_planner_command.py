@@ -8,12 +8,12 @@ import types
 
 import pytest
 
-from embodied_mem.evaluation.benchmark import AgentNumbers, episodes_of
+from embodied_mem.evaluation.benchmark import EpisodeResult, episodes_of
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.registry import load as part
 from embodied_mem.types import Episode, Step
 from experiments.evaluate import main
-from experiments.solvers.embodiedbench import NOTE, episode_of, rows_of, table
+from experiments.solvers.embodiedbench import NOTE, rows_of, table
 
 
 @pytest.fixture
@@ -85,10 +85,14 @@ def test_what_belongs_to_another_run_is_not_used(tmp_path):
 
 
 def test_rows_and_published_figures():
-    full = [AgentNumbers(1, 1.0, 4, 1, 0, 0, 2.0), AgentNumbers(0, 0.5, 30, 2, 1, 0, 32.0)]
-    played = {"full": full, "no_memory": [AgentNumbers(0, 0.0, 30, 3, 0, 90, 60.0)] * 2}
+    def result(name, task, won, progress, steps, tokens, ms, **more):
+        return EpisodeResult(name, task, won, progress, steps, "base", tokens=tokens, milliseconds=ms, more=more)
+
     episodes = [
-        episode_of(name, "base", f"t{i}", 0, row) for name, rows in played.items() for i, row in enumerate(rows)
+        result("full", "t0", True, 1.0, 4, 0, 2.0, plans=1, vetoes=0),
+        result("full", "t1", False, 0.5, 30, 0, 32.0, plans=2, vetoes=1),
+        result("no_memory", "t0", False, 0.0, 30, 90, 60.0, plans=3, vetoes=0),
+        result("no_memory", "t1", False, 0.0, 30, 90, 60.0, plans=3, vetoes=0),
     ]
     rows = rows_of(episodes)
     assert (rows["base"]["full"]["ms_per_step"], rows["base"]["no_memory"]["tokens_per_step"]) == (1, 3)
@@ -107,7 +111,7 @@ def test_rows_of_deliveries_say_what_the_executor_reads_and_when_nothing_is_said
         "outputs": 3, "withheld": 1, "judged": 3, "nothing_due": 2, "rightly": 1, "hint_tokens": 12,
     }  # fmt: skip
     episodes = [
-        episode_of(name, "base", f"t{i}", 0, AgentNumbers(1, 1.0, 3, 0, 0, 96, 12.0, given))
+        EpisodeResult(name, f"t{i}", True, 1.0, 3, "base", tokens=96, milliseconds=12.0, more=given)
         for name, given in (("compiled", more), ("full", {}))
         for i in range(2)
     ]

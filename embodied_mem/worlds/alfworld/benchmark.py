@@ -66,7 +66,6 @@ from embodied_mem.evaluation.controls import (
 )
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
 from embodied_mem.evaluation.resume import Finished
-from embodied_mem.evaluation.score import EpisodeNumbers
 from embodied_mem.language.chat import ChatModel
 
 from .agent.skills import skills_of
@@ -300,7 +299,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
         kept.unlink(missing_ok=True)
-    finished = Finished(kept, belongs_to, EpisodeNumbers)
+    finished = Finished(kept, belongs_to, EpisodeResult)
     with open_trace(config.trace) as trace:
         scores = score(
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
@@ -310,7 +309,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
     episodes = [
-        episode_of(name, valid.task_id(task), seed, finished.rows[name, str(seed), str(task)])
+        finished.rows[name, str(seed), str(task)]
         for name in (row.name for row in rows)
         for task in range(len(games))
         for seed in seeds
@@ -358,14 +357,6 @@ def published_executor(source: pathlib.Path, grammar: str, temperature: float, a
     return Executor(
         decoder, tokenizer, format=told, max_action_tokens=MAX_ACTION_TOKENS, temperature=temperature,
         batch_buckets=(MAX_REQUESTS, 16, 64),
-    )  # fmt: skip
-
-
-def episode_of(delivery: str, task: str, seed: int, numbers: EpisodeNumbers) -> EpisodeResult:
-    """The result of a delivery's episode."""
-    return EpisodeResult(
-        delivery, task, bool(numbers.won), numbers.progress, numbers.steps, seed=seed,
-        tokens=numbers.tokens, milliseconds=round(numbers.milliseconds, 3), more=numbers.more,
     )  # fmt: skip
 
 

@@ -341,7 +341,7 @@ def play_delivery(
         return
     from embodied_mem.agents.deliveries import make_delivery
     from embodied_mem.agents.rollout import play
-    from embodied_mem.evaluation.score import numbers_of
+    from embodied_mem.evaluation.score import result_of
     from embodied_mem.models.host import keep_freed_memory
 
     keep_freed_memory()
@@ -363,7 +363,7 @@ def play_delivery(
                 for number, outcome, trajectory in zip(numbers, brief.outcomes, played):
                     if outcome is None:
                         raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
-                    cost = numbers_of(trajectory)
+                    cost = result_of(trajectory, name, 0)
                     on_task(tasks[number], outcome._replace(tokens=cost.tokens, ms=cost.milliseconds))
                     if on_played:
                         on_played(trajectory, compiler)
