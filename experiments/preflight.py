@@ -1,8 +1,9 @@
-"""Lists all that a run needs before it begins, in one table, with the command that mends each thing that is missing.
+"""Lists all that a run needs before it begins, with the command that mends each thing that is missing.
 
-    rows = preflight(config, run_dir)           # `train.py` does so first and exits with 2 where something is missing
-    print(table(rows))
+    for rows in preflight(config, run_dir):     # `train.py` does so first and exits with 2 where something is missing
+        print(table(rows))
 
+Files come first, before JAX is imported: what is missing of them is shown after a second, devices and memory later.
 No weight is read: of safetensors files the headers say which arrays they have and where the file must end. Memory is
 that of `--plan`: refused is what does not fit with prompts of `SHORT_PROMPT` tokens, on a CPU what does not fit even
 without activations; what fits only so is noted.
@@ -23,7 +24,16 @@ from typing import Any
 from embodied_mem import registry
 from embodied_mem.agents.deliveries import check_names
 from embodied_mem.errors import CheckpointError, DataNotFoundError, EmbodiedMemError, InvalidInputError
-from embodied_mem.training.config import EVERY_WORLD, STAGES, Config
+from embodied_mem.training.config import (
+    EVERY_WORLD,
+    FROM_SCRATCH,
+    ROLES,
+    STAGES,
+    Config,
+    is_published,
+    is_taught,
+    weights_of,
+)
 
 SHORT_PROMPT = 256
 """Tokens; shorter prompts are hardly met."""
@@ -95,23 +105,23 @@ def host_memory() -> int:
     return left
 
 
-def preflight(config: Config, run_dir: pathlib.Path, devices: Callable[[], Devices] = found_devices) -> list[Row]:
-    """Returns a row for everything that a run of `config` in `run_dir` needs."""
+def preflight(
+    config: Config, run_dir: pathlib.Path, devices: Callable[[], Devices] = found_devices
+) -> Iterator[list[Row]]:
+    """Yield the rows of all files that a run of `config` in `run_dir` needs, then those of devices and memory."""
+    yield [
+        _configuration(config), *_splits(config), *_weights(config), *_tokenizer(config), _run_folder(config, run_dir),
+    ]  # fmt: skip
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(devices)  # while files are looked at
-        rows = [_configuration(config), *_splits(config), *_weights(config), *_tokenizer(config)]
-        rows += [_run_folder(config, run_dir)]
-        rows += _devices_and_memory(config, run_dir, starting.result())
-    return rows
+        yield list(_devices_and_memory(config, run_dir, pool.submit(devices)))  # while shapes are computed
 
 
 def table(rows: list[Row]) -> str:
     """Returns the rows for a person, with what mends each below the ones that are missing."""
-    from embodied_mem.parallel.plan import columns
-
     cells = [("", "needed", "wanted", "found")]
     cells += [("MISSING" if row.mend else "ok", row.what, row.wanted, row.found) for row in rows]
-    lines = columns(cells)
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
     for number in reversed(range(len(rows))):
         row = rows[number]
         lines[number + 2 : number + 2] = [f"         mend: {row.mend}"] * bool(row.mend)
@@ -122,7 +132,6 @@ def table(rows: list[Row]) -> str:
 def _configuration(config: Config) -> Row:
     """Check what fields say together."""
     from embodied_mem.parallel.mesh import MeshShape
-    from embodied_mem.training.models import is_published
 
     recorded = config.world.name in registry.names("samples")
     played = config.executor_correction.num_games, config.correction.num_games, config.grpo.steps, config.data.banks
@@ -162,11 +171,11 @@ def _splits(config: Config) -> Iterator[Row]:
 
 
 def _games(what: str, split: str, count: int, world: Any) -> Row:
-    from embodied_mem.worlds.alfworld.tasks import games_of
+    from embodied_mem.worlds.alfworld.env import split_files
 
     wanted = f"{split}, {count or 'all'}"
     try:
-        found = len(games_of(split, 0, what, world, 0))
+        found = len(split_files(split, world.valid))
     except DataNotFoundError as error:
         mend = "alfworld-download, and EMBODIED_MEM_DATA or ALFWORLD_DATA names its folder"
         if "train" in what or "valid" in what:
@@ -195,8 +204,6 @@ def _download(config: Config, role: str, folder: pathlib.Path | None = None) -> 
 
 def _sources(config: Config) -> dict[str, pathlib.Path]:
     """Return where the published weights of each role are, as far as they are there."""
-    from embodied_mem.training.models import ROLES, weights_of
-
     found = {}
     for role in ROLES:
         try:
@@ -209,8 +216,6 @@ def _sources(config: Config) -> dict[str, pathlib.Path]:
 
 
 def _weights(config: Config) -> Iterator[Row]:
-    from embodied_mem.training.models import FROM_SCRATCH, ROLES
-
     sources = _sources(config)
     for role in ROLES if config.model.weights else ():
         name = getattr(config.model, role)
@@ -324,11 +329,19 @@ def _run_folder(config: Config, run_dir: pathlib.Path) -> Row:
     return Row("run folder", str(run_dir), f"goes on after {begun[-1]}" if begun else "new")
 
 
-def _devices_and_memory(config: Config, run_dir: pathlib.Path, here: Devices) -> Iterator[Row]:
+def _devices_and_memory(
+    config: Config, run_dir: pathlib.Path, starting: concurrent.futures.Future[Devices]
+) -> Iterator[Row]:
     """Compare the mesh, the plan of memory and the size of checkpoints with what is here."""
     from analyses.device_plan import PROMPT_LENGTH, plan_run, planned_models
     from embodied_mem.parallel.mesh import MeshShape
 
+    models: list[Any] = []
+    try:
+        models = planned_models(config)
+    except InvalidInputError as error:
+        yield Row("models", "a plan", str(error), "change the field, or leave it out")
+    here = starting.result()
     axes = config.mesh.data, config.mesh.fsdp, config.mesh.tensor
     asked = " x ".join(f"{name} {size}" for name, size in zip(("data", "fsdp", "tensor"), axes))
     found = f"{here.count} x {here.platform}"
@@ -344,10 +357,11 @@ def _devices_and_memory(config: Config, run_dir: pathlib.Path, here: Devices) ->
         if -1 in axes:
             return
         shape = MeshShape(*axes)
+    if not models:
+        return
     sizes = dict(zip(("data", "fsdp", "tensor"), shape.sizes))
     try:
         config = dataclasses.replace(config, mesh=dataclasses.replace(config.mesh, **sizes))
-        models = planned_models(config)
         short, long = (plan_run(config, models, tokens).phases for tokens in (SHORT_PROMPT, PROMPT_LENGTH))
     except InvalidInputError as error:
         yield Row("memory of a device", "a plan", str(error), "change the mesh; --plan says more")
@@ -384,7 +398,6 @@ def _trained_bytes(config: Config, models: list[Any]) -> dict[str, int]:
     import jax
 
     from embodied_mem.parallel.sharding import leaf_path
-    from embodied_mem.training.models import is_taught
 
     sizes = {}
     for model in models:

@@ -77,15 +77,18 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
 def prepare(config: Config, run_dir: pathlib.Path, unchecked: bool) -> None:
     """Lists what a run needs, and ends with status 2 where something is missing; with `unchecked` it goes on."""
-    from embodied_mem.parallel.processes import is_first
     from preflight import preflight, table
 
-    started = time.perf_counter()
-    rows = preflight(config, run_dir)
+    started, rows, shown = time.perf_counter(), [], 0
+    for part in preflight(config, run_dir):
+        rows += part
+        if any(row.mend or row.note for row in rows):
+            print(table(rows[shown:]), file=sys.stderr, flush=True)
+            shown = len(rows)
+    from embodied_mem.parallel.processes import is_first
+
     missing = sum(bool(row.mend) for row in rows)
-    if missing or any(row.note for row in rows):
-        print(table(rows), file=sys.stderr, flush=True)
-    elif is_first():
+    if not shown and is_first():
         print(f"preflight: {len(rows)} things are there ({time.perf_counter() - started:.1f} s)", flush=True)
     if missing and not unchecked:
         print(f"error: {missing} of {len(rows)} things are missing; --unchecked goes on", file=sys.stderr, flush=True)
@@ -117,10 +120,10 @@ def train(
     from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import loop, models, sft
     from embodied_mem.training.bundle import Bundle, save_bundle
-    from embodied_mem.training.config import STAGES
+    from embodied_mem.training.config import STAGES, is_published, is_taught
     from embodied_mem.training.grpo import train_grpo
     from embodied_mem.training.loop import read_metrics
-    from embodied_mem.training.models import is_published, is_taught, make_tokenizer
+    from embodied_mem.training.models import make_tokenizer
     from embodied_mem.training.run_folder import claim_run
     from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by

@@ -38,13 +38,11 @@ from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import Placement, fetch
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.parallel.sharding import Path, leaf_path
-from embodied_mem.training.config import Config, MeshConfig
+from embodied_mem.training.config import Config, MeshConfig, is_frozen, is_published, weights_of
 from embodied_mem.training.models import (
     CompilerModel,
     compiler_of,
     executor_of,
-    is_frozen,
-    is_published,
     load_tokenizer,
     make_compiler,
     make_executor,
@@ -53,7 +51,6 @@ from embodied_mem.training.models import (
     placement,
     scratch_shape,
     sums_of,
-    weights_of,
 )
 
 Module = typing.TypeVar("Module", Decoder, CompilerModel)

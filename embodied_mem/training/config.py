@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import math
+import pathlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from embodied_mem import registry
 from embodied_mem.compiler.prompts import Shown
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
 
 
 def _require(condition: bool, field: str, expected: str, got: object, why: str = "") -> None:
@@ -498,3 +500,68 @@ class Config(_Part, part=""):
             if not sft["num_batches"]:
                 del sft["num_batches"]
         return {name: values[name] for name in used}
+
+
+FROM_SCRATCH = ("micro", "mini", "tiny", "small")
+"""Presets without published weights."""
+
+ROLES = ("compiler", "executor")
+
+
+def is_published(config: Config, role: str) -> bool:
+    """Decide whether a role starts from published weights.
+
+    Raises:
+        InvalidInputError: `model.weights` is given and neither role has a published preset.
+    """
+    if not config.model.weights:
+        return False
+    published = [one for one in ROLES if getattr(config.model, one) not in FROM_SCRATCH]
+    if not published:
+        raise InvalidInputError(
+            f"model.weights: expected nothing where both models start from scratch ({config.model.compiler}, "
+            f"{config.model.executor}), got {config.model.weights!r}; name the published preset, e.g. "
+            "--model.compiler qwen2.5-7b"
+        )
+    return role in published
+
+
+def weights_of(config: Config, role: str) -> pathlib.Path | None:
+    """Find the folder or GGUF file of a role; None where it starts from scratch.
+
+    Raises:
+        DataNotFoundError: there is none; the places that were looked at are named.
+    """
+    if not is_published(config, role):
+        return None
+    given = pathlib.Path(config.model.weights)
+    looked = [given / role, given / f"{role}.gguf"]
+    if given.suffix == ".gguf":
+        looked = [given]
+    elif config.model.weights.replace("-", "_").isidentifier():
+        package = importlib.util.find_spec(config.model.weights.replace("-", "_"))
+        if package is not None and package.origin:  # not imported: only its file is wanted
+            looked += sorted(pathlib.Path(package.origin).parent.glob("*.gguf"))
+    found = next((path for path in looked if path.exists()), None)
+    if found is None:
+        raise DataNotFoundError(
+            f"model.weights: expected weights of the {role} at one of {', '.join(map(str, looked))}, or an installed "
+            f"package {config.model.weights!r} with a GGUF file in it; found none"
+        )
+    return found
+
+
+def masters_of(config: Config, role: str) -> dict[str, str]:
+    """Return the overrides of a decoder that is trained whole: float32, since its steps are small."""
+    whole = not config.model.lora if role == "compiler" else is_taught(config) and not config.model.executor_lora
+    return {"param_dtype": "float32"} if whole or not is_published(config, role) else {}
+
+
+def is_taught(config: Config) -> bool:
+    """Decide whether the executor learns the world's commands; a published one that does not is told them."""
+    return bool(config.executor_sft.steps or config.executor_correction.num_games)
+
+
+def is_frozen(config: Config, role: str) -> bool:
+    """Decide whether the published weights of a role stay as they are, but for adapters beside them."""
+    return not masters_of(config, role)

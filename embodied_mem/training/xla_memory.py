@@ -29,9 +29,9 @@ from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.placement import Placement
 from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated
 from embodied_mem.training import grpo, models, optimizers
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import ROLES, Config
 from embodied_mem.training.data import Batch, CompilerBatch
-from embodied_mem.training.models import ROLES, shape_of
+from embodied_mem.training.models import shape_of
 from embodied_mem.training.optimizers import TrainState
 from embodied_mem.training.sft import make_compiler_step
 

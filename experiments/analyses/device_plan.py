@@ -28,10 +28,9 @@ from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import ROLES, Config
 from embodied_mem.training.forecast import CHIPS, forecast
-from embodied_mem.training.models import ROLES, shape_of
-from embodied_mem.training.xla_memory import compiled_memory
+from embodied_mem.training.models import shape_of
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -159,6 +158,8 @@ def simulate_devices(config: Config) -> None:
 def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False) -> dict:
     """Prints the plan for a person, then one JSON line; returns the latter's content."""
     if compiled:
+        from embodied_mem.training.xla_memory import compiled_memory
+
         simulate_devices(config)
     config = on_this_machine(config)
     models = planned_models(config)

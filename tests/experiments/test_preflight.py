@@ -1,7 +1,9 @@
 """What the preflight of a run says of broken set-ups, one broken thing or all at once."""
 
 import dataclasses
+import itertools
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -14,7 +16,7 @@ from safetensors.numpy import save_file
 
 from experiments import preflight as module
 from experiments.configs import load
-from experiments.preflight import Devices, preflight, repository_of, table
+from experiments.preflight import Devices, Row, repository_of, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EIGHT = Devices(8, "gpu", 96 * 10**9)
@@ -53,6 +55,10 @@ def complete(tmp_path, monkeypatch):
     config = load("grpo_tpu")
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, weights=str(tmp_path / "weights")))
     return config, tmp_path / "runs" / "one"
+
+
+def preflight(config, run_dir, devices) -> list[Row]:
+    return list(itertools.chain.from_iterable(module.preflight(config, run_dir, devices)))
 
 
 def missing(config, run_dir, devices=EIGHT) -> dict[str, str]:
@@ -200,6 +206,25 @@ def test_the_command_ends_with_2_before_anything_is_made(tmp_path):
     assert done.stderr.count("MISSING") >= 3
     assert "--unchecked goes on" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_nobody_knows(complete):
+    config, run_dir = complete
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, compiler="qwen9"))
+    assert "models" in missing(config, run_dir)
+
+
+def test_files_are_looked_at_without_jax():
+    program = f"""
+import pathlib, sys
+sys.path.insert(0, {str(ROOT / "experiments")!r})
+from configs import load
+from preflight import preflight
+rows = next(preflight(load("grpo_tpu"), pathlib.Path("/proc/run")))
+assert {{row.what for row in rows if row.mend}} >= {{"games, train", "compiler's weights", "run folder"}}
+assert "jax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "EMBODIED_MEM_DATA": "/nowhere"})
 
 
 def test_it_takes_less_than_three_seconds_of_the_processor(complete):

@@ -25,7 +25,8 @@ from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import config as c
 from embodied_mem.training import loop, models, sft
 from embodied_mem.training.bundle import flat_arrays, load_bundle, save_bundle
-from embodied_mem.training.models import ROLES, is_frozen, is_published, make_tokenizer, new_decoder
+from embodied_mem.training.config import ROLES, is_frozen, is_published
+from embodied_mem.training.models import make_tokenizer, new_decoder
 from embodied_mem.training.tasks import teach_bank
 from embodied_mem.training.teachers.episodes import Sample
 from experiments.configs import load, names

@@ -6,8 +6,17 @@ import re
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.training.config import Config, CorrectionConfig, ModelConfig, SFTConfig, WorldConfig
-from embodied_mem.training.models import is_published, masters_of, shape_of, weights_of
+from embodied_mem.training.config import (
+    Config,
+    CorrectionConfig,
+    ModelConfig,
+    SFTConfig,
+    WorldConfig,
+    is_published,
+    masters_of,
+    weights_of,
+)
+from embodied_mem.training.models import shape_of
 
 
 def config(compiler="qwen2.5-7b", executor="micro", weights="somewhere", **fields) -> Config:

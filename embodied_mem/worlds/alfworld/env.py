@@ -78,6 +78,22 @@ def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
     return files
 
 
+def is_dev(file: Path) -> bool:
+    """Decide whether a game of the train split is in a room held out to choose by: every tenth number."""
+    return file.parts[-3].rpartition("-")[2].endswith("7")
+
+
+def split_files(split: str, valid: str) -> list[Path]:
+    """List the games of a split, or of a folder.
+
+    `dev` is the part of the train split in rooms held out to choose by; where it is `valid`, `train` is the rest.
+    """
+    files = find_games("train" if split == "dev" else split)
+    if split == "dev" or (split == "train" and valid == "dev"):
+        files = [file for file in files if is_dev(file) is (split == "dev")]
+    return files
+
+
 def task_id_of(path: str | os.PathLike[str]) -> str:
     """Return the id of a game file: its task and trial folders for official files, the file's stem for others."""
     path = Path(path)

@@ -11,7 +11,7 @@ from embodied_mem import envs
 from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.worlds.alfworld.engine import Game
-from embodied_mem.worlds.alfworld.env import find_games, trial_key
+from embodied_mem.worlds.alfworld.env import split_files, trial_key
 from embodied_mem.worlds.alfworld.generator import Generator, generate
 from embodied_mem.worlds.alfworld.procedures import Procedures, task_of_game
 from embodied_mem.worlds.alfworld.wording.follower import Follower
@@ -27,22 +27,11 @@ TRIALS_BETWEEN_CHANGES = 1_000_000
 """Trials after a change have numbers, and so names, of their own."""
 
 
-def is_dev(file: Path) -> bool:
-    """Whether a game of the train split is in one of the rooms that are held out to choose by: every tenth number."""
-    return file.parts[-3].rpartition("-")[2].endswith("7")
-
-
 def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int) -> list[Game | Path]:
-    """Games of a split, a folder or the generator; `count` 0 takes all.
-
-    `dev` is the part of the train split in rooms held out to choose by; where it validates, `train` is the rest.
-    """
+    """Return games of a split, a folder or the generator; `count` 0 takes all."""
     if source == "generated":
         return [*_generated(count, split, world, seed, homes=split == "valid" and world.homes > 0)]
-    files = find_games("train" if source == "dev" else source)
-    if source == "dev" or (source == "train" and world.valid == "dev"):
-        files = [file for file in files if is_dev(file) is (source == "dev")]
-    games: list[Game | Path] = [*files]
+    games: list[Game | Path] = [*split_files(source, world.valid)]
     return games[: count or None]
 
 
