@@ -40,7 +40,6 @@ from .lifelong import LifelongMemory
 from .notes import NoteMemory
 from .observation import Outcome
 from .profile import UserProfile
-from .readers.household import goal_object, room_text
 from .receipts import WriteReceipt
 from .recollection import Recollection
 from .record import Record, Source
@@ -99,8 +98,6 @@ __all__ = [
     "ViewMemory",
     "WriteReceipt",
     "audit",
-    "goal_object",
     "key_actions",
     "rationale_for",
-    "room_text",
 ]

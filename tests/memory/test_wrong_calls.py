@@ -303,8 +303,6 @@ CALLS = [
     ),
     (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().integrate()}),
     (lambda: memory.Experience(EPISODE, "so"), "render", {"max_actions": 3}),
-    (memory.goal_object, None, {"goal": "put a mug in desk."}),
-    (memory.room_text, None, {"observation": "you see a desk 1"}),
     (memory.rationale_for, None, {"episode": EPISODE}),
     (memory.key_actions, None, {"episode": EPISODE}),
 ]

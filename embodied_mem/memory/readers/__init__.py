@@ -1,17 +1,17 @@
 """Readers turn what a world says into what memory keeps: `reading.Reader` says what one is.
 
-    class MyReader(PlainReader):                       # a world gives one; `read` is enough
+    class MyReader(Reader):                            # a world gives one; `read` is enough
         name = "my world"
         def read(self, text): ...                      # -> Reading(facts=(("mug", "on", "table"),))
 
     LifelongMemory(reader=FirstOf("my world", MyReader(), ENGLISH))
 
-`EVERYDAY` reads household sentences, as ALFWorld's, and plain English; `plain` reads nothing, so that texts stay texts.
+`EVERYDAY` reads household sentences, as ALFWorld's, and plain English; `PLAIN` reads nothing, so that texts stay texts.
 """
 
 from .english import ENGLISH
 from .household import HOUSEHOLD
-from .reading import PLAIN, Event, FirstOf, PlainReader, Reader, Reading
+from .reading import PLAIN, Event, FirstOf, Reader, Reading
 
 DEFAULT = HOUSEHOLD
 """Of a module alone, and of worlds without a reader."""
@@ -27,7 +27,6 @@ __all__ = [
     "PLAIN",
     "Event",
     "FirstOf",
-    "PlainReader",
     "Reader",
     "Reading",
 ]

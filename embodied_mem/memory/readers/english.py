@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..mentions import called_by_name, normal, singular
 from ..words import IRREGULAR
-from .reading import AGENT, NOT, ROOM, SENTENCE_END, PlainReader, Reading, legible, says_failure
+from .reading import AGENT, NOT, ROOM, SENTENCE_END, Reader, Reading, legible, says_failure
 
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
 _SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
@@ -126,14 +126,14 @@ _COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)} | {"dozen"
 
 
 class _Placed(NamedTuple):
-    """Things, and (relation, place) of where they are, of one part of a sentence."""
+    """The things and their (relation, place) in one part of a sentence."""
 
     things: list[str]
     places: list[tuple[str, str]]
 
 
 def read_english(text: str) -> Reading:
-    """What a text says; understood if every sentence of it is."""
+    """Read a text; it is understood if every sentence of it is."""
     text = legible(text)
     found = list[Reading | None]()
     for sentence in filter(None, map(str.strip, SENTENCE_END.split(text))):
@@ -151,7 +151,10 @@ def read_english(text: str) -> Reading:
 
 
 def _may_take_back(sentence: str, before: Sequence[Reading | None]) -> bool:
-    """Whether an unread sentence may be about what stands before it: unless it fails, or is about things of its own."""
+    """Return whether an unread sentence may take back what stands before.
+
+    It does not if it fails, or is about things of its own.
+    """
     words = _TOKEN.findall(normal(sentence))
     told = {word for reading in before if reading for fact in reading.facts for name in fact for word in name.split()}
     has_subject = len(words) > 2 and (words[0] in _DEFINITE or words[0] not in _ANY_KIND)
@@ -159,7 +162,7 @@ def _may_take_back(sentence: str, before: Sequence[Reading | None]) -> bool:
 
 
 def _read_sentence(sentence: str) -> Reading | None:
-    """The reading of a sentence; None if it is not understood."""
+    """Read a sentence; None if it is not understood."""
     if sentence.rstrip().endswith("?") or says_failure(sentence):
         return None
     plain = f"{normal(called_by_name(sentence, _OF['role'])).strip().rstrip('.!;')} "
@@ -181,7 +184,7 @@ def _read_sentence(sentence: str) -> Reading | None:
 
 
 def _read_clauses(words: list[str]) -> Reading | None:
-    """One clause, or two that stand beside each other: both are read, or none is."""
+    """Read one clause, or two beside each other: both or none."""
     if (whole := _read_words(words)) is not None:
         return whole
     for i in range(2, len(words) - 2):
@@ -220,7 +223,7 @@ def _read_words(words: list[str]) -> Reading | None:
 
 
 def _read_self(words: list[str], told: bool) -> Reading | None:
-    """What the agent says of itself; without a subject, a report such as "Picked up the mug"."""
+    """Read the agent's report of itself, perhaps without a subject."""
     while words and (words[0] in ("have", "has") or (words[0] == "can" and words[1:2] and words[1] in _SEE)):
         words = words[1:]
     if told and words and words[0] in _BE:
@@ -251,7 +254,7 @@ def _read_self(words: list[str], told: bool) -> Reading | None:
 
 
 def _here(words: list[str], told: bool) -> Reading | None:
-    """Where the agent is: "at the stove", "to the kitchen", "the stove"; with an article where a sentence tells it."""
+    """Read the agent's place: "at the stove", "to the kitchen", "the stove"."""
     found = _preposition(words)
     relation, rest = ("at", words[1:]) if words[:1] == ["to"] else ("at", words) if found is None else found
     parts = _placed(rest)
@@ -278,7 +281,7 @@ def _hold(words: list[str]) -> Reading | None:
 
 
 def _there(words: list[str], bare: bool = False) -> Reading | None:
-    """What is seen or there; `bare`: only things with a place, such as "mug on table"."""
+    """Read what is seen or there; `bare`: only "mug on table"."""
     words = [word for word in words if word not in _THERE]
     if words and words[0] in _NO:
         parts = _placed(words[1:] if words[0] == "no" else ["thing", *words[1:]])
@@ -294,7 +297,7 @@ def _there(words: list[str], bare: bool = False) -> Reading | None:
 
 
 def _ends_in_verb(thing: str) -> bool:
-    """Whether the last of several words may be a verb rather than a noun."""
+    """Return whether the last word may be a verb, not a noun."""
     first, _, last = thing.rpartition(" ")
     if not first:
         return False
@@ -302,7 +305,7 @@ def _ends_in_verb(thing: str) -> bool:
 
 
 def _read_fronted(words: list[str]) -> Reading | None:
-    """ "On the counter there is a mug": a place, then what is there."""
+    """Read "On the counter there is a mug"."""
     for i in range(2, len(words)):
         if words[i] in _BE | _STAND | _THERE | _SELF and (place := _fronted(words[:i], words)) is not None:
             rest = words[i:]
@@ -313,7 +316,7 @@ def _read_fronted(words: list[str]) -> Reading | None:
 
 
 def _fronted(words: list[str], sentence: Sequence[str]) -> tuple[str, str] | None:
-    """(relation, place) of "on the counter"."""
+    """Return (relation, place) of "on the counter"."""
     if (found := _preposition(words)) is None:
         return None
     inside = found[1][:-1] if found[1][-1:] == [","] else found[1]
@@ -322,7 +325,7 @@ def _fronted(words: list[str], sentence: Sequence[str]) -> tuple[str, str] | Non
 
 
 def _place(words: list[str], definite: bool) -> str | None:
-    """The name of a place; None for a figure of speech, or one without an article in a sentence that has some."""
+    """Return the name of a place; None for a figure of speech."""
     name = _name(words)
     return None if name is None or (definite and not _is_definite(words)) or _is_figure(name) else name
 
@@ -346,7 +349,7 @@ def _in_place(place: tuple[str, str], words: list[str]) -> Reading | None:
 
 
 def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
-    """ "The mug is (not) on the table", "the fridge is closed", "the box contains a cup"."""
+    """Read "The mug is (not) on the table", "the fridge is closed"."""
     verb, rest = rest[0], rest[1:]
     none = subject[:1] == ["no"]
     subjects = _placed(subject[1:] if none else ["thing"] if subject == ["nothing"] else subject)
@@ -393,7 +396,7 @@ def _is_state(word: str) -> bool:
 
 
 def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
-    """(relation, what follows) of words that begin with a preposition."""
+    """Return (relation, what follows) of words that begin with a preposition."""
     for length in range(min(_LONGEST, len(words)), 0, -1):
         relation = _PREPOSITIONS.get(tuple(words[:length]))
         if relation is not None:
@@ -402,7 +405,7 @@ def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
 
 
 def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
-    """Things with their places, in parts: a list of things, and a chain of prepositions about them.
+    """Return things with their places, in parts of a sentence.
 
     Args:
         words: "a red mug on the counter, next to the sink and a plate on the table".
@@ -436,7 +439,7 @@ def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
 
 
 def _segments(words: list[str]) -> Iterator[tuple[str, list[str], bool]]:
-    """(preposition before, words up to the next one, whether they end in a comma); no preposition before the first."""
+    """Yield (preposition, words up to the next one, whether a comma follows)."""
     relation, inside = "", list[str]()
     position = 0
     while position < len(words):
@@ -452,7 +455,7 @@ def _segments(words: list[str]) -> Iterator[tuple[str, list[str], bool]]:
 
 
 def _names_place(words: list[str]) -> bool:
-    """Whether a list begins with a place."""
+    """Return whether a list begins with a place."""
     ends = [i for i, word in enumerate(words) if word in (",", "and", "&")]
     return _place(words[: ends[0]] if ends else words, True) is not None
 
@@ -462,7 +465,7 @@ def _stripped(words: list[str]) -> list[str]:
 
 
 def _counted(words: list[str]) -> list[list[str]] | None:
-    """The names of each part of a list "a mug, two plates and the cup of tea"; None if one of them is none.
+    """Return the names in the parts of a list; None for no name.
 
     Two plates are "plate" and "plate 2", as the second of one name is called in the graph.
     """
@@ -483,7 +486,7 @@ def _counted(words: list[str]) -> list[list[str]] | None:
 
 
 def _count(words: list[str]) -> tuple[int, list[str]]:
-    """How many things of a kind "the two cups of tea" are, with the words of one of them; 1 if that is not said."""
+    """Return how many things words name, and the words of one."""
     while words and words[0] in ("the", "my", "our", "your", "his", "her", "their", "these", "those", "only"):
         words = words[1:]
     if words[:3] == ["a", "couple", "of"]:
@@ -497,7 +500,7 @@ def _count(words: list[str]) -> tuple[int, list[str]]:
 
 
 def _name(words: Sequence[str]) -> str | None:
-    """The name in "the two red mugs"; None for what is no name."""
+    """Return the name in "the two red mugs"; None for no name."""
     words = words[3:] if words[1:3] == ["couple", "of"] else words
     while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
         words = words[1:]
@@ -514,7 +517,7 @@ def _is_adverb(word: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be the name of one thing, without an article: no clause, no doubt, no second thing."""
+    """Return whether a text can name one thing, without an article."""
     parts = [part.split() for part in _OF_PLACE.split(normal(text), maxsplit=1)]
     wrong = _NO_NAME | _OF["article"] | _OF["guess"]
     return all(0 < len(words) <= _MAX_NAME for words in parts) and not any(
@@ -523,12 +526,15 @@ def is_name(text: str) -> bool:
 
 
 def _is_count(words: Sequence[str]) -> bool:
-    """Whether the number that words begin with says how many, as in "20 plates", not which or how large."""
+    """Return whether words begin with a count, as in "20 plates"."""
     return words[0] == "1" or singular(words[-1]) != words[-1]
 
 
 def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False) -> Reading | None:
-    """The facts of parts; without a place, a thing is in the room, or `needed` makes it no reading."""
+    """Return the facts of parts.
+
+    Without a place, a thing is in the room, or `needed` makes it no reading.
+    """
     if needed and not all(part.places for part in parts):
         return None
     mark = NOT if denied else ""
@@ -541,8 +547,8 @@ def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False)
     return Reading(tuple(facts))
 
 
-class EnglishReader(PlainReader):
-    """Plain English, as `reading.Reader`; it names no rooms and reads no goals."""
+class EnglishReader(Reader):
+    """Plain English; it names no rooms and reads no goals."""
 
     name = "english"
 

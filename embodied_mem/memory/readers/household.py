@@ -15,9 +15,8 @@ import re
 import zlib
 
 from ...types import Episode
-from ..arguments import checked_text
 from .english import is_name
-from .reading import AGENT, MAX_READ, PLACED, ROOM, STATE_AFTER, Event, Reading, of_lines, says_failure
+from .reading import AGENT, MAX_READ, PLACED, ROOM, STATE_AFTER, Event, Reader, Reading, of_lines, says_failure
 
 _ROOM_MARK = "Looking quickly around you, you see "
 _LISTED = re.compile(r"(?:\A|, )(?:and )?(?:an? |some )?([^,]+)(?=, |\Z)")
@@ -61,29 +60,29 @@ _UNKNOWN_REFUSED = Reading(understood=False, refused=True)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Names in "a pen 2, a mug 1, and a cup 3." (articles and the full stop go); none in "nothing"."""
+    """Return the names in a list such as "a pen 2, a mug 1, and a cup 3"."""
     return _names_in(text.strip().removesuffix("."))
 
 
 @functools.lru_cache(256)
 def _names_in(text: str) -> tuple[str, ...]:
-    """The same; kept, since a room's list is read as what stands there and as what the room is called."""
+    """Return cached names: a room's list is read twice."""
     return () if text in ("", "nothing") else tuple(_LISTED.findall(text))
 
 
 @functools.lru_cache(4096)
 def _is_name(text: str) -> bool:
-    """Whether a rule took one thing's name from a text, and no "drawer slowly" or "but no plate"."""
+    """Return whether a text names one thing, unlike "drawer slowly"."""
     return text == AGENT or _NUMBERED.fullmatch(text) is not None or is_name(text)
 
 
 def is_refusal(text: str) -> bool:
-    """Whether an answer says that the command had no effect."""
+    """Return whether an answer says that the command had no effect."""
     return text.startswith(("Nothing happens", "You don't", "You can't", "You cannot"))
 
 
 def read_observation(text: str) -> Reading:
-    """What one answer of the world says; of several lines, what each line says."""
+    """Read one answer of the world, line by line."""
     text = text.strip()
     if is_refusal(text):
         return _UNKNOWN_REFUSED if _NAMES_SOMETHING.search(text) else _REFUSED
@@ -94,7 +93,7 @@ def read_observation(text: str) -> Reading:
 
 
 def _read_whole(text: str) -> Reading:
-    """As `_read_line`; a line that no rule knows may still say that something failed."""
+    """Read a line; without a rule it may still say a failure."""
     reading = _read_line(text) if len(text) <= MAX_READ else _UNKNOWN
     if reading.understood and not _has_names(reading):
         reading = _UNKNOWN
@@ -102,7 +101,7 @@ def _read_whole(text: str) -> Reading:
 
 
 def _has_names(reading: Reading) -> bool:
-    """Whether all things that a reading speaks of have names."""
+    """Return whether all things in a reading have names."""
     names = [one for one, _, _ in reading.facts] + [other for _, relation, other in reading.facts if relation != "is"]
     for container, contents in reading.complete:
         names += (container, *contents)
@@ -209,58 +208,50 @@ def _read_object(text: str) -> Reading:
     return Reading(tuple((" ".join(words), "is", mark) for mark in marks))
 
 
-def goal_object(goal: str) -> str:
-    """Kind of object that the goal is about, lower case, e.g. `apple`; empty if the wording is unknown."""
-    found = _GOAL.match(" ".join(checked_text("goal", goal).lower().split()))
-    return found[1] if found else ""
-
-
-def room_text(observation: str) -> str:
-    """The part of a first observation that describes the room: no banner, no task sentence, one line."""
-    text = checked_text("observation", observation).partition("Your task is to:")[0]
-    _, found, seen = text.partition("you see ")
-    text = seen if found else text.replace("-= Welcome to TextWorld, ALFRED! =-", "")
-    return " ".join(text.split()).rstrip(".")
-
-
-def events_of(episode: Episode) -> list[Event]:
-    """Actions that changed something, in order. One counts unless the next observation says that it failed."""
-    events = []
-    here = ""
-    for index, (step, answer) in enumerate(zip(episode.steps, episode.answers)):
-        action = " ".join(step.action.split())
-        if not answer.startswith(_DONE) and read_observation(answer).refused:
-            continue
-        if found := _GO.match(action):
-            here = found[1]
-        elif found := _TAKE.match(action):
-            events.append(Event(index, "take", found[1], found[2]))
-        elif found := _MOVE.match(action):
-            events.append(Event(index, "place", found[1] or found[2], found[3]))
-        elif found := _CHANGE.match(action):
-            events.append(Event(index, found[1], found[2], found[3]))
-        elif found := _USE.match(action):
-            events.append(Event(index, "use", found[1], here))
-    return events
-
-
-class HouseholdReader:
-    """Household sentences, as `reading.Reader`."""
+class HouseholdReader(Reader):
+    """Household sentences."""
 
     name = "household"
 
-    read = staticmethod(read_observation)
-    room = staticmethod(room_text)
-    goal_object = staticmethod(goal_object)
-    events = staticmethod(events_of)
+    def read(self, text: str) -> Reading:
+        return read_observation(text)
 
-    @staticmethod
-    def place(first_observation: str) -> str:
-        """As `Reader.place`: a checksum of the names of the furniture, of a text that lists it."""
+    def room(self, first_observation: str) -> str:
+        text = first_observation.partition("Your task is to:")[0]
+        _, found, seen = text.partition("you see ")
+        text = seen if found else text.replace("-= Welcome to TextWorld, ALFRED! =-", "")
+        return " ".join(text.split()).rstrip(".")
+
+    def place(self, first_observation: str) -> str:
+        """Return a checksum of the furniture's names, if they are listed."""
         if _ROOM_MARK not in first_observation:
             return ""
-        names = sorted(names_in(room_text(first_observation)))
+        names = sorted(names_in(self.room(first_observation)))
         return f"room-{zlib.crc32(', '.join(names).encode()):08x}" if len(names) > 1 else ""
+
+    def goal_object(self, goal: str) -> str:
+        found = _GOAL.match(" ".join(goal.lower().split()))
+        return found[1] if found else ""
+
+    def events(self, episode: Episode) -> list[Event]:
+        """Return actions that changed something, unless their answers say otherwise."""
+        events = []
+        here = ""
+        for index, (step, answer) in enumerate(zip(episode.steps, episode.answers)):
+            action = " ".join(step.action.split())
+            if not answer.startswith(_DONE) and read_observation(answer).refused:
+                continue
+            if found := _GO.match(action):
+                here = found[1]
+            elif found := _TAKE.match(action):
+                events.append(Event(index, "take", found[1], found[2]))
+            elif found := _MOVE.match(action):
+                events.append(Event(index, "place", found[1] or found[2], found[3]))
+            elif found := _CHANGE.match(action):
+                events.append(Event(index, found[1], found[2], found[3]))
+            elif found := _USE.match(action):
+                events.append(Event(index, "use", found[1], here))
+        return events
 
 
 HOUSEHOLD = HouseholdReader()

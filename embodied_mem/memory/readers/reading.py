@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ...errors import InvalidInputError
 from ...types import Episode
@@ -65,7 +65,7 @@ class Reading:
 
     @property
     def looked_into(self) -> str:
-        """The place all of whose contents the text shows; empty if it shows none."""
+        """The place with all contents shown by the text, or ""."""
         return next((place for place, _ in self.complete if place not in (AGENT, self.examined)), "")
 
 
@@ -85,121 +85,59 @@ class Event(NamedTuple):
     receptacle: str
 
 
-class Reader(Protocol):
-    """Reads the texts of one kind of world. Pure functions; an unknown text is never an error.
+_NOT_READ = Reading(understood=False)
+Value = TypeVar("Value")
+_MAX_KEPT = 8  # a text and its lines
+
+
+class Reader:
+    """Reads the texts of one kind of world; this one understands nothing.
+
+    Pure functions; an unknown text is never an error.
 
     Attributes:
         name: under which memories note who read their texts.
     """
 
-    name: str
-
-    def read(self, text: str) -> Reading:
-        """What one answer of the world says."""
-        ...
-
-    def room(self, first_observation: str) -> str:
-        """The part of a first observation that describes the room, one line; empty if there is none."""
-        ...
-
-    def place(self, first_observation: str) -> str:
-        """A name for the room, the same for the same furniture; empty if the text does not tell."""
-        ...
-
-    def goal_object(self, goal: str) -> str:
-        """Kind of object that the goal is about; empty if that is not understood."""
-        ...
-
-    def events(self, episode: Episode) -> Sequence[Event]:
-        """Actions that changed something, in order."""
-        ...
-
-
-def single_spaced(text: str) -> str:
-    """Give a text's lines with single blanks."""
-    return "\n".join([" ".join(line.split()) for line in text.splitlines()])
-
-
-def legible(text: str) -> str:
-    """Give a text's lines with single blanks; an empty text for one that is too long for rules of grammar."""
-    short = single_spaced(text)
-    return short if len(short) <= MAX_READ else ""
-
-
-def of_lines(readings: Sequence[Reading], unread: tuple[str, ...] | None = None) -> Reading:
-    """The reading of a text, given those of its lines: understood or refused if one of them is."""
-    facts = tuple([fact for reading in readings for fact in reading.facts])
-    complete = tuple([container for reading in readings for container in reading.complete])
-    understood = any([reading.understood for reading in readings])
-    refused = any([reading.refused for reading in readings])
-    return Reading(facts, complete, understood, refused, unread=unread)
-
-
-def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:
-    """Of each step, whether it had no effect: as the world told (`outcomes`), else as its answer says."""
-    known = outcomes or {}
-    return [
-        known[step] if step in known else reader.read(answer).refused for step, answer in enumerate(episode.answers)
-    ]
-
-
-def effects(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[Event]:
-    """Actions that changed something, in order; none of those of which the world told that they failed."""
-    events = map(Event._make, reader.events(episode))
-    return [event for event in events if not (outcomes and outcomes.get(event.step))]
-
-
-def unread_lines(reader: Reader, text: str, reading: Reading) -> list[str]:
-    """The lines of a text that its reader does not understand; `reading` is of the whole text."""
-    if reading.unread is not None:
-        return list(reading.unread)
-    if reading.understood and "\n" not in text:
-        return []
-    return [line for line in text.splitlines() if line.strip() and not reader.read(line).understood]
-
-
-def class_of(name: str) -> str:
-    """Kind of a numbered thing: "mug 2" -> "mug", "table_10" -> "table"; other names stay."""
-    words = name.rstrip("0123456789")
-    return words[:-1] if words != name and words[-1:] in (" ", "_") else name
-
-
-class PlainReader:
-    """As `reading.Reader`, and understands nothing."""
-
     name = "plain"
 
     def read(self, text: str) -> Reading:
+        """Return what one answer of the world says."""
         return _NOT_READ
 
     def room(self, first_observation: str) -> str:
+        """Return the text about the room in a first observation."""
         return " ".join(first_observation.split())
 
     def place(self, first_observation: str) -> str:
+        """Return a name for the room by its furniture, or ""."""
         return ""
 
     def goal_object(self, goal: str) -> str:
+        """Return the kind of object that the goal is about, or ""."""
         return ""
 
-    def events(self, episode: Episode) -> list[Event]:
+    def events(self, episode: Episode) -> Sequence[Event]:
+        """Return actions that changed something, in order."""
         return []
 
 
-PLAIN = PlainReader()
+PLAIN = Reader()
 
 
-_NOT_READ = Reading(understood=False)
+class FirstOf(Reader):
+    """Several readers as one: each line is for the first that understands.
 
+        reader = FirstOf("my world", MyReader(), HOUSEHOLD, ENGLISH)
 
-class FirstOf:
-    """As `reading.Reader`."""
+    Where none understands a line, what one understood most of counts, and the line stays one that nobody understands.
+    """
 
     def __init__(self, name: str, *readers: Reader):
         self.name = name
         self.readers = readers
 
     def read(self, text: str) -> Reading:
-        """As `Reader.read`."""
         if "\n" not in text:
             return self._first(text)
         lines = [line for line in text.splitlines() if line.strip()]
@@ -208,7 +146,7 @@ class FirstOf:
         return of_lines(readings, unread)
 
     def _first(self, line: str) -> Reading:
-        """The reading of one line."""
+        """Return the reading of one line."""
         most = _NOT_READ
         for reader in self.readers:
             reading = reader.read(line)
@@ -221,38 +159,25 @@ class FirstOf:
         return most
 
     def room(self, first_observation: str) -> str:
-        """As `Reader.room`."""
-        return self._reads(first_observation).room(first_observation)
+        known = (reader for reader in self.readers if reader.read(first_observation).understood)
+        return next(known, self.readers[0]).room(first_observation)
 
     def place(self, first_observation: str) -> str:
-        """As `Reader.place`, of the first reader that names one."""
-        return next((place for reader in self.readers if (place := reader.place(first_observation))), "")
-
-    def _reads(self, text: str) -> Reader:
-        """The first reader that understands a text, or the first of all."""
-        return next((reader for reader in self.readers if reader.read(text).understood), self.readers[0])
+        return next(filter(None, (reader.place(first_observation) for reader in self.readers)), "")
 
     def goal_object(self, goal: str) -> str:
-        """As `Reader.goal_object`."""
-        return next((kind for reader in self.readers if (kind := reader.goal_object(goal))), "")
+        return next(filter(None, (reader.goal_object(goal) for reader in self.readers)), "")
 
     def events(self, episode: Episode) -> Sequence[Event]:
-        """As `Reader.events`, of the first reader that finds any."""
-        return next((events for reader in self.readers if (events := reader.events(episode))), [])
+        return next(filter(None, (reader.events(episode) for reader in self.readers)), [])
 
 
-Value = TypeVar("Value")
+class ReadOnce(Reader):
+    """A reader that caches the last readings; any thread may ask.
 
-_MAX_KEPT = 8  # a text and its lines
-
-
-class ReadOnce:
-    """A reader that keeps the last texts and their readings. Any thread may ask.
-
-    Whatever a reader raises is counted, and the text is one that it does not understand.
+    An exception of the caller's reader is counted, and the text is one that it does not understand.
 
     Attributes:
-        name: the reader's.
         failed: readings that raised something, or were none.
         last_error: the last reason; empty if there was none.
     """
@@ -266,15 +191,14 @@ class ReadOnce:
         self._last: dict[str, Reading] = {}
 
     def read(self, text: str) -> Reading:
-        """As `Reader.read`."""
         reading = self._last.get(text)
         if reading is None:
-            reading = self._asked(_NOT_READ, Reading, "read", text)
+            reading = self._ask(_NOT_READ, Reading, "read", text)
             self._last = self._last | {text: reading} if len(self._last) < _MAX_KEPT else {text: reading}
         return reading
 
-    def _asked(self, otherwise: Value, kind: type, method: str, argument: Any) -> Value:
-        """What the reader answers, or `otherwise` if it raises anything, or answers with another type."""
+    def _ask(self, otherwise: Value, kind: type, method: str, argument: Any) -> Value:
+        """Return the reader's answer; `otherwise` for an exception or another type."""
         try:
             answer = getattr(self._reader, method)(argument)
             if not isinstance(answer, kind):
@@ -285,24 +209,69 @@ class ReadOnce:
         return cast(Value, answer)
 
     def clear(self) -> None:
-        """Keep no text."""
+        """Drop all texts."""
         self._last = {}
 
     def room(self, first_observation: str) -> str:
-        """As `Reader.room`."""
-        return self._asked(" ".join(first_observation.split()), str, "room", first_observation)
+        return self._ask(super().room(first_observation), str, "room", first_observation)
 
     def place(self, first_observation: str) -> str:
-        """As `Reader.place`."""
-        return self._asked("", str, "place", first_observation)
+        return self._ask("", str, "place", first_observation)
 
     def goal_object(self, goal: str) -> str:
-        """As `Reader.goal_object`."""
-        return self._asked("", str, "goal_object", goal)
+        return self._ask("", str, "goal_object", goal)
 
     def events(self, episode: Episode) -> Sequence[Event]:
-        """As `Reader.events`."""
-        return self._asked((), Sequence, "events", episode)
+        return self._ask((), Sequence, "events", episode)
+
+
+def single_spaced(text: str) -> str:
+    """Give a text's lines with single blanks."""
+    return "\n".join([" ".join(line.split()) for line in text.splitlines()])
+
+
+def legible(text: str) -> str:
+    """Return lines with single blanks; "" for too long a text."""
+    short = single_spaced(text)
+    return short if len(short) <= MAX_READ else ""
+
+
+def of_lines(readings: Sequence[Reading], unread: tuple[str, ...] | None = None) -> Reading:
+    """Return the reading of a text from those of its lines."""
+    facts = tuple([fact for reading in readings for fact in reading.facts])
+    complete = tuple([container for reading in readings for container in reading.complete])
+    understood = any([reading.understood for reading in readings])
+    refused = any([reading.refused for reading in readings])
+    return Reading(facts, complete, understood, refused, unread=unread)
+
+
+def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:
+    """Return whether each step had no effect, by outcome or answer."""
+    known = outcomes or {}
+    return [
+        known[step] if step in known else reader.read(answer).refused for step, answer in enumerate(episode.answers)
+    ]
+
+
+def effects(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[Event]:
+    """Return actions that changed something, without those known to have failed."""
+    events = map(Event._make, reader.events(episode))
+    return [event for event in events if not (outcomes and outcomes.get(event.step))]
+
+
+def unread_lines(reader: Reader, text: str, reading: Reading) -> list[str]:
+    """Return the lines of a text that its reader does not understand."""
+    if reading.unread is not None:
+        return list(reading.unread)
+    if reading.understood and "\n" not in text:
+        return []
+    return [line for line in text.splitlines() if line.strip() and not reader.read(line).understood]
+
+
+def class_of(name: str) -> str:
+    """Return the kind of a numbered thing: "mug 2" -> "mug"."""
+    words = name.rstrip("0123456789")
+    return words[:-1] if words != name and words[-1:] in (" ", "_") else name
 
 
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
@@ -328,7 +297,7 @@ _DENIED_FAILURE = re.compile(_DENIED + _FAILURE.pattern)
 
 
 def says_failure(text: str) -> bool:
-    """Whether a sentence of the text reports that what was tried had no effect or was not possible."""
+    """Return whether a sentence of the text reports a failure."""
     for sentence in SENTENCE_END.split(single_spaced(text.lower())):
         sentence = _NONE.sub(" ", _NAMED.sub(" ", sentence))
         if _NOT_DONE.search(sentence) or _FAILURE.search(_DENIED_FAILURE.sub(" ", sentence)):

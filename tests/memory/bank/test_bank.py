@@ -17,10 +17,9 @@ from embodied_mem.memory import (
     Experience,
     LexicalEmbedder,
     MemoryBank,
-    goal_object,
     rationale_for,
-    room_text,
 )
+from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
 
 KITCHEN = "Looking quickly around you, you see a fridge 1, a drawer 2, a drawer 1, a sinkbasin 1, and a microwave 1."
@@ -33,7 +32,7 @@ def first_observation(room: str, goal: str) -> str:
 
 
 def episode(task_id: str, goal: str, room: str = KITCHEN, won: bool = True, place: str = "drawer 1") -> Episode:
-    thing = f"{goal_object(goal)} 1"
+    thing = f"{HOUSEHOLD.goal_object(goal)} 1"
     steps = (
         Step(first_observation(room, goal), f"go to {place}"),
         Step(f"You arrive at {place}. On the {place}, you see a {thing}.", f"take {thing} from {place}"),
@@ -77,8 +76,10 @@ def test_retrieve_equals_sorting_by_the_documented_score():
         for index, (stored, _) in enumerate(bank.records):
             if any(task_key(name) == task_key(stored.task_id) for name in excluded):
                 continue
-            goals, rooms = embed([goal, stored.goal]), embed([room_text(context), room_text(stored.first_observation)])
-            score = float(goals[0] @ goals[1]) + 8.0 * (goal_object(goal) == goal_object(stored.goal))
+            goals = embed([goal, stored.goal])
+            rooms = embed([HOUSEHOLD.room(text) for text in (context, stored.first_observation)])
+            same = HOUSEHOLD.goal_object(goal) == HOUSEHOLD.goal_object(stored.goal)
+            score = float(goals[0] @ goals[1]) + 8.0 * same
             score += 4.0 * max(0.0, float(rooms[0] @ rooms[1])) ** 8
             expected.append((-round(score, 4), index))
         expected = [bank.records[index][0] for _, index in sorted(expected)]
@@ -89,7 +90,7 @@ def test_retrieve_equals_sorting_by_the_documented_score():
         new, repeated, others = [], [], []
         for stored in expected:
             place = stored.steps[0].action.removeprefix("go to ")
-            if goal_object(stored.goal) != goal_object(goal):
+            if HOUSEHOLD.goal_object(stored.goal) != HOUSEHOLD.goal_object(goal):
                 others.append(stored)
             elif place in places:
                 repeated.append(stored)
@@ -175,7 +176,7 @@ def test_every_text_is_embedded_once():
             episode(f"t/trial_T{i}", f"put a {'mug' if i % 2 else 'cup'} in shelf.", KITCHEN if i % 3 else BEDROOM)
         )
     assert sorted(embedder.asked) == sorted(
-        ["put a mug in shelf.", "put a cup in shelf.", room_text(KITCHEN), room_text(BEDROOM)]
+        ["put a mug in shelf.", "put a cup in shelf.", HOUSEHOLD.room(KITCHEN), HOUSEHOLD.room(BEDROOM)]
     )
 
 

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from embodied_mem.agents.view import render_experiences
-from embodied_mem.memory import goal_object, key_actions, rationale_for, room_text
+from embodied_mem.memory import key_actions, rationale_for
 from embodied_mem.memory.bank import Experience
+from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
 
 
@@ -95,7 +96,7 @@ def test_rationale_says_where_and_how(goal, actions, failed, rationale):
     ],
 )
 def test_goal_object(goal, name):
-    assert goal_object(goal) == name
+    assert HOUSEHOLD.goal_object(goal) == name
 
 
 def test_every_official_task_type_names_its_object(alfworld_data):
@@ -104,8 +105,8 @@ def test_every_official_task_type_names_its_object(alfworld_data):
         name = folder.name.split("-")[1].lower()
         text = next(folder.glob("*/game.tw-pddl")).read_text()
         goal = text.partition("Your task is to: ")[2].partition('\\"')[0]
-        if goal_object(goal) != name:
-            wrong.append((folder.name, goal, goal_object(goal)))
+        if HOUSEHOLD.goal_object(goal) != name:
+            wrong.append((folder.name, goal, HOUSEHOLD.goal_object(goal)))
     assert wrong == []
 
 
@@ -137,9 +138,9 @@ def test_room_text_leaves_out_banner_and_task():
         "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
         "you see a bed 1, a desk 1, and a safe 1.\n\nYour task is to: put some book on desk."
     )
-    assert room_text(observation) == "a bed 1, a desk 1, and a safe 1"
-    assert room_text("A lab.\nA door.") == "A lab. A door"
-    assert room_text("") == ""
+    assert HOUSEHOLD.room(observation) == "a bed 1, a desk 1, and a safe 1"
+    assert HOUSEHOLD.room("A lab.\nA door.") == "A lab. A door"
+    assert HOUSEHOLD.room("") == ""
 
 
 REASONS = {

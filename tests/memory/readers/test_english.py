@@ -8,7 +8,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory
-from embodied_mem.memory.readers import ENGLISH, EVERYDAY, HOUSEHOLD, FirstOf, PlainReader, Reading
+from embodied_mem.memory.readers import ENGLISH, EVERYDAY, HOUSEHOLD, FirstOf, Reader, Reading
 from embodied_mem.worlds.alfworld.generator import generate
 
 THINGS = ("red mug", "kettle", "cup of tea", "bread knife", "cutting board", "sponge 2", "jar", "lemon")
@@ -172,7 +172,7 @@ def test_a_kitchen_in_other_words():
     assert "The cat looks sad." in memory.retrieve("cat").items[0].text
 
 
-class Robot(PlainReader):
+class Robot(Reader):
     name = "robot"
 
     def read(self, text):
