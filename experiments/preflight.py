@@ -333,8 +333,8 @@ def _devices_and_memory(
     config: Config, run_dir: pathlib.Path, starting: concurrent.futures.Future[Devices]
 ) -> Iterator[Row]:
     """Compare the mesh, the plan of memory and the size of checkpoints with what is here."""
-    from analyses.device_plan import PROMPT_LENGTH, plan_run, planned_models
     from embodied_mem.parallel.mesh import MeshShape
+    from experiments.plan.device_plan import PROMPT_LENGTH, plan_run, planned_models
 
     models: list[Any] = []
     try:
@@ -386,7 +386,7 @@ def _devices_and_memory(
 
 
 def _room(what: str, needed: int, there: int, mend: str, full: int = 0) -> Row:
-    from embodied_mem.parallel.plan import size_of
+    from experiments.plan.plan import size_of
 
     found = size_of(there) if there else "unknown"
     note = f"with long prompts the plan has {size_of(full)}" if there and needed <= there < full else ""

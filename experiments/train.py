@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     register_all()
     options, config = cli(arguments, __doc__)
     if options.plan:
-        from analyses.device_plan import print_plan
+        from experiments.plan.device_plan import print_plan
 
         return print_plan(config, compiled=options.compile)
     from embodied_mem import registry

@@ -1,10 +1,9 @@
-"""Devices and disks: the mesh, the sharding table, plans without hardware, checkpoints.
+"""Devices and disks: the mesh, the sharding table, checkpoints.
 
     from embodied_mem.parallel.mesh import MeshShape, make_mesh
     from embodied_mem.parallel.sharding import shardings, shard_batch
     from embodied_mem.parallel.placement import placement_of
     from embodied_mem.parallel.checkpoints import Checkpoints
-    from embodied_mem.parallel.plan import plan
 
 Nothing is imported here, so that a reader of checkpoints need not load jax before it restores one.
 """

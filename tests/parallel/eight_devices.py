@@ -18,8 +18,8 @@ from embodied_mem.models.config import DecoderConfig, logical_axes
 from embodied_mem.models.decoder import Decoder, token_log_probs
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import MeshShape, make_mesh
-from embodied_mem.parallel.plan import Pass, Phase, PlannedModel, activation_bytes, plan
 from embodied_mem.parallel.sharding import batch_sharding, shard_batch, shardings
+from experiments.plan.plan import Pass, Phase, PlannedModel, activation_bytes, plan
 
 MESHES = {"fsdp": MeshShape(1, 8), "all": MeshShape(2, 2, 2), "tensor": MeshShape(2, 1, 4)}
 # kv_heads=2 is not divisible by tensor=4, so that mesh falls back; everything else divides.

@@ -5,7 +5,7 @@
 
 Covers the phases in which the compiler is at work: SFT (backward through compiler and frozen executor), GRPO updates
 (compiler alone) and rollouts (both KV caches, and those of the prompts that are kept), then how long all takes at best
-on the chips of `training.forecast`. With `--compile`, the programs of these phases are compiled for as many
+on the chips of `forecast`. With `--compile`, the programs of these phases are compiled for as many
 simulated devices as the mesh has, and the compiler's own count of their memory stands beside the formula's. Ends with
 one JSON line.
 """
@@ -27,10 +27,11 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower, vision_axes
 from embodied_mem.parallel.mesh import MeshShape
-from embodied_mem.parallel.plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 from embodied_mem.training.config import ROLES, Config
-from embodied_mem.training.forecast import CHIPS, forecast
 from embodied_mem.training.models import shape_of
+
+from .forecast import CHIPS, forecast
+from .plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -158,7 +159,7 @@ def simulate_devices(config: Config) -> None:
 def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False) -> dict:
     """Prints the plan for a person, then one JSON line; returns the latter's content."""
     if compiled:
-        from embodied_mem.training.xla_memory import compiled_memory
+        from .xla_memory import compiled_memory
 
         simulate_devices(config)
     config = on_this_machine(config)

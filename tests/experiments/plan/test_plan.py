@@ -15,9 +15,9 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.config import DecoderConfig, logical_axes, num_parameters, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.mesh import MeshShape
-from embodied_mem.parallel.plan import Pass, Phase, PlannedModel, activation_bytes, cache_bytes, plan
+from experiments.plan.plan import Pass, Phase, PlannedModel, activation_bytes, cache_bytes, plan
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def _model(config: DecoderConfig, trainable=lambda path: True) -> PlannedModel:

@@ -8,9 +8,9 @@ from flax import nnx
 
 from embodied_mem.models.config import DecoderConfig, logical_axes, num_parameters
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.parallel.plan import PlannedModel
 from embodied_mem.training.config import Config, MeshConfig, WorldConfig
-from embodied_mem.training.forecast import Chip, Forecast, forecast
+from experiments.plan.forecast import Chip, Forecast, forecast
+from experiments.plan.plan import PlannedModel
 
 SHAPE = DecoderConfig(vocab_size=16, width=8, num_layers=2, num_heads=4, num_kv_heads=4, head_dim=2, mlp_width=8)
 WEIGHTS = 4 * num_parameters(SHAPE)  # bytes; the embedding is the head, so all of them are read for a token

@@ -28,9 +28,10 @@ import jax.numpy as jnp
 
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
-from embodied_mem.parallel.plan import PlannedModel, cache_bytes, weight_bytes
 from embodied_mem.training.config import Config
 from embodied_mem.training.loop import PEAK_FLOPS, flops_per_token, forward_flops_per_token
+
+from .plan import PlannedModel, cache_bytes, weight_bytes
 
 
 @dataclasses.dataclass(frozen=True)
