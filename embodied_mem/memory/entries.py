@@ -36,7 +36,7 @@ from .chat_writer import ChatWriter, checked_writer
 from .embedders import Embedder
 from .graph import Scope
 from .readers import DEFAULT, Reader
-from .record import Record, RecordMemory, Source, whole_number
+from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .search import QueryEmbedder, TextIndex
 from .store import Selector
 
@@ -109,6 +109,7 @@ class EntryMemory(RecordMemory):
         self.entries: dict[int, Entry] = {}
         self._next = 0
         self._by_key: dict[str, int] = {}
+        self._heads: dict[int, tuple[Any, ...]] = {}  # first fields of records that were asked for
         self._sources: dict[int, tuple[int, tuple[int, ...]]] = {}  # rows of support that were looked at, sources
         self._text_index = TextIndex(self.embedder)
 
@@ -171,6 +172,7 @@ class EntryMemory(RecordMemory):
                 self.entries[number] = Entry(number, change["key"], "", "", {}, [], event["time"], event["time"])
                 self._by_key[change["key"]] = number
             entry = self.entries[number]
+            self._heads.pop(number, None)
             entry.text = change.get("text", entry.text)
             entry.about = change.get("about", entry.about)
             entry.data.update(change.get("data", {}))
@@ -217,6 +219,7 @@ class EntryMemory(RecordMemory):
     def _remove(self, number: int) -> None:
         del self._by_key[self.entries.pop(number).key]
         self._sources.pop(number, None)
+        self._heads.pop(number, None)
         self._text_index.remove(number)
 
     # Reading.
@@ -225,27 +228,44 @@ class EntryMemory(RecordMemory):
         return list(self.entries)
 
     def record(self, number: int) -> Record:
-        return self._record_of(self.entries[number])
+        entry = self.entries[number]
+        sources = tuple(Source(row.episode, row.step) for row in entry.support)
+        return new_record((*self._head(entry), sources, "sensor", 0.0, ""))
 
     def number_like(self, text: str) -> int | None:
         number = whole_number(text)
         return number if number in self.entries else None
 
-    def _record_of(self, entry: Entry, sources: Iterable[Source] | None = None, **found: Any) -> Record:
-        """Make the record of an entry, with all its sources or some."""
-        if sources is None:
-            sources = (Source(row.episode, row.step) for row in entry.support)
-        data, number = dict(entry.data), f"{self.module}:{entry.id}"
-        kind, place, when = data.pop("kind", "task"), data.pop("place", ""), entry.created
-        return Record(number, kind, entry.text, "", place, when, when, data=data, sources=tuple(sources), **found)
+    def _head(self, entry: Entry) -> tuple[Any, ...]:
+        """The first fields of the record of an entry, up to its data."""
+        head = self._heads.get(entry.id)
+        if head is None:
+            data, when = dict(entry.data), entry.created
+            kind, place = data.pop("kind", "task"), data.pop("place", "")
+            head = (
+                f"{self.module}:{entry.id}",
+                self.module,
+                kind,
+                entry.text,
+                "",
+                place,
+                when,
+                when,
+                None,
+                NOTHING,
+                None,
+                (),
+                (),
+            )
+            head = self._heads[entry.id] = (*head, data)
+        return head
 
-    def found(self, entry: Entry, score: float, why: str, **data: Any) -> Record:
+    def found(self, entry: Entry, score: float, why: str) -> Record:
         """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
         last = entry.support[-1]
         *others, _ = self.sources_of(entry)
-        sources = [*(Source(episode, None) for episode in others), Source(last.episode, last.step)]
-        record = self._record_of(entry, sources, score=score, why=why)
-        return record._replace(data={**record.data, **data}) if data else record
+        sources = (*(Source(episode, None) for episode in others), Source(last.episode, last.step))
+        return new_record((*self._head(entry), sources, "sensor", score, why))
 
     def get(self, key: str) -> Entry | None:
         """The entry of a key."""
@@ -301,7 +321,7 @@ class EntryMemory(RecordMemory):
             number: dataclasses.replace(entry, data=dict(entry.data), support=list(entry.support))
             for number, entry in self.entries.items()
         }
-        other._by_key, other._sources = dict(self._by_key), dict(self._sources)
+        other._by_key, other._sources, other._heads = dict(self._by_key), dict(self._sources), {}
         other._text_index = self._text_index.fork()
         other._after_restore()
         return other
@@ -318,6 +338,7 @@ class EntryMemory(RecordMemory):
         An entry whose text comes from a forgotten episode goes whatever else supports it.
         """
         self.embedder.clear()
+        self._heads.clear()
         removed_rows = 0
         doomed = []
         for entry in self.entries.values():

@@ -300,7 +300,7 @@ class NoteMemory(RecordMemory):
                 data = {"when": change["when"], "action": change["action"]}
                 kind, trust = change["kind"], change.get("trust") or _usual_trust(change["kind"])
                 note = Record(
-                    f"notes:{number}", kind, change["text"], change["speaker"], "", time, time,
+                    f"notes:{number}", "notes", kind, change["text"], change["speaker"], "", time, time,
                     None, dict(change["labels"] or {}), data=data, sources=(source,), trust=trust,
                 )  # fmt: skip
                 self.notes[number], self.claims[number] = note, Claims(change["claims"], change["denials"])

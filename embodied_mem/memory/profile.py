@@ -710,8 +710,8 @@ class UserProfile(RecordMemory):
         data["notes"] = tuple(was["notes"])
         rows = was["sources"] if sources is None else sources
         return Record(
-            f"profile:{number}", subtype, was["text"], recorded=recorded, valid_from=was["since"], ended=was["until"],
-            data=data, sources=tuple(Source(*row) for row in rows), trust="user", **found,
+            f"profile:{number}", "profile", subtype, was["text"], recorded=recorded, valid_from=was["since"],
+            ended=was["until"], data=data, sources=tuple(Source(*row) for row in rows), trust="user", **found,
         )  # fmt: skip
 
     def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Record:

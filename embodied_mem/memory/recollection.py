@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from .record import Record
-from .trust import QUOTED, marked
+from .trust import QUOTED
 
-_QUOTES_BY_ITSELF = "temporal"
-"""The action of a step is the robot's own; only what follows it is a quotation."""
 EARLIER = " (earlier)"
 """Mark of what its speaker said something newer about."""
 _SAID = -1
@@ -134,11 +132,10 @@ def pack(
     ranked = sorted(items, key=operator.attrgetter("score"), reverse=True)
     heads: dict[str, int] = {}
     for position, item in enumerate(ranked):
-        module = item.module
-        if module not in heads:
-            heads[module] = position
-        if item.trust in QUOTED and module != _QUOTES_BY_ITSELF:
-            ranked[position] = item._replace(text=marked(item.text, item.trust))
+        if item.module not in heads:
+            heads[item.module] = position
+        if item.trust in QUOTED:
+            ranked[position] = item.quoted()
     limit = math.inf if budget_tokens is None else budget_tokens
     texts = [item.text for item in ranked]
     sizes = [len(text) // 4 + 1 for text in texts] if counter is count_tokens else [*map(counter, texts)]

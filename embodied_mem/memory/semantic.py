@@ -418,7 +418,7 @@ class SemanticMemory(EntryMemory):
         for number in best:
             why = whys.get(number) or f"the query names {hits[number]} of its words"
             entry, score = entries[number], min(scores[number], 1.0)
-            found.append(self.found(entry, score, why, count=len(entry.support)))
+            found.append(self.found(entry, score, why))
         return found
 
 

@@ -25,7 +25,6 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +52,7 @@ from .entities import THETA, Entities, Found, is_body, is_meant, name_of
 from .graph import MAX_HOPS, Change, ConflictRule, Direction, Ended, KnowledgeGraph, Scope, Snapshot
 from .readers import DEFAULT, Reader
 from .readers.reading import AGENT, NOT, ROOM, class_of, unread_lines
-from .record import NOTHING, Record, RecordMemory, Source, whole_number
+from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .sighting import Sighting, sighting
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
@@ -230,14 +229,11 @@ SHOWN = ("in", "on")
 _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
 _NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
+_ENDED = Record._fields.index("ended")
 
 
 def _in_room(text: str, room: str) -> str:
     return f"{text} (in {room})" if room else text
-
-
-_new_record = functools.partial(tuple.__new__, Record)
-"""Makes a record from its fields in order; half the time of `Record(...)`, and there is one for every fact found."""
 
 
 _IN_ITSELF = "nothing is in, on or under itself"
@@ -872,8 +868,20 @@ class SpatialMemory(RecordMemory):
             text = self.relations.sentence(subject, relation, object_)
             if known.sure is not None and known.sure < 1:
                 text += f" (confidence {known.sure:.2f})"
-            since, triple = now.fact(fact).valid_at, (subject, relation, object_)
-            head = known.head = f"spatial:{fact}", "fact", text, "", place, since, since, None, NOTHING, triple, (), ()
+            since, fields = now.fact(fact).valid_at, ((subject, relation, object_), (), ())
+            known.head = head = (
+                f"spatial:{fact}",
+                "spatial",
+                "fact",
+                text,
+                "",
+                place,
+                since,
+                since,
+                None,
+                NOTHING,
+                *fields,
+            )
         return head
 
     def confidence(self, fact: int) -> float | None:
@@ -883,7 +891,7 @@ class SpatialMemory(RecordMemory):
     def texts_of(self, facts: Sequence[int]) -> list[str]:
         """Return facts, past or current, each as one line."""
         with self.graph.snapshot() as now:
-            return [self._head(*one, now)[2] for one in zip(facts, self._index.all_known(facts, now))]
+            return [self._head(*one, now)[3] for one in zip(facts, self._index.all_known(facts, now))]
 
     def trust_of(self, fact: int) -> Trust:
         """Return the level of the most trusted source of a fact, past or current."""
@@ -913,8 +921,14 @@ class SpatialMemory(RecordMemory):
     def done(self) -> list[tuple[str, Record]]:
         changed = self.changed
         with self.graph.snapshot() as now:
-            known = self._index.all_known([fact for _, fact in changed], now)
-            return [(do, self._record_of(fact, one, now).quoted()) for (do, fact), one in zip(changed, known)]
+            found = []
+            for (do, fact), known in zip(changed, self._index.all_known([fact for _, fact in changed], now)):
+                fields = known.found or self._found(fact, known, now)
+                if do == "end":
+                    fields = (*fields[:_ENDED], self.time, *fields[_ENDED + 1 :])
+                record = new_record((*fields, 0.0, ""))
+                found.append((do, record.quoted() if record.trust in QUOTED else record))
+            return found
 
     def past(self, number: int) -> list[Record]:
         """List where the thing of a fact about a place was before; nothing of another fact."""
@@ -935,20 +949,19 @@ class SpatialMemory(RecordMemory):
         sources = (Source(episode, *((seen.step, seen.time) if episode == seen.episode else (None, None)))
                    for episode in row.sources)  # fmt: skip
         data = {"nodes": (known.subject, known.relation, known.object)}
-        record = _new_record((*self._head(fact, known, now), data, tuple(sources), self.trust_of(fact), 0.0, ""))
+        record = new_record((*self._head(fact, known, now), data, tuple(sources), self.trust_of(fact), 0.0, ""))
         return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
 
     def _items(
         self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int], now: Snapshot
     ) -> list[Record]:
         """Return facts as records that were found, each so many hops away."""
-        time, levels = self.time, self._trust
-        sources: dict[Seen, tuple[Source, ...]] = {}  # one for all facts that were seen together
-        items = []
+        time, items = self.time, []
         for fact, known, hop in zip(facts, all_known, hops):
             # Nearest first; at one distance what was seen last first; which room furniture is in says little.
-            seen = known.seen
-            score = _NEAR[hop] * (0.9 + 0.1 / (1 + time - seen.time)) * (0.3 if known.relation == "in room" else 1.0)
+            score = _NEAR[hop] * (0.9 + 0.1 / (1 + time - known.seen[0]))
+            if known.relation == "in room":
+                score *= 0.3
             if known.sure is not None:
                 score *= known.sure
             if hop:
@@ -957,12 +970,16 @@ class SpatialMemory(RecordMemory):
                 why = "about the agent"
             else:
                 why = "about what the query names"
-            trust = levels.get(fact, "sensor") if levels else "sensor"
-            if (source := sources.get(seen)) is None:
-                source = sources[seen] = (Source(seen.episode, seen.step, seen.time),)
-            head = known.head or self._head(fact, known, now)
-            items.append(_new_record((*head, NOTHING, source, trust, score, why)))
+            fields = known.found or self._found(fact, known, now)
+            items.append(new_record(fields + (score, why)))  # noqa: RUF005
         return items
+
+    def _found(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
+        """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
+        time, episode, step = known.seen
+        tail = NOTHING, (Source(episode, step, time),), self._trust.get(fact, "sensor")
+        known.found = (*self._head(fact, known, now), *tail)
+        return known.found
 
     def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
         seen, episode, step = known.seen

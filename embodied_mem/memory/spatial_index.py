@@ -48,7 +48,8 @@ class Seen(NamedTuple):
 class Known:
     """A fact with its names, its last sighting and the first fields of its record.
 
-    `head` is filled when it is rendered; `sure` is None without a confidence.
+    `head` is filled when it is rendered, `found` with its source and trust when it is found; `sure` is None without a
+    confidence.
     """
 
     subject: str
@@ -59,6 +60,7 @@ class Known:
     seen: Seen
     sure: float | None = None
     head: tuple[Any, ...] | None = None
+    found: tuple[Any, ...] | None = None
 
 
 def split(node: str) -> tuple[str, str]:
@@ -173,7 +175,7 @@ class SpatialIndex:
             if (known := all_known.get(fact)) is None:
                 all_known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
-                known.seen = seen
+                known.seen, known.found = seen, None
         self._facts.put_all(change.repeated, seen)
         if told:
             self._facts.set_many([*told], {_THING: [*told.values()]})
@@ -202,7 +204,7 @@ class SpatialIndex:
                 if fact not in repeated or new == _NONE or (was != _NONE and new > was):
                     self._sure.set(fact, 0, new)
             if (known := self._known.get(fact)) is not None and known.sure != (now := self.confidence(fact)):
-                known.sure, known.head = now, None
+                known.sure, known.head, known.found = now, None, None
 
     def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
         """End facts at times, and add others that ended too early."""

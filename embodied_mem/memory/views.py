@@ -179,7 +179,7 @@ class ViewMemory(RecordMemory):
     def record(self, number: int) -> Record:
         view = self.view(number)
         return Record(
-            f"views:{number}", "view", view.text, recorded=view.time, valid_from=view.time, pose=view.pose,
+            f"views:{number}", "views", "view", view.text, recorded=view.time, valid_from=view.time, pose=view.pose,
             images=view.images, data={} if view.clock is None else {"clock": view.clock},
             sources=(Source(view.episode, view.step, view.time),),
         )  # fmt: skip

@@ -121,15 +121,20 @@ def test_budget_and_explanation(budget):
 
 
 def test_each_module_gets_its_best_item_first():
-    items = [Record(f"spatial:{i}", "fact", f"spatial fact {i}", score=0.9) for i in range(20)]
+    items = [Record(f"spatial:{i}", "spatial", "fact", f"spatial fact {i}", score=0.9) for i in range(20)]
     items += [
-        Record(f"semantic:{i}", "lesson", text, score=score)
+        Record(f"semantic:{i}", "semantic", "lesson", text, score=score)
         for i, (text, score) in enumerate([("a lesson of some length", 0.3), ("another one", 0.2)])
     ]
     recollection = pack(items, 30)
     assert [item.module for item in recollection.items].count("semantic") == 1
     assert recollection.items[-1].text == "a lesson of some length"
-    same = pack([Record("spatial:0", "fact", "a", score=0.5), Record("semantic:0", "works", "a", score=0.9)])
+    same = pack(
+        [
+            Record("spatial:0", "spatial", "fact", "a", score=0.5),
+            Record("semantic:0", "semantic", "works", "a", score=0.9),
+        ]
+    )
     assert [item.module for item in same.items] == ["semantic"]
     assert [entry.reason for entry in same.left_out] == ["another item says the same"]
 
