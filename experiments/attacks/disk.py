@@ -87,7 +87,7 @@ def _full(rng: random.Random, folder: pathlib.Path, mounted: bool, at_most: int)
 
 
 def _store(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
-    expected, options = [], {"fsync": rng.choice(["never", "interval", "always"]), "segment_bytes": 4000}
+    expected, options = [], {"fsync": rng.choice(["never", "interval", "always"])}
     landed = False
 
     def check(read_only: bool) -> None:

@@ -3,7 +3,8 @@
      cc -shared -fPIC -O1 -o disk_faults.so disk_faults.c -ldl -lpthread
      LD_PRELOAD=disk_faults.so EMBODIED_MEM_PLANTED=left python ...
 
-   The attacks of this folder must find each fault (planted.py lists them). Beside a folder F that has a folder
+   The attacks of this folder must find each fault (planted.py lists them); tests/memory/kill_zygote.py kills itself
+   before a call by number (`arm`). Beside a folder F that has a folder
    F.durable, every fsync is recorded there: the bytes of a file under its inode, the names of F in `names`. That is the
    least that a loss of power leaves: nothing is on the disk before it was synced. */
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +45,17 @@ static int path_of(int file, char* path, size_t size) {
 static int has_ending(const char* path, const char* ending) {
   const size_t length = strlen(path), own = strlen(ending);
   return length >= own && strcmp(path + length - own, ending) == 0;
+}
+
+/* After `arm(n)` the process is killed before its n-th call, from 0, that changes an attacked file or folder. */
+
+static int armed;
+static long left;
+
+void arm(long n) { armed = 1, left = n; }
+
+static void step(void) {
+  if (armed && left-- == 0) kill(getpid(), SIGKILL);
 }
 
 static ssize_t real_write(int file, const void* bytes, size_t count) {
@@ -88,8 +101,13 @@ static void keep(int file) {
   real_rename(partial, target);
 }
 
+static int syncs;
+
+int num_syncs(void) { return syncs; }
+
 static int synced(int file, int (*call)(int)) {
   char path[4096];
+  if (path_of(file, path, sizeof path)) ++syncs, step();
   if (is_planted("unsynced") && path_of(file, path, sizeof path)) return 0;
   const int result = call(file);
   if (result == 0) keep(file);
@@ -111,12 +129,18 @@ int fdatasync(int file) {
 typedef struct Late {
   int file;
   size_t count;
+  off_t at;
   struct Late* next;
   char bytes[];
 } Late;
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 static Late *late_first, **late_last = &late_first;
 static pid_t late_process;
+
+static ssize_t real_pwrite(int file, const void* bytes, size_t count, off_t at) {
+  REAL(ssize_t, "pwrite", int, const void*, size_t, off_t);
+  return real(file, bytes, count, at);
+}
 
 static void* write_late(void* unused) {
   for (;;) {
@@ -125,19 +149,21 @@ static void* write_late(void* unused) {
     Late* late = late_first;
     if (late && !(late_first = late->next)) late_last = &late_first;
     pthread_mutex_unlock(&late_lock);
-    if (late) real_write(late->file, late->bytes, late->count);
+    if (late) real_pwrite(late->file, late->bytes, late->count, late->at);
     free(late);
   }
   return unused;
 }
 
-ssize_t write(int file, const void* bytes, size_t count) {
+/* SQLite writes with pwrite64, Python with write. */
+ssize_t pwrite64(int file, const void* bytes, size_t count, off_t at) {
   char path[4096];
+  if (armed && path_of(file, path, sizeof path)) step();
   const int on_main_thread = syscall(SYS_gettid) == getpid();
   if ((is_planted("early") || (is_planted("early_threads") && !on_main_thread)) && path_of(file, path, sizeof path) &&
-      has_ending(path, ".log")) {
+      has_ending(path, "-wal")) {
     Late* late = malloc(sizeof *late + count);
-    late->file = file, late->count = count, late->next = NULL;
+    late->file = file, late->count = count, late->at = at, late->next = NULL;
     memcpy(late->bytes, bytes, count);
     pthread_mutex_lock(&late_lock);
     *late_last = late, late_last = &late->next;
@@ -149,6 +175,16 @@ ssize_t write(int file, const void* bytes, size_t count) {
     pthread_mutex_unlock(&late_lock);
     return (ssize_t)count;
   }
+  const ssize_t result = real_pwrite(file, bytes, count, at);
+  if ((result < 0 ? errno == EFBIG || errno == ENOSPC : (size_t)result < count) && is_planted("swallowed") &&
+      path_of(file, path, sizeof path))
+    return (ssize_t)count;
+  return result;
+}
+
+ssize_t write(int file, const void* bytes, size_t count) {
+  char path[4096];
+  if (armed && path_of(file, path, sizeof path)) step();
   const ssize_t result = real_write(file, bytes, count);
   if (result < 0 && (errno == EFBIG || errno == ENOSPC) && is_planted("swallowed") &&
       path_of(file, path, sizeof path))
@@ -156,18 +192,24 @@ ssize_t write(int file, const void* bytes, size_t count) {
   return result;
 }
 
+/* The WAL keeps what was forgotten. */
+int ftruncate64(int file, off_t size) {
+  REAL(int, "ftruncate", int, off_t);
+  char path[4096];
+  if (armed && path_of(file, path, sizeof path)) step();
+  if (is_planted("left") && path_of(file, path, sizeof path) && has_ending(path, "-wal")) return 0;
+  return real(file, size);
+}
+
 int unlink(const char* path) {
   REAL(int, "unlink", const char*);
-  char left[4200];
-  if (is_planted("left") && is_attacked(path) && has_ending(path, ".log")) {
-    snprintf(left, sizeof left, "%s.old", path);
-    return real_rename(path, left);
-  }
+  if (is_attacked(path)) step();
   return real(path);
 }
 
 int rename(const char* from, const char* to) {
   REAL(int, "unlink", const char*);
+  if (is_attacked(to)) step();
   if (!is_planted("torn") || !is_attacked(to)) return real_rename(from, to);
   char bytes[8192];
   const int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0644);

@@ -99,7 +99,7 @@ def _write(page: Page, folder: pathlib.Path, fsync: str, aim: int, mix: float) -
     try:
         page.put(_DOING, _OPENING)
         page.put(_BEGUN, int(aim == _OPENING))
-        store = MemoryStore(folder, {"notes": Notes()}, fsync=fsync, segment_bytes=1500, snapshot_bytes=10_000)
+        store = MemoryStore(folder, {"notes": Notes()}, fsync=fsync, snapshot_bytes=10_000)
         page.put(_LAST, store.last_event)
         page.put(_DOING, _IDLE)
         step = 0
@@ -259,7 +259,7 @@ def kill_threads(rng: random.Random, folder: pathlib.Path) -> Counts:
                 page.put(_LAST + 16 * mine, i + 1)
 
         def write(page: Page = page, fsync: str = fsync) -> None:
-            store = MemoryStore(folder / "store", {"notes": Notes()}, fsync=fsync, segment_bytes=4000)
+            store = MemoryStore(folder / "store", {"notes": Notes()}, fsync=fsync)
             threads = [threading.Thread(target=record, args=(store, mine)) for mine in range(count)]
             for thread in threads:
                 thread.start()

@@ -22,7 +22,7 @@ PLANTED = {
     "early_threads": "kill_threads",  # the same, of threads other than the first alone
     "unsynced": "power_loss",  # fsync does nothing
     "cut": "flip_log",  # repair cuts more than what is damaged, and reports it
-    "left": "kill_forget",  # old logs keep another name, with what was forgotten
+    "left": "kill_forget",  # the WAL is not truncated, and keeps what was forgotten
     "torn": "kill_files",  # a file is replaced piece by piece
     "unlocked": "kill_lock",  # two writers have one folder
     "swallowed": "full_disk",  # a write that failed counts as done

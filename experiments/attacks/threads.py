@@ -47,7 +47,7 @@ def storm(works: Sequence[Callable[[random.Random], object]], rng: random.Random
 
 def threads_store(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Writers, snapshots, forgets and readers of one folder: each acknowledged event is there once, in order."""
-    options = {"fsync": rng.choice(["never", "interval", "always"]), "segment_bytes": 3000, "snapshot_bytes": 4000}
+    options = {"fsync": rng.choice(["never", "interval", "always"]), "snapshot_bytes": 4000}
     acknowledged: list[list[str]] = [[] for _ in range(4)]
 
     def write(number: int) -> Callable[[random.Random], object]:

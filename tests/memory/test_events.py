@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.errors import EmbodiedMemError, InvalidInputError
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError, StorageError
 from embodied_mem.memory import (
     DurableGraph,
     GraphModule,
@@ -24,7 +23,7 @@ from embodied_mem.memory import (
 )
 from embodied_mem.memory.graph import scope_text
 from embodied_mem.memory.lifelong import replay
-from embodied_mem.native import part
+from embodied_mem.memory.store import SQLiteEvents
 from experiments.attacks.notes_module import Notes
 
 EVENT, FORGET = 1, 2
@@ -90,11 +89,10 @@ def test_any_text_can_be_remembered_and_replayed(memory_folders, turns, place):
 
 def recorded(folder, *records) -> None:
     """Make a folder with these (kind, payload) in its log, as a version that checked nothing would."""
-    log = part("storage").EventLog(str(folder), scope_text(Scope()), "never", 100, 1 << 20, False, False)
-    log.recover(0)
+    events = SQLiteEvents(folder, scope_text(Scope()), "never", 100, False, False)
     for kind, payload in records:
-        log.wait(log.enqueue(kind, json.dumps(payload).encode()))
-    log.close()
+        events.wait(events.append(kind, json.dumps(payload).encode()))
+    events.close()
 
 
 def lifelong(op: str, episode: int, step: int, time: int, *, events=None, **fields):
@@ -141,7 +139,7 @@ def test_an_old_folder_with_such_an_event_opens_without_it(memory_folders, recor
     for options in ({"read_only": True}, {}):
         with LifelongMemory.open(folder, fsync="never", **options) as memory:
             report = memory.store.report
-            assert [one.sequence for one in report.set_aside] == numbers
+            assert [one.number for one in report.set_aside] == numbers
             assert all(one.reason for one in report.set_aside)
             assert report.num_rejected == 0
             if memory.running:
@@ -178,7 +176,7 @@ def test_a_module_that_fails_in_the_middle_is_replayed_without_that_event(tmp_pa
     for options in ({"read_only": True}, {}):
         store, notes = opened(**options)
         assert [row[3] for row in notes.rows] == ["one", "two", "three"]
-        assert [(one.sequence, one.module, one.reason) for one in store.report.set_aside] == [
+        assert [(one.number, one.module, one.reason) for one in store.report.set_aside] == [
             (4, "notes", "RuntimeError: boom")
         ]
         store.close()
@@ -235,79 +233,66 @@ def test_the_graph_forgets_a_name_in_every_form(tmp_path):
 
 
 def written(folder, count, **options):
-    """Record some notes and close; returns the files of the log, oldest first."""
-    with MemoryStore(folder, {"notes": Notes()}, fsync="never", segment_bytes=300, **options) as store:
+    """Record some notes and close."""
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
         for _ in range(count):
             store.record("notes", {"text": f"note {store.last_event}"})
-    return sorted(folder.glob("events-*.log"))
 
 
-def cut_at_a_record(log) -> int:
-    """Take the last record off; how many are left in the file."""
-    data = log.read_bytes()
-    offset = 24 + int.from_bytes(data[12:16], "little") + 4
-    offsets = []
-    while offset < len(data):
-        offsets.append(offset)
-        offset += 28 + int.from_bytes(data[offset : offset + 4], "little")
-    assert offset == len(data)
-    log.write_bytes(data[: offsets[-1]])
-    return len(offsets) - 1
-
-
-@pytest.mark.parametrize("how", ["cut", "last file gone", "all files gone"])
+@pytest.mark.parametrize("how", ["older file", "file gone"])
 @pytest.mark.parametrize("with_snapshot", [False, True])
 def test_missing_events_at_the_end_are_told(memory_folders, how, with_snapshot):
     folder = memory_folders()
-    logs = written(folder, 12)
+    written(folder, 12)
     if with_snapshot:
-        with MemoryStore(folder, {"notes": Notes()}, fsync="never", segment_bytes=300) as store:
+        with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
             store.snapshot()
-        logs = written(folder, 8)
-    total = 20 if with_snapshot else 12
-    assert len(logs) > 1
-    if how == "cut":
-        cut_at_a_record(logs[-1])
-        left = total - 1
-    elif how == "last file gone":
-        left = int(logs[-1].stem.partition("-")[2], 16) - 1
-        logs[-1].unlink()
+    older = (folder / "memory.db").read_bytes()
+    written(folder, 8)
+    if how == "older file":
+        (folder / "memory.db").write_bytes(older)
     else:
-        left = 12 if with_snapshot else 0
-        for log in logs:
-            log.unlink()
-    for options in ({"read_only": True}, {"read_only": True}, {}):
-        with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
-            (damage,) = store.report.damage
-            assert store.last_event == left
-            assert f"expected events up to {total}" in damage.reason
-            assert f"ends with {left}" in damage.reason
-            assert not damage.cut
+        (folder / "memory.db").unlink()
+    left, options = (12 if with_snapshot or how == "older file" else 0), {}
+    if with_snapshot and how == "file gone":
+        options = {"repair": True}
+        for read_only in (True, False):
+            with pytest.raises(StorageError, match=r"expected it beside snapshot-0+c\.bin, got none"):
+                MemoryStore(folder, {"notes": Notes()}, read_only=read_only)
+    else:
+        for _ in range(2):
+            with MemoryStore(folder, {"notes": Notes()}, read_only=True) as store:
+                assert [one.cut for one in store.report.damage] == [False]
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
+        (damage,) = store.report.damage
+        assert store.last_event == left
+        assert (
+            f"expected events up to 20, the last one when the store was opened or closed, got {left}" in damage.reason
+        )
+        assert not damage.cut
     with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
         assert store.report.damage == ()  # told once to whoever writes on
         store.record("notes", {"text": "on"})
         assert store.last_event == left + 1
 
 
-def test_a_folder_without_the_file_opens_and_gets_one(memory_folders):
+def mark(folder) -> str:
+    return (folder / "LOCK").read_text().split()[1]
+
+
+def test_a_folder_without_the_mark_opens_and_gets_one(memory_folders):
     folder = memory_folders()
     written(folder, 5)
-    (folder / "LAST").unlink()  # as an older version leaves it
+    (folder / "LOCK").unlink()
     written(folder, 1)
-    assert (folder / "LAST").read_text().split()[0] == "6"
-    older = memory_folders()
-    shutil.copytree(folder, older, dirs_exist_ok=True)
-    (older / "LAST").write_text("5 00000000\n")  # flipped
-    with MemoryStore(older, {"notes": Notes()}, fsync="never", read_only=True) as store:
+    assert mark(folder) == "6"
+    text = (folder / "LOCK").read_text()
+    (folder / "LOCK").write_text(text.replace(" 6 ", " 7 "))  # flipped
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never", read_only=True) as store:
         assert "its checksum" in store.report.damage[0].reason
-    written(older, 0)
-    with MemoryStore(older, {"notes": Notes()}, fsync="never", read_only=True) as store:
+    written(folder, 0)
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never", read_only=True) as store:
         assert store.report.damage == ()
-    (older / "LAST").unlink()
-    (older / "LAST").mkdir()
-    with MemoryStore(older, {"notes": Notes()}, fsync="never") as store:
-        assert "cannot be read" in store.report.damage[0].reason
-        store.record("notes", {"text": "on"})
 
 
 def test_a_writer_that_was_killed_is_no_damage(memory_folders):
@@ -318,39 +303,34 @@ import os, sys
 sys.path[:0] = sys.argv[2:]
 from experiments.attacks.notes_module import Notes
 from embodied_mem.memory import MemoryStore
-store = MemoryStore(sys.argv[1], {"notes": Notes()}, fsync="never", segment_bytes=300)
+store = MemoryStore(sys.argv[1], {"notes": Notes()}, fsync="never")
 for i in range(9):
     store.record("notes", {"text": f"note {i}"})
 os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", script, str(folder), *sys.path], timeout=60)
     assert done.returncode == -9
-    assert (folder / "LAST").read_text().split()[0] == "3"
+    assert mark(folder) == "3"
     for options in ({"read_only": True}, {}):
         with MemoryStore(folder, {"notes": Notes()}, fsync="never", **options) as store:
             assert (store.report.damage, store.last_event) == ((), 12)
-            assert (folder / "LAST").read_text().split()[0] == ("3" if options else "12")
+            assert mark(folder) == ("3" if options else "12")
 
 
 # Folders that are not as they should be.
 
 
-def test_a_folder_in_the_place_of_a_file_and_foreign_files(memory_folders):
+@pytest.mark.parametrize("name", ["snapshot-000000000000000c.bin", "memory.db", "memory.db-wal", "LOCK"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_folder_in_the_place_of_a_file(memory_folders, name, read_only):
     folder = memory_folders()
     written(folder, 12)
-    (folder / "notes.tmp").write_text("mine")  # of somebody else
-    (folder / "snapshot-0000000000000009.bin.tmp").write_text("x")  # of an older version that was killed
-    (folder / ".snapshot-0000000000000009.bin.0123456789abcdef.partial").write_text("x")  # of a newer one
-    written(folder, 0)
-    assert sorted(path.name for path in folder.iterdir() if path.suffix in (".tmp", ".partial")) == ["notes.tmp"]
-    for name in ("snapshot-000000000000000c.bin", "events-000000000000000d.log", "LOCK"):
-        broken = memory_folders()
-        shutil.copytree(folder, broken, dirs_exist_ok=True)
-        if (broken / name).exists():
-            (broken / name).unlink()
-        (broken / name).mkdir()
-        with pytest.raises(EmbodiedMemError):
-            MemoryStore(broken, {"notes": Notes()}, fsync="never")
+    with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
+        store.snapshot()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    with pytest.raises(StorageError):
+        MemoryStore(folder, {"notes": Notes()}, fsync="never", read_only=read_only)
 
 
 def test_a_disk_that_refuses_is_a_storage_error(tmp_path):

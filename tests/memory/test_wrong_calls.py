@@ -277,7 +277,7 @@ CALLS = [
         None,
         {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never", "fsync_interval_ms": 5},
     ),
-    (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "segment_bytes": 100, "snapshot_bytes": 100}),
+    (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "snapshot_bytes": 100}),
     (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "read_only": False, "repair": False}),
     (store, "record", {"module": "graph", "event": {}}),
     (store, "forget", {"episode": 3}),

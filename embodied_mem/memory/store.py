@@ -1,0 +1,1569 @@
+"""A store in a folder: every change of a memory module is an event, on disk before it counts.
+
+    graph = GraphModule()
+    with MemoryStore("memory/ann", {"graph": graph}, scope=Scope(user="ann")) as store:
+        store.record("graph", {"op": "update", "triples": [["apple", "in", "fridge", 3, 17, "", "", [], []]]})
+        store.snapshot()                                # a restart reads this and the events after it; the store
+                                                        # writes one by itself when the log has grown, too
+        receipt = store.forget(episode=17)              # afterwards no file holds it
+    print(receipt.removed)
+
+A module is a deterministic state machine (`MemoryModule`): the same events give the same state. Reopening after a
+crash restores the snapshot and applies the events after it, so all acknowledged changes are there.
+
+`EventStore` is what holds events and snapshots; `SQLiteEvents` is the embedded one: events in a SQLite file, snapshots
+in files beside it. One writer per folder, found by an flock; any number of stores with `read_only=True` beside it, each
+of which sees the moment at which it was opened. One store belongs to one scope; no method takes a scope.
+
+An event is recorded only if its module can apply it (`MemoryModule.check`). One that it cannot, because the module
+failed or is another one now, is set aside when the folder is opened, and reported.
+
+`forget` is an event, too. From its record on it will be finished: where the disk refused, or the store was killed on
+the way, the next change finishes it, or opening the store for writing.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import copy
+import ctypes
+import dataclasses
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import sqlite3
+import struct
+import threading
+import time
+import warnings
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+
+from ..atomic_file import remove_leftovers, replacing, sync_folder
+from ..errors import InvalidInputError, StorageError
+from ..forks import forking_lock
+from .arguments import check_depth, checked_call, checked_flag, checked_number, checked_text, shown
+from .graph import Scope, checked_scope, scope_from_text, scope_text
+from .mentions import folded, looks_like, names, normal
+
+FILE_NAME = "memory.db"
+VECTORS_NAME = "vectors.bin"
+"""Of vectors that can be made anew (`KeptVectors`); a forget takes them away."""
+
+_STATE_VERSION = 1
+_EVENT, _FORGET = 1, 2
+_ATTEMPTS = 20
+_MAX_INTERVAL_MS = 24 * 60 * 60 * 1000
+
+
+# Memories in a store.
+
+
+@dataclasses.dataclass(frozen=True)
+class Selector:
+    """What to forget: exactly one of a user, an object, an episode, an entry and everything.
+
+    Attributes:
+        user: name of somebody who spoke, in any case and Unicode form: what this user said is meant, and, of the user
+            of the scope, the profile; not what sensors saw.
+        object: a thing ("mug 1") or a whole class ("mug"). Whatever names it is meant, so "desk" goes for
+            "desk lamp 1" too; case, Unicode form, singular and plural make no difference.
+        episode: its number.
+        entry: its id, as `LifelongMemory.get` takes it: "notes:12".
+        everything: True for all that a scope holds.
+
+    Raises:
+        InvalidInputError: not exactly one of them, or a value that names nothing.
+    """
+
+    user: str | None = None
+    object: str | None = None
+    episode: int | None = None
+    entry: str | None = None
+    everything: bool | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            got = shown(given) if given else "none"
+            expected = "expected one of user, object and episode, or an entry, or everything"
+            raise InvalidInputError(f"selector: {expected}, got {got}")
+        ((kind, value),) = given.items()
+        if kind == "episode":
+            value = checked_number("selector: episode", value)
+        elif kind == "everything":
+            if value is not True:
+                raise InvalidInputError(f"selector: everything: expected True, got {shown(value)}")
+        elif not normal(checked_text(f"selector: {kind}", value)).strip(" _\t\n\r"):
+            raise InvalidInputError(f"selector: {kind}: expected a name, got {shown(value)}")
+        object.__setattr__(self, kind, value)
+
+    @property
+    def kind(self) -> Literal["user", "object", "episode", "entry", "everything"]:
+        if self.everything is not None:
+            return "everything"
+        if self.entry is not None:
+            return "entry"
+        return "user" if self.user is not None else "object" if self.object is not None else "episode"
+
+    @property
+    def value(self) -> int | str:
+        value: int | str = getattr(self, self.kind)
+        return value
+
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return names(self.object or "")
+
+    def in_text(self, text: str) -> bool:
+        """Whether a text names the object."""
+        return self.object is not None and self._pattern.search(folded(text)) is not None
+
+    def is_like(self, text: str) -> bool:
+        """Whether a text may name the object in a form that `in_text` does not decide."""
+        return self.object is not None and looks_like(self.object, text)
+
+    def is_name(self, name: str) -> bool:
+        """Whether this is the very name of the user or object, in whatever Unicode form and case."""
+        return self.kind in ("user", "object") and folded(name).split() == folded(str(self.value)).split()
+
+    def is_entry(self, module: str, number: int | str) -> bool:
+        """Whether this is the entry of a module under a number."""
+        return self.entry == f"{module}:{number}"
+
+    def number_in(self, module: str) -> str:
+        """The number of the entry, if it is one of this module; else empty."""
+        name, _, number = (self.entry or "").partition(":")
+        return number if name == module else ""
+
+    def is_user_of(self, scope: Scope) -> bool:
+        """Whether the user of a scope is meant, who is called "user" where the scope gives no name."""
+        return self.user is not None and self.is_name(scope.user or "user")
+
+
+class MemoryModule(Protocol):
+    """A memory as its keeper sees it. The same events in the same order give the same `state()`."""
+
+    def check(self, event: dict[str, Any]) -> None:
+        """Raise InvalidInputError for an event that `apply` could not do in any state; nothing changes.
+
+        The store asks before it records an event, so one that is malformed is never acknowledged.
+        """
+
+    def apply(self, event: dict[str, Any]) -> Any:
+        """Do what the event says, and return what the caller of `MemoryStore.record` shall get.
+
+        Raises InvalidInputError, always for the same events in the same state, having changed nothing; whatever else
+        it raises closes the store.
+        """
+
+    def state(self) -> bytes:
+        """Return everything that `restore` needs."""
+
+    def restore(self, data: bytes) -> None:
+        """Take a state in place of the present one."""
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what the selector names from everything that `state` returns; return counts by kind of record."""
+
+
+def restoring(restore: Callable[..., None]) -> Callable[..., None]:
+    """A `restore` that raises InvalidInputError for whatever it cannot read."""
+
+    @functools.wraps(restore)
+    def checked(*arguments: Any, **named: Any) -> None:
+        try:
+            restore(*arguments, **named)
+        except InvalidInputError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"state: expected what state() returned, got other bytes ({shown(error)})"
+            ) from error
+
+    return checked
+
+
+def write_state(format_name: str, data: Mapping[str, Any], *parts: bytes) -> bytes:
+    """Bytes of a state."""
+    whole = {"format": format_name, "version": _STATE_VERSION, **data, "parts": [len(part) for part in parts]}
+    line = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return b"".join((line, b"\n", *parts))
+
+
+def read_state(format_name: str, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """The data and the parts that `write_state` wrote.
+
+    Raises:
+        InvalidInputError: other bytes, cut, or of another format or version.
+    """
+    if not isinstance(data, bytes):
+        raise InvalidInputError(f"state: expected bytes, got {shown(data)}")
+    end = data.find(b"\n")
+    try:
+        state = json.loads(data[: max(end, 0)].decode("utf-8", "surrogatepass"))
+        found = state["format"], state["version"]
+        lengths = [int(length) for length in state.pop("parts")]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InvalidInputError(
+            f"state: expected {format_name}, a line of JSON first, got {data[:60]!r}; it is damaged"
+        ) from error
+    if found != (format_name, _STATE_VERSION):
+        raise InvalidInputError(
+            f"state: expected {format_name} version {_STATE_VERSION}, got {found[0]} version {found[1]}"
+        )
+    parts, offset = [], end + 1
+    for length in lengths:
+        parts.append(data[offset : offset + length])
+        offset += length
+    if offset != len(data):
+        raise InvalidInputError(f"state: expected {offset} bytes of {format_name}, got {len(data)}; it is damaged")
+    return state, parts
+
+
+def check_scope(state: Mapping[str, Any], scope: Scope) -> None:
+    """Raise InvalidInputError unless the state is of this scope."""
+    if state["scope"] != dataclasses.asdict(scope):
+        raise InvalidInputError(f"state: expected the scope {scope}, got {state['scope']}")
+
+
+class RecordedModule(abc.ABC):
+    """A memory of one scope, all of whose changes are events.
+
+    Args:
+        scope: whose it is.
+        record: gets every event and must have `apply` called with it; None for `apply` itself.
+    """
+
+    format_name: ClassVar[str]
+
+    def __init__(self, scope: Scope | None, record: Callable[[dict[str, Any]], Any] | None):
+        self.scope = checked_scope(scope)
+        self._record = self.apply if record is None else checked_call("record", record)
+
+    @abc.abstractmethod
+    def check(self, event: Mapping[str, Any]) -> None:
+        """Raise InvalidInputError for an event that cannot be applied."""
+
+    @abc.abstractmethod
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """`apply` of an event that has passed `check`."""
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Do what an event says. Raises InvalidInputError for one that cannot be applied; nothing has changed then."""
+        self.check(event)
+        self.apply_checked(event)
+
+    def state(self) -> bytes:
+        """All that is remembered, as bytes; vectors are made anew."""
+        data, *parts = self._state()
+        return write_state(self.format_name, {"scope": dataclasses.asdict(self.scope), **data}, *parts)
+
+    @restoring
+    def restore(self, data: bytes) -> None:
+        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        state, parts = read_state(self.format_name, data)
+        check_scope(state, self.scope)
+        self._restore(state, parts)
+
+    @abc.abstractmethod
+    def _state(self) -> tuple[Any, ...]:
+        """What is written beside the scope, then the parts that are bytes."""
+
+    @abc.abstractmethod
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        """Become what `_state` returned, or raise and be as before."""
+
+    @abc.abstractmethod
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove what the selector names; counts by kind of record."""
+
+    def fork(self) -> Self:
+        """An independent copy that records nowhere."""
+        other = copy.copy(self)
+        other._record = other.apply
+        return other
+
+
+# What holds the events.
+
+
+@dataclasses.dataclass(frozen=True)
+class Damage:
+    """Something that was not whole when the store was opened. `cut`: taken off; a read-only store only ignores it."""
+
+    file: str
+    reason: str
+    cut: bool
+
+
+class Event(NamedTuple):
+    """An acknowledged event. Numbers count up by one from 1."""
+
+    number: int
+    kind: int
+    payload: bytes
+
+
+class Ticket(NamedTuple):
+    """The place of an event that is not acknowledged yet."""
+
+    number: int
+    batch: _Batch
+
+
+@dataclasses.dataclass
+class _Batch:
+    """Events that one transaction writes."""
+
+    events: list[Event] = dataclasses.field(default_factory=list)
+    is_done: bool = False
+    problem: str = ""
+
+
+class EventStore(abc.ABC):
+    """The events of one scope in order, and the states that stand for the oldest of them. Any thread may call it.
+
+    Attributes:
+        damage: what was not whole when it was opened.
+        acknowledged: number of the last event that is there to stay.
+        is_clean: whether everything that was removed is off the disk; `replace` sees to it.
+    """
+
+    damage: list[Damage]
+    acknowledged: int
+    is_clean: bool
+
+    @abc.abstractmethod
+    def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
+        """Return what opening found: number of the states, the states, the events after them. To be called once."""
+
+    @abc.abstractmethod
+    def append(self, kind: int, payload: bytes) -> Ticket:
+        """Give an event its place; `wait` tells when it is acknowledged."""
+
+    @abc.abstractmethod
+    def wait(self, ticket: Ticket) -> None:
+        """Return when the event is acknowledged, and so all before it. Threads that wait share one write and one sync.
+
+        Raises:
+            StorageError: it is not recorded, and nothing else was lost.
+        """
+
+    @abc.abstractmethod
+    def sync(self) -> None:
+        """Write what has a place, and sync whatever the policy."""
+
+    @abc.abstractmethod
+    def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
+        """Put states in the place of all events up to a number; what no state and no later event holds is nowhere then.
+
+        Raises:
+            StorageError: what was there is there, or the states are.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of it; whatever writes raises StorageError from now on."""
+
+
+_APPLICATION_ID = 0x454D454D  # "EMEM"
+_FILE_VERSION = 1
+_SCHEMA = (
+    "CREATE TABLE about (scope TEXT, snapshot INTEGER, crc INTEGER)",
+    "CREATE TABLE events (number INTEGER PRIMARY KEY, record BLOB)",
+    f"PRAGMA application_id={_APPLICATION_ID}",
+    f"PRAGMA user_version={_FILE_VERSION}",
+)
+_RECORD_MAGIC = b"\xff\xfeEVENT\xfd"  # no text in UTF-8 has it
+_RECORD_HEAD = struct.Struct("<8sQQIII")  # magic, number, `_Head.acknowledged`, kind, CRC of the payload, CRC before it
+_MAX_PAYLOAD_BYTES = 1 << 28
+_WAL_HEAD, _WAL_FRAME_HEAD = 32, 24  # bytes
+_BUSY_S = 10.0
+_MARK = re.compile(rb"[0-9]{1,20} ([0-9]{1,20}) ([0-9a-f]{8}) *\n")
+_LOCK_ATTEMPTS = 5
+_SNAPSHOT_NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
+_UNFINISHED = re.compile(rf"\.({re.escape(FILE_NAME)}|{_SNAPSHOT_NAME.pattern})\.[0-9a-f]{{16}}\.partial(-\w+)?")
+_NO_DAMAGE = ("BUSY", "LOCKED", "IOERR", "CANTOPEN", "NOMEM", "FULL", "PERM", "READONLY", "INTERRUPT")
+
+
+class _Head(NamedTuple):
+    number: int
+    acknowledged: int  # the last event that was acknowledged when this one was written
+    kind: int
+    crc: int
+
+
+class _DamagedRecord(Exception):
+    pass
+
+
+class SQLiteEvents(EventStore):
+    """Events in a SQLite file (`memory.db`, WAL, secure_delete), and their states in a file beside it.
+
+    What SQLite does not do is done here: a record has a checksum (pages have none); it says which events were
+    acknowledged before it, so that a damaged WAL, whose rest SQLite drops without a word, is told from one whose last
+    write was never finished; the file LOCK says how far the events went when a writer opened or closed the folder.
+
+    Args:
+        folder: exists.
+        scope: as `scope_text` writes it.
+        fsync, fsync_interval_ms, read_only, repair: as `MemoryStore`.
+
+    Raises:
+        StorageError: another writer has the folder, damage, another version.
+        InvalidInputError: another scope.
+        sqlite3.Error, OSError: never but as StorageError, except for FileNotFoundError.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, scope: str, fsync: str, fsync_interval_ms: int, read_only: bool, repair: bool
+    ):
+        self._folder, self._scope, self._fsync, self._read_only = folder, scope, fsync, read_only
+        self.path = folder / FILE_NAME
+        self._wal = folder / f"{FILE_NAME}-wal"
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._connection: sqlite3.Connection | None = None
+        self._writing = threading.Lock()  # of who uses the connection
+        self._batch, self._is_leading = _Batch(), False
+        self._last_size, self._last_write_s = 0, 0.0
+        self._closed = ""
+        self._is_synced = True
+        self._stop = threading.Event()
+        self._lock_file = -1
+        self.damage = []
+        self.is_clean = True
+        if not read_only:
+            self._take_lock()
+        _opened.add(self)
+        try:
+            with self._storage_errors("open"):
+                self._open(repair)
+        except BaseException:
+            self._release()
+            raise
+        if fsync == "interval" and not read_only:
+            arguments = (weakref.ref(self), self._stop, fsync_interval_ms / 1000)
+            threading.Thread(target=_sync_in_background, args=arguments, daemon=True).start()
+
+    @contextlib.contextmanager
+    def _storage_errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path}: cannot {what}: {_described(error)}") from error
+
+    # Opening.
+
+    def _take_lock(self) -> None:
+        path = self._folder / "LOCK"
+        self._lock_file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if not any(_is_locked(self._lock_file, fcntl.LOCK_EX) for _ in range(_LOCK_ATTEMPTS)):
+            owner = os.pread(self._lock_file, 20, 0).partition(b" ")[0].decode("ascii", "replace")
+            os.close(self._lock_file)
+            self._lock_file = -1
+            raise StorageError(
+                f"{self._folder}: another store has it open for writing, in process {owner or 'unknown'}; close it "
+                "there, or open the store with read_only=True"
+            )
+
+    def _mark(self) -> None:
+        """Write down the process, and how far the events go: a later opening must find as many."""
+        number = str(self.acknowledged)
+        line = f"{self._process} {number} {zlib.crc32(number.encode()):08x}".ljust(63) + "\n"
+        with contextlib.suppress(OSError):  # if the disk refuses, the older number stays
+            os.pwrite(self._lock_file, line.encode(), 0)
+
+    def _read_mark(self) -> tuple[bool, int, str]:
+        """Whether a writer has the folder, how far the events went at least, and what is wrong with the file."""
+        path = self._folder / "LOCK"
+        if not path.exists():
+            return False, 0, ""
+        with path.open("rb") as file:
+            is_written = self._read_only and not _is_locked(file.fileno(), fcntl.LOCK_SH)
+            text = file.read()
+        found = _MARK.fullmatch(text)
+        if not text or (found and int(found[2], 16) == zlib.crc32(found[1])):
+            return is_written, int(found[1]) if found else 0, ""
+        expected = "expected a process, the number of the last event and its checksum"
+        return is_written, 0, f"{expected}, got {text[:40]!r}"
+
+    def _open(self, repair: bool) -> None:
+        if not self._read_only:
+            _remove_unfinished(self._folder)
+        is_written, expected, problem = self._read_mark()  # before the events, which another process may write
+        self.acknowledged = 0
+        self._found: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
+        if self.path.exists() or self._begin(repair):
+            number, events = self._read(repair, is_written)
+            self.acknowledged, self._found = number + len(events), (number, self._states(number), events)
+        if not problem and self.acknowledged < expected:
+            problem = (
+                f"expected events up to {expected}, the last one when the store was opened or closed, got "
+                f"{self.acknowledged} as the last one: a file was cut or is gone; restore it from a copy"
+            )
+        if problem:
+            self.damage.append(Damage(str(self._folder / "LOCK"), problem, False))
+        if self._read_only:
+            return
+        self._next = self.acknowledged + 1
+        self._connect_for_writing()
+        self._mark()
+        _remove_snapshots(self._folder, but=self._found[0])
+        sync_folder(self._folder)
+        try:
+            self._empty_wal()  # what a killed writer left is acknowledged from now on, and what it forgot is gone
+        except (sqlite3.Error, StorageError):
+            self.is_clean = False
+
+    def _begin(self, repair: bool) -> bool:
+        """Make the file of a new folder, if it may be written; whether it was made."""
+        if earlier := sorted(path.name for path in self._folder.glob("events-*.log")):
+            raise StorageError(
+                f"{self._folder}: expected {FILE_NAME}, got {earlier[0]}, which an unreleased version wrote; export it "
+                "with that version (embodied-mem memory export), and open a new folder"
+            )
+        if (number := _newest_snapshot(self._folder)) and not repair:
+            raise StorageError(
+                f"{self.path}: expected it beside {snapshot_path(self._folder, number).name}, got none; restore it "
+                "from a copy, or open the store with repair=True for what the snapshot has"
+            )
+        if not self._read_only:
+            self._build(number, [])
+        return not self._read_only
+
+    def _build(self, number: int, events: Sequence[Event]) -> None:
+        """Write the file with these events, whole or not at all; pages that belong to another file go before."""
+        if self._wal.exists():
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect()) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for path in (self._wal, self._folder / f"{FILE_NAME}-shm"):
+            path.unlink(missing_ok=True)
+        with replacing(self.path) as temporary:
+            connection = sqlite3.connect(temporary, isolation_level=None)
+            try:
+                connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when a snapshot takes the place
+                connection.execute("PRAGMA journal_mode=OFF")
+                for statement in ("BEGIN", *_SCHEMA):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO about VALUES (?, ?, ?)", self._about(number))
+                connection.executemany("INSERT INTO events VALUES (?, ?)", _rows(events, number))
+                connection.execute("COMMIT")
+                connection.execute("PRAGMA journal_mode=WAL")
+            finally:
+                connection.close()
+
+    def _about(self, snapshot: int) -> tuple[str, int, int]:
+        return self._scope, snapshot, zlib.crc32(f"{snapshot} {self._scope}".encode())
+
+    def _connect(self, options: str = "") -> sqlite3.Connection:
+        uri = self.path.as_uri() + options
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S)
+
+    def _connect_for_writing(self) -> None:
+        self._connection = self._connect()
+        synchronous = "FULL" if self._fsync == "always" else "NORMAL"
+        for setting in ("temp_store=MEMORY", "secure_delete=ON", f"synchronous={synchronous}"):
+            self._connection.execute(f"PRAGMA {setting}")
+
+    def _read(self, repair: bool, is_written: bool) -> tuple[int, list[Event]]:
+        """Read all events in one look, by a connection that can change nothing; repair the file if need be.
+
+        Args:
+            is_written: whether a writer may be in the middle of a write, so that the end of the WAL says nothing.
+
+        Returns:
+            Number of the snapshot, the events after it.
+        """
+        about = self.path.stat()
+        is_quiet = not self._wal.exists()  # nobody writes: no file is made beside it
+        wal = b"" if is_quiet else self._wal.read_bytes()
+        events: list[Event] = []
+        number, problem = _newest_snapshot(self._folder), ""
+        try:
+            with contextlib.closing(self._connect("?mode=ro" + "&immutable=1" * is_quiet)) as connection:
+                connection.execute("BEGIN")
+                number = self._checked_about(connection)
+                (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                problem = "" if problem == "ok" else f"SQLite: {problem}"
+                for event in _events(connection, number):
+                    events.append(event)
+        except (_DamagedRecord, UnicodeDecodeError) as error:
+            problem = str(error)
+        except sqlite3.Error as error:
+            if _is_of(error, _NO_DAMAGE):
+                raise
+            problem = f"SQLite: {error}"
+        if is_quiet:
+            now = self.path.stat()
+            if self._wal.exists() or (now.st_ino, now.st_mtime_ns) != (about.st_ino, about.st_mtime_ns):
+                raise StorageError(f"{self.path}: a writer opened it while it was read; open it again")
+        last = number + len(events)
+        promised, torn = _promised(wal), "" if is_written else _torn(wal)
+        is_wal = not problem and promised > last
+        if is_wal:
+            problem = f"its WAL, {torn or 'before its end'}; event {promised} was acknowledged"
+        if problem and not repair:
+            raise StorageError(
+                f"{self.path}: damaged ({problem}); restore the folder from a copy, or open the store with repair=True "
+                f"to cut everything from event {last + 1} on"
+            )
+        if problem or torn:
+            self.damage.append(Damage(str(self.path if problem else self._wal), problem or torn, not self._read_only))
+        if problem and not is_wal and not self._read_only:
+            self._build(number, events)
+        return number, events
+
+    def _checked_about(self, connection: sqlite3.Connection) -> int:
+        """Number of the snapshot, of a file of ours."""
+        (application,), (version,) = (
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        if application != _APPLICATION_ID:
+            raise _DamagedRecord(f"expected the database of a store, got application {application}")
+        if version != _FILE_VERSION:
+            raise StorageError(
+                f"{self.path}: expected format version {_FILE_VERSION}, got {version}; open it with the release that "
+                "wrote it"
+            )
+        rows = connection.execute("SELECT scope, snapshot, crc FROM about").fetchall()
+        if len(rows) != 1 or zlib.crc32(f"{rows[0][1]} {rows[0][0]}".encode()) != rows[0][2]:
+            raise _DamagedRecord("the row of the scope does not have its checksum")
+        scope, number = rows[0][:2]
+        if scope != self._scope:
+            raise InvalidInputError(f"{self._folder}: expected the scope it was made with, {scope}, got {self._scope}")
+        return int(number)
+
+    def _states(self, number: int) -> dict[str, bytes]:
+        return read_snapshot(snapshot_path(self._folder, number), self._scope) if number else {}
+
+    def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
+        found, self._found = self._found, (0, {}, [])
+        return found
+
+    # Writing.
+
+    @contextlib.contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            raise
+
+    def _usable(self) -> sqlite3.Connection:
+        if self._read_only:
+            raise InvalidInputError(f"{self._folder}: opened with read_only=True, so nothing can be written")
+        if self._closed or self._connection is None:
+            raise StorageError(self._closed or f"{self._folder}: is not open")
+        return self._connection
+
+    def append(self, kind: int, payload: bytes) -> Ticket:
+        if len(payload) > _MAX_PAYLOAD_BYTES:
+            raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
+        with self._changed:
+            self._usable()
+            event = Event(self._next, kind, payload)
+            self._next += 1
+            self._batch.events.append(event)
+            return Ticket(event.number, self._batch)
+
+    def wait(self, ticket: Ticket) -> None:
+        batch = ticket.batch
+        with self._changed:
+            while not batch.is_done:
+                if self._is_leading:
+                    self._changed.wait()
+                else:
+                    self._lead()
+        if batch.problem:
+            raise StorageError(batch.problem)
+
+    def _lead(self) -> None:
+        """Write the batch; with `_changed` held, which is let go meanwhile. What fails, `problem` of the batch says."""
+        self._is_leading = True
+        try:
+            if self._last_size > 1:  # several threads write, so more of them come: a short wait saves a sync
+                with _released(self._changed):
+                    time.sleep(min(self._last_write_s / 8, 1e-3))
+            batch, self._batch = self._batch, _Batch()
+            problem = "it was interrupted"
+            try:
+                with _released(self._changed):
+                    began = time.perf_counter()
+                    try:
+                        problem = self._closed or self._write(batch.events)
+                    except BaseException:  # Ctrl-C: the file says whether it was written
+                        problem = self._unwritten(batch.events)
+                        raise
+                    self._last_size, self._last_write_s = len(batch.events), time.perf_counter() - began
+            finally:
+                batch.is_done = True
+                if problem:
+                    batch.problem = problem + "; the event was not recorded"
+                    # Events that came meanwhile have numbers that nobody gets now.
+                    self._batch.problem, self._batch.is_done = batch.problem, True
+                    self._batch, self._next = _Batch(), self.acknowledged + 1
+                else:
+                    self.acknowledged += len(batch.events)
+        finally:
+            self._is_leading = False
+            self._changed.notify_all()
+
+    def _unwritten(self, events: Sequence[Event]) -> str:
+        """Why events are not in the file; "" if they are."""
+        try:
+            with self._writing:
+                connection = self._usable()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
+            return "" if events and last == events[-1].number else "it was interrupted"
+        except (sqlite3.Error, StorageError) as error:
+            self._closed = f"{self.path}: a write was interrupted ({error}); open the store again"
+            return self._closed
+
+    def _write(self, events: Sequence[Event]) -> str:
+        """Write events, and sync them if the policy says so; why it failed, "" if it did not."""
+        if not events:
+            return ""
+        rows, insert = _rows(events, events[0].number - 1), "INSERT INTO events VALUES (?, ?)"
+        try:
+            with self._writing:
+                connection = self._usable()
+                if len(rows) == 1:
+                    connection.execute(insert, rows[0])
+                else:
+                    with self._transaction(connection):
+                        connection.executemany(insert, rows)
+        except sqlite3.Error as error:
+            problem = f"{self.path}: cannot write: {_described(error)}"
+            if _is_of(error, ("IOERR_FSYNC",)):
+                self._closed = f"{problem}; what is on the disk is not known: open the store again"
+            return problem
+        except StorageError as error:
+            return str(error)
+        self._is_synced = self._fsync == "always"
+        return ""
+
+    def sync(self) -> None:
+        with self._changed:
+            self._usable()
+            while self._is_leading:
+                self._changed.wait()
+            batch = self._batch
+            self._lead()
+        if batch.problem:
+            raise StorageError(batch.problem)
+        self._sync_wal()
+
+    def _sync_wal(self) -> None:
+        if self._is_synced:
+            return
+        self._is_synced = True
+        try:
+            descriptor = os.open(self._wal, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._closed = f"{self._wal}: cannot sync: {error}; what is on the disk is not known: open the store again"
+            raise StorageError(self._closed) from error
+
+    def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
+        path = write_snapshot(self._folder, self._scope, number, states)
+        read_snapshot(path, self._scope)  # nothing is removed for a file that cannot be read
+        with self._storage_errors("put a snapshot in the place of events"):
+            with self._writing:
+                connection = self._usable()
+                connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
+                with self._transaction(connection):
+                    (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
+                    # Without a condition all pages are overwritten, and no copy of a moved row is left in one.
+                    only = f" WHERE number <= {number}" if last is not None and last > number else ""
+                    connection.execute("DELETE FROM events" + only)
+                    connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(number))
+                connection.execute("PRAGMA cache_size=-2000")
+            _remove_snapshots(self._folder, but=number)
+            sync_folder(self._folder)
+            self._empty_wal()
+        self.is_clean = True
+        return path
+
+    def _empty_wal(self) -> None:
+        """Move everything from the WAL to the file, and leave no byte of it."""
+        with self._writing:
+            (is_busy, *_) = self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise StorageError(f"{self.path}: a reader holds it for {_BUSY_S:g} s; the next change tries again")
+
+    def close(self) -> None:
+        if self._process != os.getpid():
+            return
+        self._stop.set()
+        with self._changed:
+            while self._is_leading:
+                self._changed.wait()
+            if self._batch.events:
+                self._lead()
+            if not self._closed:
+                self._closed = f"{self._folder}: expected an open store, got one that was closed; open it again"
+                if self._lock_file >= 0:
+                    self._mark()
+        self._release()
+
+    def _release(self) -> None:
+        with self._writing:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()  # empties and removes the WAL
+            if self._lock_file >= 0:
+                fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was forked a moment ago may have a copy
+                os.close(self._lock_file)
+                self._lock_file = -1
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+_opened: weakref.WeakSet[SQLiteEvents] = weakref.WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """Leave the folder to the parent: close the lock, and keep connections for ever.
+
+    To close one means to wait for locks that a thread of the parent held.
+    """
+    for store in list(_opened):
+        if store._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(store._connection))
+        if store._lock_file >= 0:
+            os.close(store._lock_file)
+            store._lock_file = -1
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def _is_locked(file: int, how: int) -> bool:
+    """Whether the lock was taken; a reader takes it for a moment, to see whether somebody writes."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(0.01)
+        return False
+    return True
+
+
+def _sync_in_background(store: weakref.ref[SQLiteEvents], stop: threading.Event, seconds: float) -> None:
+    while not stop.wait(seconds):
+        one = store()
+        if one is None:
+            return
+        with contextlib.suppress(StorageError):  # the next event tells
+            one._sync_wal()
+
+
+@contextlib.contextmanager
+def _released(condition: threading.Condition) -> Iterator[None]:
+    condition.release()
+    try:
+        yield
+    finally:
+        condition.acquire()
+
+
+def _rows(events: Sequence[Event], acknowledged: int) -> list[tuple[int, bytes]]:
+    """Rows of the table, of events that are written when this one is the last that was acknowledged."""
+    rows = []
+    for number, kind, payload in events:
+        head = _RECORD_HEAD.pack(_RECORD_MAGIC, number, acknowledged, kind, zlib.crc32(payload), 0)[:-4]
+        rows.append((number, b"".join((head, struct.pack("<I", zlib.crc32(head)), payload))))
+    return rows
+
+
+def _head(data: bytes, at: int = 0) -> _Head | None:
+    """The head of a record; None if it is none, or damaged."""
+    head = data[at : at + _RECORD_HEAD.size]
+    if len(head) < _RECORD_HEAD.size:
+        return None
+    magic, number, acknowledged, kind, crc, own = _RECORD_HEAD.unpack(head)
+    return _Head(number, acknowledged, kind, crc) if magic == _RECORD_MAGIC and own == zlib.crc32(head[:-4]) else None
+
+
+def _events(connection: sqlite3.Connection, number: int) -> Iterator[Event]:
+    """The events after a number, up to the first that is not whole. Raises _DamagedRecord there."""
+    for found, record in connection.execute("SELECT number, record FROM events ORDER BY number"):
+        number += 1
+        head = _head(record) if isinstance(record, bytes) else None
+        if found != number or head is None or head.number != number:
+            raise _DamagedRecord(f"expected event {number}, got another row")
+        payload = record[_RECORD_HEAD.size :]
+        if zlib.crc32(payload) != head.crc:
+            raise _DamagedRecord(f"event {number} does not have its checksum")
+        yield Event(number, head.kind, payload)
+
+
+def _promised(wal: bytes) -> int:
+    """The last event that any record in a WAL says was acknowledged."""
+    last, at = 0, wal.find(_RECORD_MAGIC)
+    while at >= 0:
+        if head := _head(wal, at):
+            last = max(last, head.acknowledged)
+        at = wal.find(_RECORD_MAGIC, at + 1)
+    return last
+
+
+def _torn(wal: bytes) -> str:
+    """What is wrong with the end of a WAL; "" for nothing. Its last write may never have been finished.
+
+    SQLite ends at the first frame that is not whole, and says nothing. Source: sqlite.org/fileformat2.html, 4.
+    """
+    if not wal:
+        return ""
+    order = ">" if wal[3] & 1 else "<"
+    sums = _wal_sums(order, wal[:24], (0, 0))
+    if len(wal) < _WAL_HEAD or sums != struct.unpack(">II", wal[24:32]):
+        return "its head does not have its checksum"
+    frame_bytes, salts = int.from_bytes(wal[8:12], "big") + _WAL_FRAME_HEAD, wal[16:24]
+    end = valid = _WAL_HEAD
+    is_whole = True
+    for at in range(_WAL_HEAD, len(wal), frame_bytes):
+        frame = wal[at : at + frame_bytes]
+        if is_whole:
+            after = _wal_sums(order, frame[:8] + frame[_WAL_FRAME_HEAD:], sums)
+            has_sums = len(frame) == frame_bytes and after == struct.unpack(">II", frame[16:24])
+            if has_sums and frame[8:16] == salts:
+                sums, valid = after, at + frame_bytes
+                if frame[4:8] != bytes(4):  # the last one of a transaction
+                    end = at + frame_bytes
+                continue
+            is_whole = False
+            if has_sums or len(frame) < frame_bytes:
+                return f"the frame at {at} is not whole"
+        if frame[8:16] == salts:  # others are left from before the WAL began anew
+            return f"the frame at {end} is not whole"
+    return "" if end >= valid else f"the transaction at {end} has no end"
+
+
+def _wal_sums(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    words = iter(struct.unpack(f"{order}{len(data) // 8 * 2}I", data[: len(data) // 8 * 8]))
+    for one in words:
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + next(words) + first) & 0xFFFFFFFF
+    return first, second
+
+
+def _is_of(error: sqlite3.Error, names: Sequence[str]) -> bool:
+    return getattr(error, "sqlite_errorname", "SQLITE_").startswith(tuple(f"SQLITE_{name}" for name in names))
+
+
+def _described(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    if _is_of(error, ("FULL",)):
+        return f"No space left on device ({error})"
+    return f"{error} ({name})" if name else str(error)
+
+
+# Snapshots: the state of every module after one event, checksummed, written whole. Byte by byte in docs/formats.md.
+
+_SNAPSHOT_MAGIC = b"EMEMSNAP"
+_SNAPSHOT_VERSION = 1
+_SNAPSHOT_HEAD = struct.Struct("<8sII")
+
+
+def snapshot_path(folder: pathlib.Path, number: int) -> pathlib.Path:
+    """Return the path of the snapshot after an event."""
+    return folder / f"snapshot-{number:016x}.bin"
+
+
+def write_snapshot(folder: pathlib.Path, scope: str, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
+    """Write the file whole or not at all, and return its path."""
+    modules = [{"name": n, "bytes": len(s), "sha256": hashlib.sha256(s).hexdigest()} for n, s in states.items()]
+    header = json.dumps({"scope": scope, "sequence": number, "modules": modules}).encode()
+    data = _SNAPSHOT_HEAD.pack(_SNAPSHOT_MAGIC, _SNAPSHOT_VERSION, len(header)) + header
+    path = snapshot_path(folder, number)
+    try:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            for part in (data, hashlib.sha256(header).digest(), *states.values()):
+                file.write(part)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot write the snapshot: {error}; nothing that was recorded is lost") from error
+    return path
+
+
+def read_snapshot(path: pathlib.Path, scope: str) -> dict[str, bytes]:
+    """Return the states in the file.
+
+    Raises:
+        StorageError: no snapshot, damaged or cut, or of another version.
+        InvalidInputError: a snapshot of another scope.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot read the snapshot: {error}; restore it from a copy") from error
+    start = _SNAPSHOT_HEAD.size
+    if len(data) < start or not data.startswith(_SNAPSHOT_MAGIC):
+        raise StorageError(f"{path}: expected a snapshot, which begins with {_SNAPSHOT_MAGIC!r}, got {data[:8]!r}")
+    _, version, length = _SNAPSHOT_HEAD.unpack_from(data)
+    if version != _SNAPSHOT_VERSION:
+        raise StorageError(
+            f"{path}: expected format version {_SNAPSHOT_VERSION}, got {version}; open it with the release that wrote "
+            "it"
+        )
+    header, digest = data[start : start + length], data[start + length : start + length + 32]
+    if hashlib.sha256(header).digest() != digest:
+        raise StorageError(f"{path}: the checksum of the header does not match; the file is damaged or cut")
+    about = json.loads(header)
+    if about["scope"] != scope:
+        raise InvalidInputError(f"{path}: expected the scope it was made with, {about['scope']}, got {scope}")
+    if snapshot_path(path.parent, about["sequence"]) != path:
+        raise StorageError(
+            f"{path}: expected the snapshot after another event, got {about['sequence']}; it was renamed"
+        )
+    states, offset = {}, start + length + 32
+    for module in about["modules"]:
+        state = data[offset : offset + module["bytes"]]
+        if hashlib.sha256(state).hexdigest() != module["sha256"]:
+            raise StorageError(
+                f"{path}: the checksum of {module['name']!r} at offset {offset} does not match; damaged or cut"
+            )
+        states[module["name"]] = state
+        offset += len(state)
+    if offset != len(data):
+        raise StorageError(f"{path}: expected the end at offset {offset}, got {len(data) - offset} more bytes")
+    return states
+
+
+def _newest_snapshot(folder: pathlib.Path) -> int:
+    """Number of the newest snapshot; 0 if there is none."""
+    names = (_SNAPSHOT_NAME.fullmatch(path.name) for path in folder.iterdir())
+    return max((int(name[1], 16) for name in names if name), default=0)
+
+
+def _remove_snapshots(folder: pathlib.Path, but: int) -> None:
+    for path in list(folder.iterdir()):
+        if _SNAPSHOT_NAME.fullmatch(path.name) and path != snapshot_path(folder, but):
+            path.unlink(missing_ok=True)
+
+
+def _remove_unfinished(folder: pathlib.Path) -> None:
+    """Remove what killed writers of a store never finished, and no file of anybody else."""
+    for path in list(folder.iterdir()):
+        if found := _UNFINISHED.fullmatch(path.name):
+            if found[3]:  # of SQLite, beside an unfinished file
+                path.unlink(missing_ok=True)
+            else:
+                remove_leftovers(folder / found[1])
+
+
+def folder_scope(folder: str | os.PathLike[str], **given: str | None) -> Scope:
+    """Return the scope that a folder of a store has; a folder without one gets what is given.
+
+    Args:
+        folder: it may be missing.
+        given: fields of the scope that are known; None for what the folder says.
+
+    Raises:
+        InvalidInputError: the folder has another scope than what is given.
+    """
+    folder, known = pathlib.Path(folder), {name: value for name, value in given.items() if value is not None}
+    if (stored := _stored_scope(folder)) is None:
+        return Scope(**known)
+    own = dataclasses.asdict(stored)
+    if wrong := {name: value for name, value in known.items() if own[name] != value}:
+        raise InvalidInputError(f"scope: expected that of {folder}, {_named(own)}; got {_named(wrong)}")
+    return stored
+
+
+def _stored_scope(folder: pathlib.Path) -> Scope | None:
+    """The scope in the files of a store; None for any other folder, or a damaged one."""
+    path = folder.absolute() / FILE_NAME
+    if not path.is_file():
+        return None
+    options = "" if path.with_name(f"{FILE_NAME}-wal").exists() else "&immutable=1"
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{options}", uri=True)) as connection:
+            return scope_from_text(connection.execute("SELECT scope FROM about").fetchone()[0])
+    except (sqlite3.Error, TypeError, InvalidInputError):
+        return None
+
+
+def _named(fields: Mapping[str, str]) -> str:
+    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in fields.items() if value) or "nobody's"
+
+
+# Memories and their events together.
+
+
+@dataclasses.dataclass(frozen=True)
+class SetAside:
+    """An event that was passed over because it cannot be applied. It stays until a snapshot takes its place.
+
+    Attributes:
+        number: of the event.
+        module: that it was for; "" for one to forget something, or if it cannot be read.
+        reason: why.
+    """
+
+    number: int
+    module: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenReport:
+    """What opening found.
+
+    Attributes:
+        snapshot: number of the last event in the snapshot that was restored; 0 if none.
+        num_events: after it.
+        num_rejected: of these, events that their module refused, as it did when they were recorded.
+        damage: what was not whole.
+        forget_pending: a `forget` was not finished; a store that is opened for writing has finished it now or, where
+            the disk refused, will with the next change.
+    """
+
+    snapshot: int
+    num_events: int
+    num_rejected: int
+    damage: tuple[Damage, ...]
+    forget_pending: bool
+    set_aside: tuple[SetAside, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Receipt:
+    """What `forget` did.
+
+    Attributes:
+        selector: what was forgotten.
+        number: of the event.
+        removed: counts per module.
+        named_in_scope: fields of the store's scope that still name it. The scope is in the files; to be rid of the
+            name, remove the folder.
+    """
+
+    selector: Selector
+    number: int
+    removed: dict[str, dict[str, int]]
+    named_in_scope: tuple[str, ...] = ()
+
+
+class _CannotApply(Exception):
+    """An event stopped its module in the middle; the replay begins anew without it."""
+
+    def __init__(self, found: SetAside):
+        self.found = found
+
+
+@dataclasses.dataclass(eq=False)
+class _Item:
+    module: str
+    event: dict[str, Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+class MemoryStore:
+    """The events of one scope in one folder, and the modules that they make. Any thread may call it.
+
+    Attributes:
+        report: what opening found.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        modules: Mapping[str, MemoryModule],
+        *,
+        scope: Scope | None = None,
+        fsync: Literal["always", "interval", "never"] = "always",
+        fsync_interval_ms: int = 100,
+        snapshot_bytes: int = 16 << 20,
+        read_only: bool = False,
+        repair: bool = False,
+    ):
+        """Open the folder, which is made if it does not exist, and bring the modules, which are new, to its state.
+
+        Args:
+            directory: the folder.
+            modules: name to module; all that the folder has events of, and any new ones.
+            scope: whose memory it is.
+            fsync: "always": an event that `record` has returned from survives a loss of power; "interval": all but
+                those of the last `fsync_interval_ms` do; "never": what the system had written does. A killed process
+                loses no acknowledged event under any of them.
+            snapshot_bytes: the `record` that takes the events after the last snapshot beyond this, and beyond the size
+                of that snapshot, writes another one before it returns: so a reopened store never replays more than
+                that, and all snapshots together cost a write of about what was recorded. A snapshot that cannot be
+                written is a RuntimeWarning: the events are in the log.
+            read_only: look without a lock; nothing is changed, not even a torn end.
+            repair: cut everything from the first damaged event on, instead of refusing to open.
+
+        Raises:
+            StorageError: another writer has the folder (its process is named), damage, another version, the system
+                refuses.
+            InvalidInputError: another scope, a module that is missing or is none, an option out of range.
+        """
+        self.scope = checked_scope(scope)
+        self._modules = _checked_modules(modules)
+        self._read_only = checked_flag("read_only", read_only)
+        if not isinstance(fsync, str) or fsync not in ("always", "interval", "never"):
+            raise InvalidInputError(f'fsync: expected "always", "interval" or "never", got {shown(fsync)}')
+        fsync_interval_ms = checked_number("fsync_interval_ms", fsync_interval_ms, 1, _MAX_INTERVAL_MS)
+        snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
+        try:
+            self._folder = pathlib.Path(directory).absolute()  # the working directory may change
+            os.fsencode(self._folder)
+            is_folder, is_other = self._folder.is_dir(), self._folder.exists()
+        except (TypeError, ValueError, OSError) as error:
+            raise InvalidInputError(f"directory: expected a path, got {shown(directory)} ({error})") from None
+        self._lock = forking_lock()
+        self._files_lock = forking_lock()  # taken before _lock: one thread writes and removes files of states
+        self._waiting: dict[int, _Item] = {}
+        self._snapshot_bytes = snapshot_bytes
+        self._last_snapshot_bytes = 0  # size of the newest snapshot
+        self._bytes_after = 0  # of the events after it
+        self._broken = ""
+        self._is_forgetting = False  # what is forgotten stands in files that the disk refused to replace
+        self._process = os.getpid()
+        if is_other and not is_folder:
+            raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
+        if read_only and not is_folder:
+            raise StorageError(f"{self._folder}: expected the folder of a store, got none")
+        self._options = (fsync, fsync_interval_ms, self._read_only, checked_flag("repair", repair))
+        self._empty = {name: module.state() for name, module in self._modules.items()}
+        if not read_only:
+            with self._storage_errors("make the folder"):
+                self._folder.mkdir(parents=True, exist_ok=True)
+        for attempt in range(_ATTEMPTS):
+            try:
+                self.report = self._open()
+                break
+            except OSError as error:
+                # A writer may have put a snapshot in the place of another between two looks of a reader.
+                changed = isinstance(error, FileNotFoundError | StorageError) and read_only
+                if not changed or attempt + 1 == _ATTEMPTS:
+                    if isinstance(error, StorageError):
+                        raise
+                    raise StorageError(f"{self._folder}: cannot open the store: {error}") from error
+                self._restore(self._empty)
+
+    @contextlib.contextmanager
+    def _storage_errors(self, what: str) -> Iterator[None]:
+        """Whatever the system refuses inside is a StorageError."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(f"{self._folder}: cannot {what}: {error}") from error
+
+    def _restore(self, states: Mapping[str, bytes]) -> None:
+        for name, state in states.items():
+            self._module(name).restore(state)
+
+    def _open(self) -> OpenReport:
+        self._events: EventStore = SQLiteEvents(self._folder, scope_text(self.scope), *self._options)
+        try:
+            number, states, events = self._events.replay()
+            set_aside: dict[int, SetAside] = {}
+            while True:
+                self._restore(states)
+                try:
+                    num_rejected, forgets = self._replay(events, set_aside)
+                    break
+                except _CannotApply as stopped:
+                    set_aside[stopped.found.number] = stopped.found
+                    self._restore(self._empty)
+            self._applied = number + len(events)
+            self._bytes_after = sum(len(event.payload) for event in events)
+            self._last_snapshot_bytes = sum(map(len, states.values()))
+            if not self._read_only and (forgets or not self._events.is_clean):
+                self._is_forgetting = True
+                with contextlib.suppress(OSError):  # the next change tries again
+                    self._replace_files()
+        except BaseException:
+            self._events.close()
+            raise
+        aside = tuple(set_aside[number] for number in sorted(set_aside))
+        return OpenReport(number, len(events), num_rejected, tuple(self._events.damage), forgets > 0, aside)
+
+    def _replay(self, events: Sequence[Event], set_aside: dict[int, SetAside]) -> tuple[int, int]:
+        """Apply events, but for what was set aside before; what is found to belong there is added to it.
+
+        Returns:
+            How many events were rejected, and how many were to forget.
+
+        Raises:
+            _CannotApply: an event stopped its module in the middle.
+        """
+        rejected = forgets = 0
+        for number, kind, payload in events:
+            if number in set_aside:
+                continue
+            if kind == _FORGET:
+                try:
+                    selector = Selector(**json.loads(payload))
+                except (TypeError, ValueError, RecursionError) as error:
+                    set_aside[number] = SetAside(number, "", f"nothing can be forgotten by it: {error}")
+                    continue
+                try:
+                    self._remove_in_modules(selector)
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                    raise StorageError(
+                        f"{self._folder}: event {number} is to forget something, and a module failed: {error!r}"
+                    ) from error
+                forgets += 1
+            elif kind == _EVENT:
+                try:
+                    name, event = json.loads(payload)
+                    check_depth("event", event, payload)
+                except (TypeError, ValueError, RecursionError) as error:
+                    set_aside[number] = SetAside(number, "", f"it cannot be read: {error}")
+                    continue
+                module = self._module(name)
+                try:
+                    module.apply(event)
+                except InvalidInputError:
+                    # Refused when it was recorded, too, unless by a version that did not check what it recorded.
+                    if (reason := _malformed(module, event)) is None:
+                        rejected += 1
+                    else:
+                        set_aside[number] = SetAside(number, name, reason)
+                except (MemoryError, OSError):
+                    raise
+                except Exception as error:
+                    raise _CannotApply(SetAside(number, name, f"{type(error).__name__}: {error}")) from error
+            else:
+                raise StorageError(f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {number}")
+        return rejected, forgets
+
+    def _module(self, name: str) -> MemoryModule:
+        try:
+            return self._modules[name]
+        except (KeyError, TypeError):
+            known = ", ".join(sorted(self._modules)) or "none"
+            raise InvalidInputError(
+                f"{self._folder}: expected a module {shown(name)} to be given, got {known}"
+            ) from None
+
+    def record(self, module: str, event: Mapping[str, Any]) -> Any:
+        """Put an event on the disk, apply it, and return what the module returns.
+
+        What is applied is what JSON makes of the event, as it will be when it is read back: tuples become lists.
+
+        Raises:
+            InvalidInputError: an unknown module, an event that JSON cannot hold or that the module refuses; the event
+                is not applied, and only one that fits no longer what is remembered by now was recorded.
+            StorageError: the disk refused; the event is neither recorded nor applied.
+        """
+        target = self._module(module)
+        try:
+            text = json.dumps([module, event], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            payload = text.encode()
+            item = _Item(module, json.loads(text)[1])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
+        check_depth(f"event for {module!r}", item.event, text)
+        target.check(item.event)
+        if self._is_forgetting:
+            with self._files_lock, self._lock, self._storage_errors("finish forgetting"):
+                self._settle()
+                self._finish_forgetting()
+        with self._lock:
+            self._check()
+            ticket = self._events.append(_EVENT, payload)
+            self._waiting[ticket.number] = item
+        try:
+            self._events.wait(ticket)  # several threads wait for one write and one fsync
+        except BaseException:
+            with self._lock:
+                if self._waiting.get(ticket.number) is item and ticket.number > self._events.acknowledged:
+                    del self._waiting[ticket.number]
+            raise
+        with self._lock:
+            self._apply_through(ticket.number)
+            self._bytes_after += len(payload)
+            if item.error is not None:
+                raise item.error
+            due = self._bytes_after > max(self._snapshot_bytes, self._last_snapshot_bytes)
+            if due:
+                self._bytes_after = 0  # one thread writes it
+        if due:
+            self._snapshot_by_itself()
+        return item.result
+
+    def _snapshot_by_itself(self) -> None:
+        try:
+            self.snapshot()
+        except OSError as error:
+            warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
+
+    def _apply_through(self, sequence: int) -> None:
+        """Apply what is acknowledged in the order of the log, whichever thread recorded it."""
+        while self._applied < sequence:
+            item = self._waiting.pop(self._applied + 1, None)
+            if item is None:
+                self._broken = f"event {self._applied + 1} was recorded and not applied"
+                raise self._unusable()
+            try:
+                item.result = self._modules[item.module].apply(item.event)
+            except InvalidInputError as error:
+                item.error = error
+            except BaseException as error:
+                item.error = error
+                self._broken = f"module {item.module!r} failed in the middle of event {self._applied + 1}: {error!r}"
+            self._applied += 1
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise StorageError(
+                f"{self._folder}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
+            )
+        if self._broken:
+            raise self._unusable()
+
+    def _unusable(self) -> StorageError:
+        return StorageError(f"{self._folder}: {self._broken}; open the store again")
+
+    def _settle(self) -> None:
+        """With the lock held: everything enqueued is written and applied."""
+        self._check()
+        self._events.sync()
+        self._apply_through(self._events.acknowledged)
+        self._check()
+
+    @property
+    def last_event(self) -> int:
+        """Number of the last event that was applied; events count from 1."""
+        return self._applied
+
+    def snapshot(self) -> pathlib.Path:
+        """Write the state of all modules to a new file, remove what it makes needless, and return its path.
+
+        Events can be recorded meanwhile, once the modules have given their states.
+
+        Raises:
+            StorageError: the disk refused, or the store is read-only or closed; nothing that was recorded is lost.
+        """
+        with self._files_lock, self._storage_errors("write a snapshot"):
+            with self._lock:
+                self._settle()
+                self._finish_forgetting()
+                number, states = self._states()
+            return self._written(number, states)
+
+    def _states(self) -> tuple[int, dict[str, bytes]]:
+        """Number of the last event and the states after it."""
+        self._bytes_after = 0
+        return self._applied, {name: module.state() for name, module in self._modules.items()}
+
+    def _written(self, number: int, states: dict[str, bytes]) -> pathlib.Path:
+        path = self._events.replace(number, states)
+        self._last_snapshot_bytes = sum(map(len, states.values()))
+        return path
+
+    def forget(
+        self,
+        *,
+        user: str | None = None,
+        object: str | None = None,
+        episode: int | None = None,
+        entry: str | None = None,
+        everything: bool | None = None,
+    ) -> Receipt:
+        """Remove a user, an object, an episode, an entry or everything from all modules and files; what was done.
+
+        When it returns, the files of the store hold one new snapshot and no event. What was read from the store
+        before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
+
+        Raises:
+            InvalidInputError: not exactly one of them is given, or one that names nothing.
+            StorageError: the disk refused; if the message does not say "not recorded", the next change finishes it, or
+                opening the store.
+        """
+        selector = Selector(user, object, episode, entry, everything)
+        with self._files_lock, self._lock, self._storage_errors("forget"):
+            self._settle()
+            self._finish_forgetting()
+            given = dataclasses.asdict(selector).items()
+            fields = {name: value for name, value in given if name not in ("entry", "everything") or value}
+            payload = json.dumps(fields).encode()
+            self._events.wait(self._events.append(_FORGET, payload))
+            self._events.sync()  # whatever the policy: from here on it will be finished
+            self._applied += 1
+            try:
+                removed = self._remove_in_modules(selector)
+            except BaseException as error:
+                self._broken = f"forgetting was not finished: {error!r}"
+                raise
+            self._is_forgetting = True
+            self._replace_files()
+        scope = dataclasses.asdict(self.scope).items()
+        named = tuple(field for field, name in scope if selector.is_name(name) or selector.in_text(name))
+        return Receipt(selector, self._applied, removed, named)
+
+    def _remove_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
+        return {name: module.remove(selector) for name, module in self._modules.items()}
+
+    def _replace_files(self) -> None:
+        (self._folder / VECTORS_NAME).unlink(missing_ok=True)
+        self._written(*self._states())
+        self._is_forgetting = False
+
+    def _finish_forgetting(self) -> None:
+        """Replace the files if a forget could not; nothing more is recorded before."""
+        if self._is_forgetting:
+            self._replace_files()
+
+    def close(self) -> None:
+        """Sync and let go of the folder; recording raises StorageError from now on."""
+        if os.getpid() == self._process:
+            self._events.close()
+
+    def __enter__(self) -> MemoryStore:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
+    if not isinstance(modules, Mapping) or not all(isinstance(name, str) for name in modules):
+        raise InvalidInputError(f"modules: expected a mapping of names to modules, got {shown(modules)}")
+    for name, module in modules.items():
+        needed = ("check", "apply", "state", "restore", "remove")
+        missing = [method for method in needed if not callable(getattr(module, method, None))]
+        if missing or isinstance(module, type):
+            raise InvalidInputError(
+                f"modules[{name!r}]: expected a MemoryModule, got {shown(module)}; it lacks {missing or 'an instance'}"
+            )
+    return dict(modules)
+
+
+def _malformed(module: MemoryModule, event: Any) -> str | None:
+    """Why no state of the module would let it apply the event; None if one would."""
+    try:
+        module.check(event)
+    except InvalidInputError as error:
+        return str(error)
+    return None
