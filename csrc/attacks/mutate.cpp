@@ -36,7 +36,6 @@
 #include "envs/memento/env.h"
 #include "memory/graph/graph_bytes.h"
 #include "memory/graph/graph_update.h"
-#include "memory/storage/log_segment.h"
 #include "memory/vectors/vector_index.h"
 
 namespace embodied_mem {
@@ -325,34 +324,6 @@ Reader Vectors() {
     for (const Neighbour& neighbour : found)
       Require(neighbour.id == kNoVector || index->Contains(neighbour.id), "found what is not there");
     if (!ids.empty()) index->Remove(ids.data(), 1, 1);
-  };
-}
-
-Reader Log() {
-  return [](Random* random) {
-    std::string bytes;
-    PutSegmentHeader(&bytes, R"({"environment":"","robot":"","user":"ann"})", 7);
-    for (std::uint64_t i = 0; i < 6; ++i) {
-      std::string payload = R"(["notes",{"text":"tea"}])";
-      LogRecord record;
-      record.sequence = 7 + i;
-      record.acknowledged = 6 + i;
-      record.kind = 1;
-      if ((*random)() % 8 == 0) Mutate(&payload, kTextTokens, random);
-      if ((*random)() % 12 == 0) record.sequence = (*random)() >> ((*random)() % 64);
-      if ((*random)() % 12 == 0) record.acknowledged = (*random)() >> ((*random)() % 64);
-      record.payload = payload;
-      PutRecord(&bytes, record);
-    }
-    if ((*random)() % 4 != 0) Mutate(&bytes, kByteTokens, random);
-    const SegmentHeader header = ReadSegmentHeader(bytes, "mutated");
-    std::uint64_t last = header.first_sequence - 1;
-    const SegmentScan scan = ScanSegment(bytes, header, [&last](const LogRecord& record) {
-      Require(record.sequence == last + 1, "a gap in the numbers");
-      last = record.sequence;
-    });
-    Require(scan.last_sequence == last && scan.valid_bytes <= bytes.size(), "the scan says other than it visited");
-    Require(!scan.damage.empty() || scan.valid_bytes == bytes.size(), "bytes are left and no damage is told");
   };
 }
 

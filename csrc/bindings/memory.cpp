@@ -15,6 +15,7 @@
 
 #include "bindings/graph_items.h"
 #include "bindings/module.h"
+#include "core/crc32c.h"
 #include "core/error.h"
 #include "memory/graph/graph_bytes.h"
 #include "memory/graph/graph_update.h"
@@ -207,6 +208,7 @@ void BindMemory(py::module_& parent) {
   module.attr("STILL_VALID") = kStillValid;
   module.attr("NO_EMBEDDING") = kNoEmbedding;
   module.attr("MAX_HOPS") = kMaxHops;
+  module.def("crc32c", [](const py::bytes& bytes) { return Crc32c(std::string_view(bytes)); }, py::arg("bytes"));
   module.def("where", &Where, py::arg("page"), py::arg("count"), py::arg("row"), py::arg("value"), py::arg("other"));
 
   py::class_<KHopOptions>(module, "KHopOptions")

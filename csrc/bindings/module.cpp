@@ -43,6 +43,5 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindMemento(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindModels(module);
-  embodied_mem::BindStorage(module);
   embodied_mem::BindVectors(module);
 }

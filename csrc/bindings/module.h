@@ -11,7 +11,6 @@ void BindEbHabitat(pybind11::module_& module);
 void BindMemento(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindModels(pybind11::module_& module);
-void BindStorage(pybind11::module_& module);
 void BindVectors(pybind11::module_& module);
 
 }  // namespace embodied_mem

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,11 +13,9 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "memory/graph/knowledge_graph.h"
-#include "memory/storage/event_log.h"
 #include "memory/vectors/vector_index.h"
 #include "models/block_product.h"
 #include "tests/check.h"
-#include "tests/folder.h"
 
 #if defined(__SANITIZE_THREAD__)
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options();
@@ -162,44 +159,6 @@ TEST(Graph) {
   }
   stop = true;
   writer.join();
-}
-
-// A child has no part in a log: it can neither write to it nor keep its lock, and ends without waiting for its thread.
-TEST(Log) {
-  const testing::Folder folder;
-  LogOptions options;
-  options.sync = SyncPolicy::kInterval;
-  std::optional<EventLog> log;
-  log.emplace(folder.path(), "{}", options);
-  log->Recover(0);
-  log->Append(1, "before");
-  CHECK(InChild([&] {
-    const int failures = testing::Failures();
-    CHECK_THROWS(log->Append(1, "in the child"), StorageError, "open it again after a fork");
-    CHECK_THROWS(log->Sync(), StorageError, "open it again after a fork");
-    CHECK_THROWS(log->acknowledged(), StorageError, "open it again after a fork");
-    log->Close();
-    log.reset();
-    return testing::Failures() == failures;
-  }));
-  int ends[2];
-  CHECK_EQ(::pipe(ends), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {  // lives on
-    char byte = 0;
-    ::close(ends[1]);
-    ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
-  }
-  ::close(ends[0]);
-  log->Append(1, "after");
-  log.reset();
-  log.emplace(folder.path(), "{}", options);  // the child does not keep the lock
-  log->Recover(0);
-  CHECK_EQ(log->acknowledged(), 2U);
-  ::close(ends[1]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  CHECK_EQ(status, 0);
 }
 
 TEST(IndexExact) { ForkedIndex(IndexKind::kExact); }

@@ -847,7 +847,7 @@ def bytes_of(rows: Iterable[tuple[str, Any]]) -> bytes:
     for fact in kinds["facts"]:
         parts.append(b"\0" if fact is None else b"\1" + _fact_bytes(fact))
     whole = b"".join(parts)
-    return whole + struct.pack("<I", part("storage").crc32c(whole))
+    return whole + struct.pack("<I", part("memory").crc32c(whole))
 
 
 def _node_bytes(node: dict[str, Any]) -> bytes:

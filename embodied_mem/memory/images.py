@@ -3,7 +3,7 @@
 image_record("frames/17.png")                                   # the file is read once, for its hash
 image_record(Image(frame, labels={"camera": "head"}))           # an array: its hash and shape
 image_record(Image(path="frames/17.png", hash="9f86..."))       # nothing is read
-image_record(Image(jpeg, keep=True))                            # bytes stay in the event log, until they are forgotten
+image_record(Image(jpeg, keep=True))                            # bytes stay in the events, until they are forgotten
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Image(NamedTuple):
         path: where the caller keeps it; empty if nowhere.
         hash: SHA-256 in hexadecimal digits; empty to take that of the data or the file.
         labels: the caller's own.
-        keep: whether the bytes themselves go into the event log and the state, 4 MiB at most.
+        keep: whether the bytes themselves go into the events and the state, 4 MiB at most.
     """
 
     data: bytes | np.ndarray | None = None

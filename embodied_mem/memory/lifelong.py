@@ -995,8 +995,6 @@ class LifelongMemory:
     ) -> ForgetReceipt:
         """Remove a user, an object, an episode or everything, files included; what was removed, and what looks like it.
 
-        `memory.store.forget(...)` does the same and says which files are gone.
-
         Args:
             user: who said it; a name, in any case. Of the user of the scope ("user" where it has no name) the profile
                 goes too. What sensors saw stays, and so do the goals of tasks, with their episodes.

@@ -22,7 +22,7 @@ from . import ROOT, Counts
 from .flips import QUESTIONS, SEEDS, bank_file, gguf_file, read_gguf, recording, refused, replay
 
 TRIES = 60
-NATIVE_READERS = ("json", "sexpr", "problem", "game", "eb_alfred", "eb_habitat", "memento", "graph", "vectors", "log")
+NATIVE_READERS = ("json", "sexpr", "problem", "game", "eb_alfred", "eb_habitat", "memento", "graph", "vectors")
 NATIVE_TRIES = {"game": 700, "eb_alfred": 1500}
 """Inputs of one case, where they are fewer than 3,000: so many take a second or two."""
 BUILD = ROOT / "build" / "attacks"

@@ -1,9 +1,10 @@
-"""Our own event log against SQLite as the store of a memory: one run, both engines, the same events.
+"""Durable writes, threads, opening, snapshots and forgets of a memory's store, and what the disk takes for a bare file.
 
-    python experiments/benchmarks/store.py --folder /some/disk --output experiments/results/store.json
+    python experiments/benchmarks/store.py --folder /some/disk
 
-Rounds alternate between the engines, beside a bare file (`write` and `fdatasync` of the same bytes) as what the disk
-takes. The event is that of a told sentence, as `LifelongMemory.tell` records it.
+Rounds of the engines alternate. The event is that of a told sentence, as `LifelongMemory.tell` records it. The bare
+file is `write` and `fdatasync` of the same bytes. experiments/results/store.json is of the commit that had our own log
+beside SQLite; `ENGINES` takes another engine in its place.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ import numpy as np
 
 from embodied_mem.atomic_file import write_text
 from embodied_mem.evaluation.report import commit
-from embodied_mem.memory import LifelongMemory, own_log, store
+from embodied_mem.memory import LifelongMemory, MemoryStore
 
-ENGINES = {"own log": own_log.MemoryStore, "sqlite": store.MemoryStore}
+ENGINES = {"sqlite": MemoryStore}
 
 
 class Sink:

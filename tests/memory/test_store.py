@@ -379,6 +379,37 @@ def test_what_is_forgotten_is_in_no_file(tmp_path, selector, secret):
     again.close()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_large_events_are_forgotten_in_every_page(memory_folders, seed):
+    """Events over several pages, moved by snapshots that leave later events, and by events that take freed pages."""
+    rng, folder = random.Random(seed), memory_folders()
+    store, notes = open_notes(folder, snapshot_bytes=1 << 30)
+    replace = store._events.replace
+
+    def late(number, states):  # events that were recorded while the states were written
+        for _ in range(rng.randrange(4)):
+            store.record("notes", {"user": "ann", "text": "secret " * rng.randrange(1, 2000)})
+        return replace(number, states)
+
+    for _ in range(6):
+        for _ in range(rng.randrange(1, 30)):
+            user = rng.choice(["ann", "ben"])
+            text = "secret " if user == "ann" else "open "
+            store.record("notes", {"user": user, "text": text * rng.randrange(1, rng.choice([5, 300, 3000]))})
+        store._events.replace = late
+        store.snapshot()
+        store._events.replace = replace
+    expected = [row for row in notes.rows if row[0] == "ben"]
+    assert len(holds(folder, "secret ")) >= 1
+    store.forget(user="ann")
+    assert holds(folder, "secret ") == []
+    assert (folder / "memory.db").stat().st_size < 20_000
+    store.close()
+    store, notes = open_notes(folder)
+    assert notes.rows == expected
+    store.close()
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

@@ -1,7 +1,9 @@
 #include "memory/vectors/vector_file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +15,6 @@
 #include "core/atomic_file.h"
 #include "core/crc32c.h"
 #include "core/error.h"
-#include "memory/storage/file_ops.h"
 #include "memory/vectors/exact_store.h"
 #include "memory/vectors/hnsw_store.h"
 
@@ -73,6 +74,31 @@ class Writer {
   AtomicFile file_;
   std::uint32_t crc_ = 0;
 };
+
+std::string ReadFile(const std::string& path) {
+  const auto problem = [&path](const char* what) {
+    return StorageError(std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw problem("open");
+  const struct Close {
+    int file;
+    ~Close() { ::close(file); }
+  } close{file};
+  struct stat about{};
+  if (::fstat(file, &about) != 0) throw problem("look at");
+  std::string bytes(static_cast<std::size_t>(about.st_size), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t count = ::read(file, &bytes[have], bytes.size() - have);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw problem("read");
+    if (count == 0) break;  // cut meanwhile
+    have += static_cast<std::size_t>(count);
+  }
+  bytes.resize(have);
+  return bytes;
+}
 
 class Reader {
  public:
