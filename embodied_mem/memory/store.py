@@ -431,12 +431,12 @@ class SQLiteEvents(EventStore):
         self.path = folder / FILE_NAME
         self._wal = folder / f"{FILE_NAME}-wal"
         self._process = os.getpid()
-        self._changed = threading.Condition()
+        self._turn = threading.Condition()
         self._connection: sqlite3.Connection | None = None
         self._writing = threading.Lock()  # of who uses the connection
         self._batch, self._is_leading = _Batch(), False
         self._last_size, self._last_write_s = 0, 0.0
-        self._closed = ""
+        self._refusal = ""
         self._is_synced = True
         self._stop = threading.Event()
         self._lock_file = -1
@@ -444,7 +444,7 @@ class SQLiteEvents(EventStore):
         self.is_clean = True
         if not read_only:
             self._take_lock()
-        _opened.add(self)
+        _stores.add(self)
         try:
             with self._storage_errors("open"):
                 self._open(repair)
@@ -460,7 +460,7 @@ class SQLiteEvents(EventStore):
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageError(f"{self.path}: cannot {what}: {_described(error)}") from error
+            raise StorageError(f"{self.path}: cannot {what}: {_description(error)}") from error
 
     # Opening.
 
@@ -502,10 +502,10 @@ class SQLiteEvents(EventStore):
             _remove_unfinished(self._folder)
         is_written, expected, problem = self._read_mark()  # before the events, which another process may write
         self.acknowledged = 0
-        self._found: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
+        self._content: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
         if self.path.exists() or self._begin(repair):
             number, events = self._read(repair, is_written)
-            self.acknowledged, self._found = number + len(events), (number, self._states(number), events)
+            self.acknowledged, self._content = number + len(events), (number, self._states(number), events)
         if not problem and self.acknowledged < expected:
             problem = (
                 f"expected events up to {expected}, the last one when the store was opened or closed, got "
@@ -518,7 +518,7 @@ class SQLiteEvents(EventStore):
         self._next = self.acknowledged + 1
         self._connect_for_writing()
         self._mark()
-        _remove_snapshots(self._folder, but=self._found[0])
+        _remove_snapshots(self._folder, but=self._content[0])
         sync_folder(self._folder)
         try:
             self._empty_wal()  # what a killed writer left is acknowledged from now on, and what it forgot is gone
@@ -608,10 +608,10 @@ class SQLiteEvents(EventStore):
             if self._wal.exists() or (now.st_ino, now.st_mtime_ns) != (about.st_ino, about.st_mtime_ns):
                 raise StorageError(f"{self.path}: a writer opened it while it was read; open it again")
         last = number + len(events)
-        promised, torn = _promised(wal), "" if is_written else _torn(wal)
-        is_wal = not problem and promised > last
+        promise, torn = _promise(wal), "" if is_written else _torn(wal)
+        is_wal = not problem and promise > last
         if is_wal:
-            problem = f"its WAL, {torn or 'before its end'}; event {promised} was acknowledged"
+            problem = f"its WAL, {torn or 'before its end'}; event {promise} was acknowledged"
         if problem and not repair:
             raise StorageError(
                 f"{self.path}: damaged ({problem}); restore the folder from a copy, or open the store with repair=True "
@@ -647,7 +647,7 @@ class SQLiteEvents(EventStore):
         return read_snapshot(snapshot_path(self._folder, number), self._scope) if number else {}
 
     def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
-        found, self._found = self._found, (0, {}, [])
+        found, self._content = self._content, (0, {}, [])
         return found
 
     # Writing.
@@ -667,14 +667,14 @@ class SQLiteEvents(EventStore):
     def _usable(self) -> sqlite3.Connection:
         if self._read_only:
             raise InvalidInputError(f"{self._folder}: opened with read_only=True, so nothing can be written")
-        if self._closed or self._connection is None:
-            raise StorageError(self._closed or f"{self._folder}: is not open")
+        if self._refusal or self._connection is None:
+            raise StorageError(self._refusal or f"{self._folder}: is not open")
         return self._connection
 
     def append(self, kind: int, payload: bytes) -> Ticket:
         if len(payload) > _MAX_PAYLOAD_BYTES:
             raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
-        with self._changed:
+        with self._turn:
             self._usable()
             event = Event(self._next, kind, payload)
             self._next += 1
@@ -683,29 +683,29 @@ class SQLiteEvents(EventStore):
 
     def wait(self, ticket: Ticket) -> None:
         batch = ticket.batch
-        with self._changed:
+        with self._turn:
             while not batch.is_done:
                 if self._is_leading:
-                    self._changed.wait()
+                    self._turn.wait()
                 else:
                     self._lead()
         if batch.problem:
             raise StorageError(batch.problem)
 
     def _lead(self) -> None:
-        """Write the batch; with `_changed` held, which is let go meanwhile. What fails, `problem` of the batch says."""
+        """Write the batch; with `_turn` held, which is let go meanwhile. What fails, `problem` of the batch says."""
         self._is_leading = True
         try:
             if self._last_size > 1:  # several threads write, so more of them come: a short wait saves a sync
-                with _released(self._changed):
+                with _without(self._turn):
                     time.sleep(min(self._last_write_s / 8, 1e-3))
             batch, self._batch = self._batch, _Batch()
             problem = "it was interrupted"
             try:
-                with _released(self._changed):
+                with _without(self._turn):
                     began = time.perf_counter()
                     try:
-                        problem = self._closed or self._write(batch.events)
+                        problem = self._refusal or self._write(batch.events)
                     except BaseException:  # Ctrl-C: the file says whether it was written
                         problem = self._unwritten(batch.events)
                         raise
@@ -721,7 +721,7 @@ class SQLiteEvents(EventStore):
                     self.acknowledged += len(batch.events)
         finally:
             self._is_leading = False
-            self._changed.notify_all()
+            self._turn.notify_all()
 
     def _unwritten(self, events: Sequence[Event]) -> str:
         """Why events are not in the file; "" if they are."""
@@ -733,8 +733,8 @@ class SQLiteEvents(EventStore):
                 (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
             return "" if events and last == events[-1].number else "it was interrupted"
         except (sqlite3.Error, StorageError) as error:
-            self._closed = f"{self.path}: a write was interrupted ({error}); open the store again"
-            return self._closed
+            self._refusal = f"{self.path}: a write was interrupted ({error}); open the store again"
+            return self._refusal
 
     def _write(self, events: Sequence[Event]) -> str:
         """Write events, and sync them if the policy says so; why it failed, "" if it did not."""
@@ -750,9 +750,9 @@ class SQLiteEvents(EventStore):
                     with self._transaction(connection):
                         connection.executemany(insert, rows)
         except sqlite3.Error as error:
-            problem = f"{self.path}: cannot write: {_described(error)}"
+            problem = f"{self.path}: cannot write: {_description(error)}"
             if _is_of(error, ("IOERR_FSYNC",)):
-                self._closed = f"{problem}; what is on the disk is not known: open the store again"
+                self._refusal = f"{problem}; what is on the disk is not known: open the store again"
             return problem
         except StorageError as error:
             return str(error)
@@ -760,10 +760,10 @@ class SQLiteEvents(EventStore):
         return ""
 
     def sync(self) -> None:
-        with self._changed:
+        with self._turn:
             self._usable()
             while self._is_leading:
-                self._changed.wait()
+                self._turn.wait()
             batch = self._batch
             self._lead()
         if batch.problem:
@@ -781,8 +781,8 @@ class SQLiteEvents(EventStore):
             finally:
                 os.close(descriptor)
         except OSError as error:
-            self._closed = f"{self._wal}: cannot sync: {error}; what is on the disk is not known: open the store again"
-            raise StorageError(self._closed) from error
+            self._refusal = f"{self._wal}: cannot sync: {error}; what is on the disk is not known: open the store again"
+            raise StorageError(self._refusal) from error
 
     def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
         path = write_snapshot(self._folder, self._scope, number, states)
@@ -815,13 +815,13 @@ class SQLiteEvents(EventStore):
         if self._process != os.getpid():
             return
         self._stop.set()
-        with self._changed:
+        with self._turn:
             while self._is_leading:
-                self._changed.wait()
+                self._turn.wait()
             if self._batch.events:
                 self._lead()
-            if not self._closed:
-                self._closed = f"{self._folder}: expected an open store, got one that was closed; open it again"
+            if not self._refusal:
+                self._refusal = f"{self._folder}: expected an open store, got one that was closed; open it again"
                 if self._lock_file >= 0:
                     self._mark()
         self._release()
@@ -842,7 +842,7 @@ class SQLiteEvents(EventStore):
             self.close()
 
 
-_opened: weakref.WeakSet[SQLiteEvents] = weakref.WeakSet()
+_stores: weakref.WeakSet[SQLiteEvents] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
@@ -850,7 +850,7 @@ def _let_go_in_child() -> None:
 
     To close one means to wait for locks that a thread of the parent held.
     """
-    for store in list(_opened):
+    for store in list(_stores):
         if store._connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(store._connection))
         if store._lock_file >= 0:
@@ -881,7 +881,7 @@ def _sync_in_background(store: weakref.ref[SQLiteEvents], stop: threading.Event,
 
 
 @contextlib.contextmanager
-def _released(condition: threading.Condition) -> Iterator[None]:
+def _without(condition: threading.Condition) -> Iterator[None]:
     condition.release()
     try:
         yield
@@ -920,7 +920,7 @@ def _events(connection: sqlite3.Connection, number: int) -> Iterator[Event]:
         yield Event(number, head.kind, payload)
 
 
-def _promised(wal: bytes) -> int:
+def _promise(wal: bytes) -> int:
     """The last event that any record in a WAL says was acknowledged."""
     last, at = 0, wal.find(_RECORD_MAGIC)
     while at >= 0:
@@ -975,18 +975,17 @@ def _is_of(error: sqlite3.Error, names: Sequence[str]) -> bool:
     return getattr(error, "sqlite_errorname", "SQLITE_").startswith(tuple(f"SQLITE_{name}" for name in names))
 
 
-def _described(error: sqlite3.Error) -> str:
+def _description(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if _is_of(error, ("FULL",)):
         return f"No space left on device ({error})"
     return f"{error} ({name})" if name else str(error)
 
 
-# Snapshots: the state of every module after one event, checksummed, written whole. Byte by byte in docs/formats.md.
+# Snapshots: the state of every module after one event, and a SHA-256; docs/formats.md.
 
-_SNAPSHOT_MAGIC = b"EMEMSNAP"
-_SNAPSHOT_VERSION = 1
-_SNAPSHOT_HEAD = struct.Struct("<8sII")
+_SNAPSHOT_FORMAT = "embodied_mem.snapshot"
+_DIGEST_BYTES = 32
 
 
 def snapshot_path(folder: pathlib.Path, number: int) -> pathlib.Path:
@@ -996,14 +995,12 @@ def snapshot_path(folder: pathlib.Path, number: int) -> pathlib.Path:
 
 def write_snapshot(folder: pathlib.Path, scope: str, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
     """Write the file whole or not at all, and return its path."""
-    modules = [{"name": n, "bytes": len(s), "sha256": hashlib.sha256(s).hexdigest()} for n, s in states.items()]
-    header = json.dumps({"scope": scope, "sequence": number, "modules": modules}).encode()
-    data = _SNAPSHOT_HEAD.pack(_SNAPSHOT_MAGIC, _SNAPSHOT_VERSION, len(header)) + header
-    path = snapshot_path(folder, number)
+    about = {"scope": scope, "number": number, "modules": list(states)}
+    data, path = write_state(_SNAPSHOT_FORMAT, about, *states.values()), snapshot_path(folder, number)
     try:
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            for part in (data, hashlib.sha256(header).digest(), *states.values()):
-                file.write(part)
+            file.write(data)
+            file.write(hashlib.sha256(data).digest())
     except OSError as error:
         raise StorageError(f"{path}: cannot write the snapshot: {error}; nothing that was recorded is lost") from error
     return path
@@ -1018,39 +1015,20 @@ def read_snapshot(path: pathlib.Path, scope: str) -> dict[str, bytes]:
     """
     try:
         data = path.read_bytes()
+        if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
+            raise StorageError(f"{path}: the checksum does not match; it is damaged or cut, restore it from a copy")
+        about, states = read_state(_SNAPSHOT_FORMAT, data[:-_DIGEST_BYTES])
+    except InvalidInputError as error:
+        raise StorageError(f"{path}: {error}") from error
     except OSError as error:
+        if isinstance(error, StorageError):
+            raise
         raise StorageError(f"{path}: cannot read the snapshot: {error}; restore it from a copy") from error
-    start = _SNAPSHOT_HEAD.size
-    if len(data) < start or not data.startswith(_SNAPSHOT_MAGIC):
-        raise StorageError(f"{path}: expected a snapshot, which begins with {_SNAPSHOT_MAGIC!r}, got {data[:8]!r}")
-    _, version, length = _SNAPSHOT_HEAD.unpack_from(data)
-    if version != _SNAPSHOT_VERSION:
-        raise StorageError(
-            f"{path}: expected format version {_SNAPSHOT_VERSION}, got {version}; open it with the release that wrote "
-            "it"
-        )
-    header, digest = data[start : start + length], data[start + length : start + length + 32]
-    if hashlib.sha256(header).digest() != digest:
-        raise StorageError(f"{path}: the checksum of the header does not match; the file is damaged or cut")
-    about = json.loads(header)
     if about["scope"] != scope:
         raise InvalidInputError(f"{path}: expected the scope it was made with, {about['scope']}, got {scope}")
-    if snapshot_path(path.parent, about["sequence"]) != path:
-        raise StorageError(
-            f"{path}: expected the snapshot after another event, got {about['sequence']}; it was renamed"
-        )
-    states, offset = {}, start + length + 32
-    for module in about["modules"]:
-        state = data[offset : offset + module["bytes"]]
-        if hashlib.sha256(state).hexdigest() != module["sha256"]:
-            raise StorageError(
-                f"{path}: the checksum of {module['name']!r} at offset {offset} does not match; damaged or cut"
-            )
-        states[module["name"]] = state
-        offset += len(state)
-    if offset != len(data):
-        raise StorageError(f"{path}: expected the end at offset {offset}, got {len(data) - offset} more bytes")
-    return states
+    if snapshot_path(path.parent, about["number"]) != path:
+        raise StorageError(f"{path}: expected the snapshot after {about['number']} events; it was renamed")
+    return dict(zip(about["modules"], states, strict=True))
 
 
 def _newest_snapshot(folder: pathlib.Path) -> int:
@@ -1242,7 +1220,7 @@ class MemoryStore:
         self._snapshot_bytes = snapshot_bytes
         self._last_snapshot_bytes = 0  # size of the newest snapshot
         self._bytes_after = 0  # of the events after it
-        self._broken = ""
+        self._fault = ""
         self._is_forgetting = False  # what is forgotten stands in files that the disk refused to replace
         self._process = os.getpid()
         if is_other and not is_folder:
@@ -1294,7 +1272,7 @@ class MemoryStore:
                 except _CannotApply as stopped:
                     set_aside[stopped.found.number] = stopped.found
                     self._restore(self._empty)
-            self._applied = number + len(events)
+            self._last = number + len(events)
             self._bytes_after = sum(len(event.payload) for event in events)
             self._last_snapshot_bytes = sum(map(len, states.values()))
             if not self._read_only and (forgets or not self._events.is_clean):
@@ -1316,7 +1294,7 @@ class MemoryStore:
         Raises:
             _CannotApply: an event stopped its module in the middle.
         """
-        rejected = forgets = 0
+        num_rejected = num_forgets = 0
         for number, kind, payload in events:
             if number in set_aside:
                 continue
@@ -1332,7 +1310,7 @@ class MemoryStore:
                     raise StorageError(
                         f"{self._folder}: event {number} is to forget something, and a module failed: {error!r}"
                     ) from error
-                forgets += 1
+                num_forgets += 1
             elif kind == _EVENT:
                 try:
                     name, event = json.loads(payload)
@@ -1345,8 +1323,8 @@ class MemoryStore:
                     module.apply(event)
                 except InvalidInputError:
                     # Refused when it was recorded, too, unless by a version that did not check what it recorded.
-                    if (reason := _malformed(module, event)) is None:
-                        rejected += 1
+                    if (reason := _objection(module, event)) is None:
+                        num_rejected += 1
                     else:
                         set_aside[number] = SetAside(number, name, reason)
                 except (MemoryError, OSError):
@@ -1355,7 +1333,7 @@ class MemoryStore:
                     raise _CannotApply(SetAside(number, name, f"{type(error).__name__}: {error}")) from error
             else:
                 raise StorageError(f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {number}")
-        return rejected, forgets
+        return num_rejected, num_forgets
 
     def _module(self, name: str) -> MemoryModule:
         try:
@@ -1420,10 +1398,10 @@ class MemoryStore:
 
     def _apply_through(self, sequence: int) -> None:
         """Apply what is acknowledged in the order of the log, whichever thread recorded it."""
-        while self._applied < sequence:
-            item = self._waiting.pop(self._applied + 1, None)
+        while self._last < sequence:
+            item = self._waiting.pop(self._last + 1, None)
             if item is None:
-                self._broken = f"event {self._applied + 1} was recorded and not applied"
+                self._fault = f"event {self._last + 1} was recorded and not applied"
                 raise self._unusable()
             try:
                 item.result = self._modules[item.module].apply(item.event)
@@ -1431,19 +1409,19 @@ class MemoryStore:
                 item.error = error
             except BaseException as error:
                 item.error = error
-                self._broken = f"module {item.module!r} failed in the middle of event {self._applied + 1}: {error!r}"
-            self._applied += 1
+                self._fault = f"module {item.module!r} failed in the middle of event {self._last + 1}: {error!r}"
+            self._last += 1
 
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise StorageError(
                 f"{self._folder}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
             )
-        if self._broken:
+        if self._fault:
             raise self._unusable()
 
     def _unusable(self) -> StorageError:
-        return StorageError(f"{self._folder}: {self._broken}; open the store again")
+        return StorageError(f"{self._folder}: {self._fault}; open the store again")
 
     def _settle(self) -> None:
         """With the lock held: everything enqueued is written and applied."""
@@ -1455,7 +1433,7 @@ class MemoryStore:
     @property
     def last_event(self) -> int:
         """Number of the last event that was applied; events count from 1."""
-        return self._applied
+        return self._last
 
     def snapshot(self) -> pathlib.Path:
         """Write the state of all modules to a new file, remove what it makes needless, and return its path.
@@ -1470,14 +1448,14 @@ class MemoryStore:
                 self._settle()
                 self._finish_forgetting()
                 number, states = self._states()
-            return self._written(number, states)
+            return self._write_states(number, states)
 
     def _states(self) -> tuple[int, dict[str, bytes]]:
         """Number of the last event and the states after it."""
         self._bytes_after = 0
-        return self._applied, {name: module.state() for name, module in self._modules.items()}
+        return self._last, {name: module.state() for name, module in self._modules.items()}
 
-    def _written(self, number: int, states: dict[str, bytes]) -> pathlib.Path:
+    def _write_states(self, number: int, states: dict[str, bytes]) -> pathlib.Path:
         path = self._events.replace(number, states)
         self._last_snapshot_bytes = sum(map(len, states.values()))
         return path
@@ -1510,24 +1488,24 @@ class MemoryStore:
             payload = json.dumps(fields).encode()
             self._events.wait(self._events.append(_FORGET, payload))
             self._events.sync()  # whatever the policy: from here on it will be finished
-            self._applied += 1
+            self._last += 1
             try:
                 removed = self._remove_in_modules(selector)
             except BaseException as error:
-                self._broken = f"forgetting was not finished: {error!r}"
+                self._fault = f"forgetting was not finished: {error!r}"
                 raise
             self._is_forgetting = True
             self._replace_files()
         scope = dataclasses.asdict(self.scope).items()
         named = tuple(field for field, name in scope if selector.is_name(name) or selector.in_text(name))
-        return Receipt(selector, self._applied, removed, named)
+        return Receipt(selector, self._last, removed, named)
 
     def _remove_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
         return {name: module.remove(selector) for name, module in self._modules.items()}
 
     def _replace_files(self) -> None:
         (self._folder / VECTORS_NAME).unlink(missing_ok=True)
-        self._written(*self._states())
+        self._write_states(*self._states())
         self._is_forgetting = False
 
     def _finish_forgetting(self) -> None:
@@ -1560,7 +1538,7 @@ def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
     return dict(modules)
 
 
-def _malformed(module: MemoryModule, event: Any) -> str | None:
+def _objection(module: MemoryModule, event: Any) -> str | None:
     """Why no state of the module would let it apply the event; None if one would."""
     try:
         module.check(event)
